@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import time
 
-from nmt_core.base.errors import ConfigError
-from nmt_core.base.messages import say
 from nmt_core.files import InputFile, OutputFile
 
+RUN = "smt_bridge.lm.build:build_lm"
 _EXAMPLE = """examples:
   smt-bridge build-lm --order 5 < train.tok.fr > lm.fr.arpa
   smt-bridge build-lm --order 4 --input train.tok.fr.gz --output lm.fr.arpa.gz
@@ -37,39 +35,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="D",
         help="discounts for counts 1, 2, 3 where they cannot be estimated (0.5 1 1.5)",
     )
-
-
-def run(args: argparse.Namespace) -> int:
-    """Build the model."""
-    from nmt_core.files import open_output, read_lines
-    from smt_bridge.lm.build import build_own, build_with_lmplz, find_lmplz
-
-    if not 1 <= args.order <= 20:
-        raise ConfigError(f"--order {args.order}: expected 1 to 20")
-    fallback = _fallback(args.discount_fallback)
-    program = find_lmplz() if args.estimator != "own" else None
-    if args.estimator == "lmplz" and program is None:
-        raise ConfigError("lmplz is not on the PATH; install KenLM, or take --estimator own")
-    started = time.perf_counter()
-    lines = read_lines(args.input)
-    with open_output(args.output) as stream:
-        if program is not None:
-            build_with_lmplz(
-                program, lines, stream, order=args.order, skip_symbols=args.skip_symbols, fallback=fallback
-            )
-        else:
-            build_own(
-                lines, stream, order=args.order, path=args.input, skip_symbols=args.skip_symbols, fallback=fallback
-            )
-    who = "lmplz" if program is not None else "own estimator"
-    say(f"{args.order}-gram model in {time.perf_counter() - started:.1f} s ({who})")
-    return 0
-
-
-def _fallback(given: list[float] | None) -> list[float] | None:
-    if given is None:
-        return None
-    values = given or [0.5, 1.0, 1.5]
-    if len(values) != 3 or not all(0 <= value <= limit for value, limit in zip(values, (1, 2, 3), strict=True)):
-        raise ConfigError("--discount-fallback: expected three numbers D1 <= 1, D2 <= 2, D3 <= 3")
-    return values

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import Any
 
-from nmt_core.base.errors import ConfigError
-from nmt_core.base.messages import counted, say
-from smt_bridge.commands.tune_options import add_tuning_arguments, check_options, tuning_options
-from smt_bridge.metrics.metric import METRIC_NAMES, show_score
+from nmt_core.files import InputFile, OutputFile
+from smt_bridge.commands.file_types import IniFile, RecordedInput
+from smt_bridge.commands.list_options import add_format_argument
+from smt_bridge.commands.tuner_options import add_tuner_arguments
 
-if TYPE_CHECKING:
-    from smt_bridge.nbest.entry import NbestList
-    from smt_bridge.recipe import Recipe
-    from smt_bridge.tuning.held_out import Comparison, Judged, Plan
-    from smt_bridge.tuning.pool import NbestPool
-    from smt_bridge.tuning.tune import Start, TuningReport
-
-NAME = "tune"
-_FOLDS = 5
+RUN = "smt_bridge.tuning.run:tune"
 _EXAMPLE = """examples:
   smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --output weights
   smt-bridge tune --nbest val.rich.gz --reference val.fr --detokenize fr --start moses.ini --output weights
@@ -40,201 +27,53 @@ text first: then the reference is plain text and BLEU is what sacrebleu reports 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
-    add_tuning_arguments(parser)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Load the pool, tune, write the weights and say on stderr what they reach."""
-    from nmt_core.files import open_output
-    from smt_bridge.moses.weights import read_weights
-
-    check_options(args)
-    recipe = _recipe(args.nbest) if args.recipe else None
-    start = read_weights(args.start) if args.start else None
-    begin = time.monotonic()
-    pool = _load_pool(args)
-    loaded = time.monotonic()
-    plan = _plan(args, pool, start)
-    _check_fits(pool, plan)
-    judged = _read_tuner_weights(args, pool) if args.from_tuner else _tune(pool, plan)
-    _say(
-        f"{counted(pool.entries, 'hypothesis', 'hypotheses')} of {counted(len(pool.padding), 'sentence')},"
-        f" {counted(len(pool.columns), 'feature value')},"
-        f" read in {loaded - begin:.1f} s, tuned in {time.monotonic() - loaded:.1f} s"
+    _add_inputs(parser)
+    add_tuner_arguments(parser)
+    add = parser.add_argument
+    add("--start", type=IniFile, metavar="WEIGHTS", help="weights to begin with, such as moses.ini (all equal)")
+    add("--features", metavar="A,B,...", help="tune these only; the others keep their start weight, or 0")
+    add(
+        "--cross-validate",
+        type=int,
+        metavar="K",
+        help="tune on K-1 of K parts, K times, and score the rest (merged: 5)",
     )
-    _say_judged(judged, plan, args.metric)
-    recipe = replace(recipe, weights=judged.report.weights) if recipe is not None else None
-    with contextlib.ExitStack() as stack:
-        told = stack.enter_context(open_output(args.report)) if args.report else None  # no other run writes its own now
-        _write_weights(args, judged.report, recipe)
-        ablation = _ablate(args, pool, plan, judged.report) if args.ablate and not judged.report.note else None
-        if told is not None:
-            told.write(_report_bytes(args, judged, ablation))
-    return 0
+    add(
+        "--baselines",
+        metavar="A,B",
+        help="baseline systems of a merged list (FirstMoses0,FirstNmt0; default: all of them): the best alone is the"
+        " result where held-out sentences show it to be better than the tuned weights",
+    )
+    add("--ablate", action="store_true", help="also tune without each feature, to see what it is worth")
+    _add_outputs(parser)
+    mira = parser.add_argument_group("MIRA, with the defaults of Moses' kbmira")
+    add = mira.add_argument
+    add("--mira-passes", type=int, default=60, metavar="N", help="passes over the lists (60)")
+    add("--mira-c", type=float, default=0.01, metavar="C", help="the most a step may move (0.01)")
+    add("--mira-decay", type=float, default=0.999, metavar="D", help="decay of the background (0.999)")
+    add("--model-bg", action="store_true", help="the model's best goes into the background, not the hope")
+    add("--safe-hope", action="store_true", help="bound the model's influence on the hope")
+    add("--no-shuffle", action="store_true", help="take the sentences in the order of the file")
 
 
-def _plan(args: argparse.Namespace, pool: NbestPool, start: Start | None) -> Plan:
-    """What is tuned and how, by the options or, for a list, by default; of Moses' files as its tuners do."""
-    from smt_bridge.nbest.recompute import recomputed_columns
-    from smt_bridge.tuning.defaults import plan_for_list
-    from smt_bridge.tuning.held_out import Plan
-
-    options = tuning_options(args)
-    plan = Plan(start, options, args.tuner)
-    if args.nbest and not args.from_tuner:
-        plan = plan_for_list(pool, start, options, tuner=args.tuner, recomputed=recomputed_columns(args.nbest))
-    if args.baselines:
-        plan = plan._replace(baselines=tuple(name.strip() for name in args.baselines.split(",")), folds=_FOLDS)
-    return plan._replace(folds=args.cross_validate or plan.folds)
-
-
-def _write_weights(args: argparse.Namespace, report: TuningReport, recipe: Recipe | None) -> None:
-    """The weights and the recipe."""
-    from nmt_core.files import open_output
-    from smt_bridge.moses.weights import format_weights
-    from smt_bridge.recipe import write_recipe
-
-    with open_output(args.output) as stream:
-        stream.write(format_weights(report.weights).encode("utf-8", "surrogateescape"))
-        if recipe is not None:
-            write_recipe(args.recipe, recipe)
+def _add_inputs(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--nbest", type=RecordedInput, metavar="FILE", help="n-best list of a development set, '-' for stdin")
+    add_format_argument(parser)
+    more: dict[str, Any] = {"type": InputFile, "action": "append", "default": [], "metavar": "FILE"}
+    add("--reference", **more, help="one line per id; repeatable")
+    add("--features-dat", **more, help="instead of the list: features of Moses' extractor; repeatable, and then joined")
+    add("--scores-dat", **more, help="and its BLEU counts; as often as --features-dat")
+    add(
+        "--from-tuner",
+        type=InputFile,
+        metavar="FILE",
+        help="do not tune: give the weights that Moses' kbmira or mert wrote for these files their names",
+    )
 
 
-def _check_fits(pool: NbestPool, plan: Plan) -> None:
-    """Raise WiringError, before anything is searched for, where options do not fit the list."""
-    from smt_bridge.tuning.held_out import check_baselines, possible_folds
-    from smt_bridge.tuning.tune import begin_with
-
-    begin_with(pool, plan.start)
-    check_baselines(pool, plan.baselines)
-    if plan.folds:
-        possible_folds(pool, plan.folds)
-
-
-def _ablate(
-    args: argparse.Namespace, pool: NbestPool, plan: Plan, report: TuningReport
-) -> dict[str, tuple[float, ...]]:
-    """The scores without each feature; what is lost is said, the largest loss first."""
-    from smt_bridge.metrics.metric import as_reported
-    from smt_bridge.tuning.tune import ablate, losses
-
-    found = ablate(pool, plan.start, plan.options, tuner=plan.tuner)
-    for name, loss in sorted(losses(report, found).items(), key=lambda item: -item[1].mean):
-        change = round(as_reported(-loss.mean, args.metric), 2) + 0.0  # no -0.00
-        spread = f", standard deviation {loss.deviation:.2f}" if len(found[name]) > 1 else ""
-        _say(f"without {name}: {show_score(fmean(found[name]), args.metric)} ({change:+.2f}{spread})")
-    return found
-
-
-def _report_bytes(args: argparse.Namespace, judged: Judged, ablation: dict[str, tuple[float, ...]] | None) -> bytes:
-    import json
-
-    from smt_bridge.tuning.report_file import as_json
-
-    content = as_json(judged, tuner=args.tuner, metric=args.metric, ablation=ablation)
-    return json.dumps(content, indent=1).encode() + b"\n"
-
-
-def _read_tuner_weights(args: argparse.Namespace, pool: NbestPool) -> Judged:
-    """The weights of a tuner of Moses, with their names and what they reach."""
-    from smt_bridge.tuning.held_out import Judged
-    from smt_bridge.tuning.pool import normalised
-    from smt_bridge.tuning.tune import report_of
-    from smt_bridge.tuning.tuner_output import read_tuner_weights
-
-    weights = normalised(read_tuner_weights(args.from_tuner, pool))
-    return Judged(report_of(pool, weights, note=f"nothing was tuned, the weights are those of {args.from_tuner}"))
-
-
-def _tune(pool: NbestPool, plan: Plan) -> Judged:
-    from smt_bridge.tuning.held_out import tune_by_plan
-
-    return tune_by_plan(pool, plan)
-
-
-def _recipe(nbest: str | None) -> Recipe:
-    """How the list was made, by the record beside it."""
-    from smt_bridge.metadata import find_metadata, metadata_path
-    from smt_bridge.recipe import recipe_of
-
-    found = find_metadata(nbest) if nbest else None
-    if found is None or "recipe" not in found.options:
-        raise ConfigError(
-            "--recipe needs a list of `smt-bridge translate --nbest-output LIST`, with LIST.json beside it"
-        )
-    return recipe_of(found.options["recipe"], metadata_path(str(nbest)))
-
-
-def _say_judged(judged: Judged, plan: Plan, metric: str) -> None:
-    """What was tuned, what it reaches, and what held-out sentences say."""
-    if plan.options.features is not None and not judged.report.note:
-        _say(f"tuned {', '.join(plan.options.features)}; the other columns keep their start weight or 0")
-    _say_report(judged.report, metric)
-    if judged.validation is not None:
-        folds, tuned, held_out = judged.validation
-        scores = f"{show_score(tuned, metric)} on the tuned parts, {show_score(held_out, metric)} on those held out"
-        _say(f"cross-validation, {folds} folds: {scores}")
-    if judged.ridge:
-        _say(f"the weights go back {judged.ridge:.0%} of the way to the start: held-out sentences gain from it")
-    if judged.comparison is not None:
-        _say_comparison(judged.comparison, metric)
-
-
-def _say_comparison(compared: Comparison, metric: str) -> None:
-    _say(", ".join(f"{name} alone {show_score(score, metric)}" for name, score in compared.systems.items()))
-    if compared.kept:
-        _say(f"note: {compared.kept} alone is better than the tuned weights: its weights were written")
-
-
-def _load_pool(args: argparse.Namespace) -> NbestPool:
-    from smt_bridge.metrics.metric import METRICS
-    from smt_bridge.metrics.references import read_references, statistics_against
-    from smt_bridge.nbest.order import ordered_lists
-    from smt_bridge.tuning.moses_dat import pool_from_moses
-    from smt_bridge.tuning.pool import pool_from_lists
-
-    if args.features_dat:
-        return pool_from_moses(args.features_dat, args.scores_dat)
-    metric = METRICS[args.metric]
-    with ordered_lists(args.nbest, format=args.nbest_format) as ordered:
-        sentences, most = ordered.sentences, args.max_words
-        references = [read_references(path, sentences, path=args.nbest, most_words=most) for path in args.reference]
-        statistics = statistics_against(references, tokenize=args.tokenize, language=args.detokenize, metric=metric)
-        if ordered.sorted_here:
-            _say(f"{args.nbest} is not grouped by id: lines of the same id were put together")
-        lists = _watched(args, ordered.lists, references)
-        return pool_from_lists(lists, statistics, path=args.nbest, metric=metric)
-
-
-def _watched(
-    args: argparse.Namespace, lists: Iterable[NbestList], references: Sequence[Sequence[str]]
-) -> Iterator[NbestList]:
-    """The same lists; at their end, which references look like those of another set.
-
-    Raises InputError for a hypothesis of more words than ``--max-words``.
-    """
-    from smt_bridge.metrics.references import check_judged
-    from smt_bridge.nbest.checks import MOST_LOOKED_AT, warnings_of_references
-
-    firsts: list[tuple[int, str]] = []
-    for group in lists:
-        check_judged(group.entries, args.max_words, path=args.nbest)
-        if len(firsts) < MOST_LOOKED_AT:
-            firsts.append((group.sentence, group.entries[0].text))
-        yield group
-    for warning in warnings_of_references(firsts, zip(args.reference, references, strict=True), of=args.nbest):
-        _say(warning)
-
-
-def _say_report(report: TuningReport, metric: str) -> None:
-    if report.note:
-        _say(f"note: {report.note}")
-    runs = len(report.runs)
-    mean = show_score(report.mean, metric)
-    spread = f"; {runs} runs: mean {mean}, standard deviation {report.deviation:.2f}" if runs > 1 else ""
-    start, end = show_score(report.score_at_start, metric), show_score(report.score, metric)
-    _say(f"{METRIC_NAMES[metric]} {start} at the start, {end} tuned{spread}")
-
-
-def _say(text: str) -> None:
-    say(f"{NAME}: {text}")
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--report", type=OutputFile, metavar="FILE", help="all that was found as JSON, for `smt-bridge report`")
+    add("--recipe", type=OutputFile, metavar="FILE", help="the weights with all that made the list, for `translate`")
+    add("--output", type=OutputFile, default="-", metavar="FILE", help="where the weights go ('-')")

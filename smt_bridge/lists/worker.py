@@ -5,21 +5,28 @@ from __future__ import annotations
 import argparse
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair, unknown_words_serve
+from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.base.messages import counted
-from nmt_core.base.words import MOST_WORDS, check_words
+from nmt_core.base.words import MOST_WORDS, check_factors, check_words
+from nmt_core.files import pack, read_lines
+from nmt_core.jobs.shards import Piece
 from nmt_core.jobs.work import remark
-from smt_bridge.scorers import scorer_options
-
-if TYPE_CHECKING:
-    from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
-    from nmt_core.jobs.shards import Piece
-    from nmt_core.text.unknown_share import UnknownShare
-    from smt_bridge.features.interface import Feature
-    from smt_bridge.nbest.entry import NbestList
-    from smt_bridge.scorers import ScorerOptions
+from nmt_core.text.unknown_share import ShareNoted, UnknownShare, check_news
+from smt_bridge.errors import FormatError
+from smt_bridge.factors import LINES_FOR_FACTORS, look_factored, parse_factors, pick_factor
+from smt_bridge.features import registry as catalogue
+from smt_bridge.features.annotate import annotate, column_names
+from smt_bridge.features.interface import Feature
+from smt_bridge.features.registry import BUILT_IN
+from smt_bridge.features.source_factor import OfSourceFactor, for_factored_sources
+from smt_bridge.features.wrapped import Renamed
+from smt_bridge.moses_lines import text_of
+from smt_bridge.nbest.entry import NbestList, format_entry, words_as_text
+from smt_bridge.scorers import ScorerOptions, load_folder, open_scorer, scorer_options
 
 FACTORS = "the words have factors (das|ART), which {} not read; say with --factor which one to take"
 _SHARE = "share: "  # of the counts of unknown words, which are those of a scorer each
@@ -38,8 +45,6 @@ class FeatureWorker:
         most_words: int = MOST_WORDS,
         shares: Sequence[UnknownShare] = (),
     ) -> None:
-        from smt_bridge.features.annotate import column_names
-
         column_names(features)
         self._features, self._sources, self._path, self._suffix = features, sources, path, suffix
         self._most_words, self._shares = most_words, shares
@@ -51,11 +56,6 @@ class FeatureWorker:
 
     def __call__(self, lists: list[NbestList]) -> Piece:
         """The lines of the lists with their new columns."""
-        from nmt_core.files import pack
-        from nmt_core.jobs.shards import Piece
-        from smt_bridge.features.annotate import annotate
-        from smt_bridge.nbest.entry import format_entry
-
         entries = [entry for group in lists for entry in group.entries]
         for entry in entries:
             check_words(entry.text, self._most_words, path=self._path, line=entry.line)
@@ -69,10 +69,6 @@ class FeatureWorker:
 
 def open_worker(command: str, args: argparse.Namespace, suffix: str, number: int) -> FeatureWorker:
     """Open the features; the first worker warns of unknown words in the name of the ``command``."""
-    from nmt_core.base.memory import keep_memory_of_tensors
-    from nmt_core.files import read_lines
-    from smt_bridge.nbest.entry import words_as_text
-
     keep_memory_of_tensors()
     lines = [line.removesuffix(b"\r") for line in read_lines(args.source_text, shown=args.source)]
     warn = functools.partial(remark, command) if number == 0 else _unsaid
@@ -86,8 +82,6 @@ def open_worker(command: str, args: argparse.Namespace, suffix: str, number: int
 
 def warn_at_the_end(pieces: Sequence[Mapping[str, float]], warn: Callable[[str], None]) -> None:
     """Warn of unknown words where no worker has, by the counts of all windows of a list."""
-    from nmt_core.text.unknown_share import check_news
-
     news: dict[str, list[dict[str, float]]] = {}
     for piece in pieces:
         counts: dict[str, dict[str, float]] = {}
@@ -110,12 +104,6 @@ def _with_factors(features: Sequence[Feature], lines: Sequence[bytes], args: arg
 
     Raises FormatError where words have factors and nobody says which one counts, or not those that are asked for.
     """
-    from nmt_core.base.words import check_factors
-    from smt_bridge.errors import FormatError
-    from smt_bridge.factors import LINES_FOR_FACTORS, look_factored, parse_factors, pick_factor
-    from smt_bridge.features.source_factor import OfSourceFactor, for_factored_sources
-    from smt_bridge.moses_lines import text_of
-
     factor = None if args.factor is None else parse_factors(args.factor).source
     given, count = for_factored_sources(features, factor or 0)
     for number, line in enumerate(lines if count else (), start=1):
@@ -148,8 +136,6 @@ def feature_specs(args: argparse.Namespace) -> list[str]:
 
 def models_of(specs: Sequence[str]) -> list[str]:
     """The neural models among the features' arguments."""
-    from smt_bridge.features.registry import BUILT_IN
-
     parted = [spec.partition(":") for spec in specs]
     return [argument for name, _, argument in parted if name in BUILT_IN and BUILT_IN[name].argument == "SPEC"]
 
@@ -158,9 +144,6 @@ def _build_features(
     args: argparse.Namespace, worker: int, warn: Callable[[str], None], shares: list[UnknownShare]
 ) -> list[Feature]:
     """Open what the options name; raises ConfigError when they name nothing or --names does not fit."""
-    from smt_bridge.features import registry as catalogue
-    from smt_bridge.features.wrapped import Renamed
-
     options = scorer_options(args, worker)
     backed_off = options._replace(unknown_backoff=args.unknown_backoff)
     scorers = catalogue.SharedScorers(
@@ -200,10 +183,6 @@ def _open_watched(
     spec: str, *, options: ScorerOptions, warn: Callable[[str], None], shares: list[UnknownShare]
 ) -> PairScorer:
     """The scorer that a spec names, with the warning; ``shares`` gets what it is made by."""
-    from nmt_core.base.interfaces import unknown_words_serve
-    from nmt_core.text.unknown_share import ShareNoted, UnknownShare
-    from smt_bridge.scorers import load_folder, open_scorer
-
     load = ShareNoted(load_folder)
     scorer = open_scorer(spec, options, load=load)
     serve = unknown_words_serve(scorer.signature)

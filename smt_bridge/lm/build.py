@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
-from nmt_core.base.errors import InputError
+from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.messages import say
 from nmt_core.base.tied import tied
+from nmt_core.files import open_output, read_lines
 from nmt_core.processes import orderly_end
 from smt_bridge.errors import ToolError
 from smt_bridge.lm.arpa import write_arpa
@@ -19,6 +23,39 @@ from smt_bridge.lm.estimate import SPECIAL, estimate, read_text
 LMPLZ = "lmplz"
 _BLANKS = bytes.maketrans(b"\0\t\r", b"   ")
 _LAST_LINES = 3
+
+
+def build_lm(args: argparse.Namespace) -> int:
+    """Build the model."""
+    if not 1 <= args.order <= 20:
+        raise ConfigError(f"--order {args.order}: expected 1 to 20")
+    fallback = _fallback(args.discount_fallback)
+    program = find_lmplz() if args.estimator != "own" else None
+    if args.estimator == "lmplz" and program is None:
+        raise ConfigError("lmplz is not on the PATH; install KenLM, or take --estimator own")
+    started = time.perf_counter()
+    lines = read_lines(args.input)
+    with open_output(args.output) as stream:
+        if program is not None:
+            build_with_lmplz(
+                program, lines, stream, order=args.order, skip_symbols=args.skip_symbols, fallback=fallback
+            )
+        else:
+            build_own(
+                lines, stream, order=args.order, path=args.input, skip_symbols=args.skip_symbols, fallback=fallback
+            )
+    who = "lmplz" if program is not None else "own estimator"
+    say(f"{args.order}-gram model in {time.perf_counter() - started:.1f} s ({who})")
+    return 0
+
+
+def _fallback(given: list[float] | None) -> list[float] | None:
+    if given is None:
+        return None
+    values = given or [0.5, 1.0, 1.5]
+    if len(values) != 3 or not all(0 <= value <= limit for value, limit in zip(values, (1, 2, 3), strict=True)):
+        raise ConfigError("--discount-fallback: expected three numbers D1 <= 1, D2 <= 2, D3 <= 3")
+    return values
 
 
 def find_lmplz() -> str | None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from nmt_core.base.messages import counted
-
-if TYPE_CHECKING:
-    from smt_bridge.metrics.by_length import Part, PartScore
-    from smt_bridge.metrics.oracle import Chance, Oracle
-    from smt_bridge.metrics.significance import Comparison
-    from smt_bridge.nbest.entry import NbestEntry
-    from smt_bridge.nbest.rerank import Choice, Choices
+from nmt_core.files import read_text_lines
+from nmt_core.version import VERSION
+from smt_bridge.metadata import known_columns
+from smt_bridge.metrics.bleu import References, sacrebleu_tokenizer
+from smt_bridge.metrics.by_length import Part, PartScore, parts_by_length, score_parts, without_unknown
+from smt_bridge.metrics.detokenize import moses_tokenizer
+from smt_bridge.metrics.oracle import Chance, Oracle, chance, oracle
+from smt_bridge.metrics.sentence import sentence_scorer
+from smt_bridge.metrics.significance import METRICS, Comparison, compare, sacrebleu_metric
+from smt_bridge.nbest.entry import NbestEntry, words_as_text
+from smt_bridge.nbest.rerank import Choice, Choices
 
 REPORT_FORMAT = "hybridmt rerank report"
 REPORT_VERSION = 1
@@ -43,8 +48,6 @@ class Judgement(NamedTuple):
 
 def compared(choices: Choices, setting: Setting) -> list[Comparison]:
     """Scores before and after, with the test that is asked for."""
-    from smt_bridge.metrics.significance import METRICS, compare
-
     return compare(
         choices.before,
         choices.after,
@@ -58,9 +61,6 @@ def compared(choices: Choices, setting: Setting) -> list[Comparison]:
 
 def judge(choices: Choices, setting: Setting, known: Part | None, comparisons: list[Comparison]) -> Judgement:
     """All that is said beside the ``comparisons``; ``known`` are the sentences without unknown words, where known."""
-    from smt_bridge.metrics.by_length import Part, parts_by_length, score_parts
-    from smt_bridge.metrics.significance import sacrebleu_metric
-
     before, after, references = choices.before, choices.after, setting.references
     bleu = sacrebleu_metric("BLEU", tokenize=setting.tokenize)
     lengths = [sum(1 for word in text.split(" ") if word) for text in setting.source or references[0]]
@@ -72,9 +72,6 @@ def judge(choices: Choices, setting: Setting, known: Part | None, comparisons: l
 
 def _reach(choices: Choices, setting: Setting) -> tuple[Oracle | None, Chance | None]:
     """The oracle and chance; sentences without a list count as empty output."""
-    from smt_bridge.metrics.bleu import References, sacrebleu_tokenizer
-    from smt_bridge.metrics.oracle import chance, oracle
-
     if not choices.statistics:
         return None, None
     tokenizer = sacrebleu_tokenizer(setting.tokenize)
@@ -92,11 +89,6 @@ def known_by_vocabulary(paths: Sequence[str], setting: Setting, language: str | 
 
     The first reference stands for the target; plain text of a ``language`` is tokenised for this.
     """
-    from nmt_core.files import read_text_lines
-    from smt_bridge.metrics.by_length import without_unknown
-    from smt_bridge.metrics.detokenize import moses_tokenizer
-    from smt_bridge.nbest.entry import words_as_text
-
     known = [{line.partition("\t")[0] for line in read_text_lines(path)} for path in paths]
     tokenize = moses_tokenizer(language) if language else None
     reference = [tokenize(line) if tokenize else words_as_text(line.encode()) for line in setting.references[0]]
@@ -105,8 +97,6 @@ def known_by_vocabulary(paths: Sequence[str], setting: Setting, language: str | 
 
 def known_by_feature(choices: Choices) -> Part | None:
     """The sentences in whose two hypotheses the neural model knows all words, where the list has its counts."""
-    from smt_bridge.metrics.by_length import Part
-
     entries = [(choice.before, choice.after) for choice in choices.sentences]
     names = {name for pair in entries for entry in pair if entry for name in entry.features}
     counts = sorted(name for name in names if name.rstrip("0123456789") == NEURAL_UNKNOWN)
@@ -144,8 +134,6 @@ def report_of(
     choices: Choices, judgement: Judgement, setting: Setting, weights: Mapping[str, Sequence[float]], **more: Any
 ) -> dict[str, Any]:
     """The report as JSON has it; ``more`` are further members. The keys are explained in docs/reranking.md."""
-    from smt_bridge.metrics.sentence import sentence_scorer
-
     scorer = sentence_scorer(setting.tokenize)
     places = judgement.oracle.chosen if judgement.oracle else ()
     return {
@@ -212,9 +200,6 @@ def document(
     args: argparse.Namespace, choices: Choices, judgement: Judgement, setting: Setting, weights: Any, **more: Any
 ) -> dict[str, Any]:
     """The report with the names of the files, and what the record beside the list says of its columns."""
-    from nmt_core.version import VERSION
-    from smt_bridge.metadata import known_columns
-
     signatures = {name: str(signature) for name, signature in known_columns(args.nbest).items()}
     files = {"nbest": args.nbest, "source": args.source, "references": args.reference, "weights": args.weights}
     more = {"detokenize": args.detokenize, "signatures": signatures, **more}
@@ -223,6 +208,4 @@ def document(
 
 def report_bytes(content: Mapping[str, Any]) -> bytes:
     """A report as it is written; bytes that are not UTF-8 become question marks."""
-    import json
-
     return json.dumps(content, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n"

@@ -12,6 +12,7 @@ from nmt_core.base.errors import NmtError
 from nmt_core.version import VERSION
 from smt_bridge.commands import add_features
 from smt_bridge.commands.main import main
+from smt_bridge.lists import add
 from smt_bridge.metadata import read_metadata
 from smt_bridge.nbest.formats import read_entries
 
@@ -23,7 +24,7 @@ def call(folder: Path, *arguments: str | Path) -> int:
     add_features.add_arguments(parser)
     lists = () if "--nbest" in arguments else ("--nbest", folder / "nbest")
     given = ["--source", folder / "source", *lists, "--quiet", *arguments]
-    return add_features.run(parser.parse_args([str(argument) for argument in given]))
+    return add.add_features(parser.parse_args([str(argument) for argument in given]))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from smt_bridge.commands.main import main
-from smt_bridge.tuning import tune
+from smt_bridge.tuning import run
 from tests.metadata_files import describe
 
 LIST = "0 ||| le chat ||| LM0= -5 ||| -3\n0 ||| un chat ||| LM0= -4 ||| -4\n1 ||| oui ||| LM0= -1 ||| -1\n"
@@ -90,15 +90,15 @@ def test_a_tuning_report_is_about_the_weights_that_it_lies_beside(monkeypatch: p
     first, second = (f"tune {options} --start {start}".split() for start in ("one", "two"))
     assert main(first) == 0
     alone = _together()
-    ablate = tune.ablate
+    ablate = run.ablate
 
     def ablated(*arguments: Any, **named: Any) -> dict[str, tuple[float, ...]]:
-        monkeypatch.setattr(tune, "ablate", ablate)
+        monkeypatch.setattr(run, "ablate", ablate)
         assert main(second) == 2  # its report is being written
         assert _together()[0] == alone[0]
         return ablate(*arguments, **named)
 
-    monkeypatch.setattr(tune, "ablate", ablated)
+    monkeypatch.setattr(run, "ablate", ablated)
     assert main(first) == 0
     assert _together() == alone
 

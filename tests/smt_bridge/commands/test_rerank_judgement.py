@@ -14,6 +14,7 @@ import sacrebleu
 from nmt_core.base.errors import ConfigError, InputError
 from smt_bridge.commands import rerank
 from smt_bridge.errors import FormatError
+from smt_bridge.lists import rerank as lists_rerank
 from smt_bridge.nbest.formats import read_entries
 
 NBEST = """0 ||| the cat sat on a mat ||| A= 2 B= 0 NMTunk0= 0 ||| 2
@@ -29,7 +30,7 @@ REFERENCE = ["the cat sat on the mat", "no one is here", "it is a very small hou
 def call(*arguments: str | Path) -> int:
     parser = argparse.ArgumentParser()
     rerank.add_arguments(parser)
-    return rerank.run(parser.parse_args([str(argument) for argument in arguments]))
+    return lists_rerank.rerank(parser.parse_args([str(argument) for argument in arguments]))
 
 
 @pytest.fixture

@@ -201,13 +201,14 @@ def test_bad_input_is_one_clear_line(folder: Path) -> None:
     base = ["--nbest", str(folder / "nbest"), "--weights", str(folder / "weights"), "--output", str(folder / "p")]
     full = [*base, "--source", str(folder / "source"), "--reference", str(folder / "reference")]
     from smt_bridge.commands import report as command
+    from smt_bridge.report.write import report
 
     def run(arguments: list[str]) -> int:
         import argparse
 
         parser = argparse.ArgumentParser()
         command.add_arguments(parser)
-        return command.run(parser.parse_args(arguments))
+        return report(parser.parse_args(arguments))
 
     with pytest.raises(ConfigError, match="together, or --table alone"):
         run(base)

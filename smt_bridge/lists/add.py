@@ -1,0 +1,197 @@
+"""The work of `smt-bridge add-features`: several lists as one, and scores as new columns."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import itertools
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import say
+from nmt_core.files import read_lines, readable_again, suffix_of
+from nmt_core.jobs import shards
+from nmt_core.jobs.run import Job, are_files
+from nmt_core.jobs.shards import Shard, shard_of
+from nmt_core.jobs.work import Work, check_shards, engine_of, remark
+from smt_bridge.errors import FormatError
+from smt_bridge.factors import look_factored, parse_factors
+from smt_bridge.features.registry import compares_hypotheses
+from smt_bridge.lists.worker import FACTORS, feature_specs, models_of, open_worker, warn_at_the_end
+from smt_bridge.metadata import content_of_list, known_columns, new_metadata, write_metadata
+from smt_bridge.nbest.checks import looks_unrelated, sampled_pair
+from smt_bridge.nbest.entry import NbestList, format_entry, runs_of_sentence
+from smt_bridge.nbest.formats import read_entries
+from smt_bridge.nbest.merged_files import MergedFiles, NamedList, Source, check_names
+from smt_bridge.nbest.moses import clean_words
+from smt_bridge.nbest.order import undivided
+from smt_bridge.scorers import count_jobs
+from smt_bridge.signature import Signature
+
+NAME = "add-features"
+_OPTIONS = (
+    "source", "scorer", "reverse_scorer", "rnnlm", "lm", "word_count", "feature", "factor", "names", "window",
+    "unknown_backoff",
+)  # fmt: skip
+_MERGING = ("lists", "fill", "exact")
+
+
+def add_features(args: argparse.Namespace) -> int:
+    """Merge the lists, where there are several, and add the columns; then write down what they are."""
+    named = list(args.nbest)
+    args.nbest, args.lists = " and ".join(path for _, path in named), []
+    if len(named) == 1 and not named[0][0]:
+        if args.exact or args.write_constraints or args.fill != "last":
+            raise ConfigError("--exact, --fill and --write-constraints are for several lists: give --nbest NAME=FILE")
+        return _add(args)
+    args.lists = [f"{name}={path}" for name, path in named]
+    _check_named(args, named)
+    with contextlib.ExitStack() as stack:
+        args.source_text = stack.enter_context(readable_again(args.source))
+        readable = [(name, path, stack.enter_context(readable_again(path))) for name, path in named]
+        return _merge(args, readable)
+
+
+def _check_named(args: argparse.Namespace, named: Sequence[tuple[str, str]]) -> None:
+    """Raise ConfigError where several lists cannot be read as one."""
+    unnamed = next((path for name, path in named if not name), None)
+    if unnamed is not None:
+        raise ConfigError(f"--nbest {unnamed}: of several lists each needs a name of letters and digits, NAME=FILE")
+    if args.nbest_format != "auto":
+        raise ConfigError("--nbest-format is for a single list: of several lists each is known by its first lines")
+    check_names([name for name, _ in named], [name for name, _ in args.write_constraints])
+
+
+def _merge(args: argparse.Namespace, lists: Sequence[tuple[str, str, str]]) -> int:
+    """Add columns to several lists as one; ``lists`` has for each its system, its name and where it is read."""
+    source = Source(args.source, args.source_text)
+    say_remark = functools.partial(remark, NAME)
+    merged = MergedFiles([NamedList(*one) for one in lists], source, fill=args.fill, exact=args.exact, say=say_remark)
+    known = merged.signatures()
+    if args.write_constraints:
+        merged.write_constraints(dict(args.write_constraints))
+    files = {path: readable for _, path, readable in lists}
+    return _add(args, merged, known, files)
+
+
+def _add(
+    args: argparse.Namespace,
+    merged: MergedFiles | None = None,
+    before: Mapping[str, Signature] | None = None,
+    files: Mapping[str, str] | None = None,
+) -> int:
+    """Add the columns to the list, or to several as one, of the columns ``before``, that are read from ``files``."""
+    if args.source == "-" and args.nbest == "-":
+        raise ConfigError("--source and --nbest cannot both be standard input")
+    _format(args)
+    if args.window < 1:
+        raise ConfigError("--window must be at least 1")
+    files = files or {args.nbest: args.nbest}
+    check_shards(args, _path_of(files), [args.output], given_as="--nbest")
+    jobs = count_jobs(args, models_of(feature_specs(args)))
+    record = new_metadata(args.output)
+    if record and before is None:
+        before = known_columns(args.nbest)
+    known = before or {}
+    read = functools.partial(_read_windows, args, merged)
+
+    def finish(pieces: Sequence[Mapping[str, float]], signatures: Mapping[str, str]) -> None:
+        warn_at_the_end(pieces, functools.partial(remark, NAME))
+        if record:
+            _write_record(args, {**known, **_parsed(signatures)}, pieces)
+
+    with readable_again(
+        args.source if merged is None else args.source_text
+    ) as args.source_text:  # each worker reads it
+        next(read_lines(args.source_text, shown=args.source), None)  # what is to be said of its start is said here
+        open_features = functools.partial(open_worker, NAME, args, suffix_of(args.output))
+        work = Work(NAME, " hyp", open_features, jobs, args.quiet, engine_of(args))
+        job = _job(args, files, read)
+        if job.is_resumable:
+            next(_windows(args, read), None)  # a list that is refused leaves no job behind
+        work.run(job, args, finish=finish)
+    return 0
+
+
+def _path_of(files: Mapping[str, str]) -> str:
+    """What a job takes for its input: a file if all of them are."""
+    return next((path for path in files if not os.path.isfile(path)), next(iter(files)))
+
+
+def _windows(args: argparse.Namespace, read: Callable[[], Iterator[list[NbestList]]]) -> Iterator[list[NbestList]]:
+    """The list, so many sentences at a time; refused where its words have factors and nobody says which one counts."""
+    chosen = args.factor is not None or args.nbest_format.lower().startswith("factors")
+    for number, window in enumerate(read()):
+        entries = [entry for group in window for entry in group.entries if not entry.json]
+        if number == 0 and not chosen and look_factored(clean_words(entry.fields[1]) for entry in entries):
+            raise FormatError(args.nbest, FACTORS.format("models of targets do"), line=entries[0].line)
+        if number == 0 and not args.lists:  # several lists are looked at when all of them are read
+            _warn_of_another_source(args, window)
+        yield window
+
+
+def _warn_of_another_source(args: argparse.Namespace, window: Sequence[NbestList]) -> None:
+    """Say, before hours of scoring, where the first lists are not translations of the lines of the source."""
+    firsts = {group.sentence: group.entries[0] for group in window}
+    source = read_lines(args.source_text, shown=args.source, as_it_is=True)  # its remarks were made
+    lines = itertools.islice(source, max(firsts) + 1)
+    reason = looks_unrelated(
+        sampled_pair(line.removesuffix(b"\r"), firsts[number]) for number, line in enumerate(lines) if number in firsts
+    )
+    if reason is not None:
+        say(f"{NAME}: is {args.nbest} a list of another source than {args.source}? {reason}")
+
+
+def _format(args: argparse.Namespace) -> str:
+    """How the list is to be read: ``--factor`` is short for ``--nbest-format factors:N``."""
+    if args.factor is None:
+        return str(args.nbest_format)
+    if args.nbest_format != "auto":
+        raise ConfigError("--factor reads lists of Moses: leave out --nbest-format")
+    return f"factors:{parse_factors(args.factor).target}"
+
+
+def _job(
+    args: argparse.Namespace, files: Mapping[str, str], read: Callable[[], Iterator[list[NbestList]]]
+) -> Job[list[NbestList]]:
+    description = {"input": args.nbest, "options": _given(args) | {"nbest_format": args.nbest_format}}
+    path = _path_of(files)
+    if not are_files(path, [args.output]):  # a file was looked at
+        read = functools.partial(_windows, args, read)
+    hashed = {**files, args.source: args.source_text}
+    return Job((args.output,), description, shards.Source(path, read, _shard_of), files=hashed)
+
+
+def _given(args: argparse.Namespace) -> dict[str, Any]:
+    """The options that the columns depend on."""
+    names = (*_OPTIONS, "dtype", "softmax", *(_MERGING if args.lists else ()))
+    return {name: getattr(args, name) for name in names}
+
+
+def _read_windows(args: argparse.Namespace, merged: MergedFiles | None) -> Iterator[list[NbestList]]:
+    """So many lists at a time. Raises FormatError where a sentence lies apart and a feature needs all of it."""
+    lists = merged.read() if merged else runs_of_sentence(read_entries(args.nbest, format=_format(args)))
+    comparing = next(filter(compares_hypotheses, args.feature), None)
+    if comparing is not None and merged is None:
+        lists = undivided(lists, path=args.nbest, needed_by=comparing)
+    while window := list(itertools.islice(lists, args.window)):
+        yield window
+
+
+def _shard_of(lists: Sequence[NbestList]) -> Shard:
+    lines = (format_entry(entry) for group in lists for entry in group.entries)
+    return shard_of(lists[0].entries[0].line, b"\n".join(lines))
+
+
+def _write_record(
+    args: argparse.Namespace, columns: Mapping[str, Signature], pieces: Sequence[Mapping[str, float]]
+) -> None:
+    counts = {name: int(sum(piece[name] for piece in pieces)) for name in ("hypotheses", "sentences")}
+    write_metadata(args.output, content_of_list(" ".join(args.lists) or args.nbest, columns, counts, _given(args)))
+
+
+def _parsed(signatures: Mapping[str, str]) -> dict[str, Signature]:
+    return {name: Signature.parse(text) for name, text in signatures.items()}
