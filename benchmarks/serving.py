@@ -60,7 +60,7 @@ class Server:
     def __init__(self, args: argparse.Namespace, *more: str) -> None:
         command = [sys.executable, "-m", "nmt_core", "serve", "--model", f"m={args.model}", "--port", "0"]
         command += ["--device", args.device, "--beam", str(args.beam), "--metrics-port", "0"]
-        command += ["--threads", str(args.threads), "--batch-tokens", str(args.batch_tokens), *more]
+        command += ["--threads", str(args.threads), "--limit", f"batch={args.batch_tokens}", *more]
         variables = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables)
         assert self.process.stderr is not None

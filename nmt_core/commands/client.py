@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import itertools
-import os
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
 
-from nmt_core.base.messages import say
 from nmt_core.files import InputFile, writes_standard_output
-from nmt_core.text.nbest_line import check_feature_name, nbest_line
 
-if TYPE_CHECKING:
-    from nmt_core.serving.client.client import NmtClient
-
+RUN = "nmt_core.serving.client.command:run_client"
 NAME = "client"
 
 _EPILOG = """\
@@ -26,8 +18,6 @@ examples:
 --nbest N, and --samples N, write lists as Moses does: number ||| translation ||| NMT0= log p ||| score. With several
 addresses the servers share the work. A file of any size takes constant memory.
 """
-
-_OPTIONS = ("beam", "nbest", "samples", "temperature", "seed")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,103 +78,3 @@ def _add_connection(parser: argparse.ArgumentParser, timeout: float) -> None:
     group.add_argument("--tls-cert", metavar="PEM", help="our certificate, for servers that want one")
     group.add_argument("--tls-key", metavar="PEM", help="its private key")
     group.add_argument("--token-file", type=InputFile, metavar="FILE", help="the token to show: TOKEN, or NAME TOKEN")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Ask and print."""
-    from nmt_core.base.errors import ConfigError
-    from nmt_core.files import open_output, write_lines
-
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what goes wrong is told in our own words
-    from nmt_core.serving.client.client import NmtClient
-    from nmt_core.serving.client.connection import check_timeout
-
-    check_timeout(args.timeout)
-    if args.what == "health":
-        return _health(args)
-    if args.window < 1:
-        raise ConfigError("--window must be at least 1")
-    for option in ("beam", "nbest", "samples"):
-        if getattr(args, option, None) is not None and getattr(args, option) < 1:
-            raise ConfigError(f"--{option} must be at least 1")
-    if args.what == "translate":
-        check_feature_name(args.feature_name)
-    with NmtClient(args.address, model=args.model, timeout=args.timeout, access=_access(args)) as client:
-        lines = _scores(args, client) if args.what == "score" else _translations(args, client)
-        with open_output("-") as stream:
-            while part := list(itertools.islice(lines, args.window)):
-                write_lines(stream, part)
-    return 0
-
-
-def _health(args: argparse.Namespace) -> int:
-    """Ask every address; say on stderr what is wrong with the first that is not ready."""
-    from nmt_core.serving.client.connection import health_problem, split_addresses
-
-    for address in split_addresses(args.address):
-        problem = health_problem(address, timeout=args.timeout, access=_access(args))
-        if problem:
-            say(f"nmt-core {NAME}: {address}: {problem}")
-            return 1
-    return 0
-
-
-def _access(args: argparse.Namespace) -> Any:
-    from nmt_core.base.errors import InputError
-    from nmt_core.files import read_text_lines
-    from nmt_core.serving.client.connection import Access
-
-    token = None
-    if args.token_file:
-        words = next(read_text_lines(args.token_file), "").split()
-        if not words:
-            raise InputError(args.token_file, "expected a token in the first line")
-        token = words[-1]
-    return Access(args.tls, args.tls_ca, args.tls_cert, args.tls_key, token)
-
-
-def _translations(args: argparse.Namespace, client: NmtClient) -> Iterator[str]:
-    from nmt_core.files import read_text_lines
-    from nmt_core.serving.client.client import PRIORITIES
-
-    options: dict[str, Any] = {"priority": PRIORITIES[args.priority], "raw": args.raw}
-    options |= {"forbid_unknown": args.forbid_unk, "replace_unknown": args.replace_unk}
-    options |= {name: getattr(args, name) for name in _OPTIONS if getattr(args, name) is not None}
-    answers = client.translate_lines(read_text_lines(args.source), window=args.window, **options)
-    for number, sentence in enumerate(_checked(answers, args.source)):
-        if args.nbest is None and args.samples is None:
-            yield sentence.translations[0].text
-            continue
-        for found in sentence.translations:
-            yield nbest_line(number, found.text, f"{args.feature_name}= {found.log_prob:.6f}", found.score)
-
-
-def _scores(args: argparse.Namespace, client: NmtClient) -> Iterator[str]:
-    from nmt_core.files import read_parallel_lines
-    from nmt_core.serving.client.client import PRIORITIES
-
-    pairs = ((source, target) for source, target in read_parallel_lines([args.source, args.target]))
-    options = {"priority": PRIORITIES[args.priority], "per_word": args.per_word, "form": _form(args)}
-    for score in _checked(client.score_pairs(pairs, window=args.window, **options), args.source):
-        if args.per_word:
-            yield " ".join(f"{value:.6f}" for value in score.word_log_probs)
-        else:
-            yield f"{score.log_prob:.6f}"
-
-
-def _form(args: argparse.Namespace) -> int:
-    from nmt_core.v1 import nmt_pb2 as pb
-
-    if args.raw:
-        return pb.TEXT_FORM_RAW
-    return pb.TEXT_FORM_SURFACE if args.surface else pb.TEXT_FORM_UNSPECIFIED
-
-
-def _checked(answers: Iterable[Any], path: str) -> Iterator[Any]:
-    """The answers; the first that is an error ends the command with its line."""
-    from nmt_core.base.errors import InputError
-
-    for number, answer in enumerate(answers, start=1):
-        if answer.HasField("error"):
-            raise InputError(path, answer.error.message, line=number)
-        yield answer

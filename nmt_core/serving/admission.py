@@ -48,14 +48,14 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         self, limits: Limits, memory: Memory, watchers: Watchers | None = None, *, certified: bool = False
     ) -> None:
         self.limits, self.memory, self.watchers, self._certified = limits, memory, watchers or Watchers(), certified
-        self._messages, self._questions, self._descriptions = (MessageReader(limits.body_seconds) for _ in range(3))
+        self._messages, self._questions, self._descriptions = (MessageReader(limits.body) for _ in range(3))
         each = limits.client_calls
         self._calls = Shares("calls", most=limits.calls, each=each, reason="TOO_MANY_CALLS")
         self._streams = Shares("streams", most=limits.streams, each=limits.client_streams, reason="TOO_MANY_STREAMS")
         self._checks = Shares("health checks", most=limits.calls, each=each, reason="TOO_MANY_CALLS")
         watches = limits.watches, limits.client_watches
         self._watches = Shares("health watches", most=watches[0], each=watches[1], reason="TOO_MANY_WATCHES")
-        self._unread = Timers(limits.unread_seconds)
+        self._unread = Timers(limits.unread)
         self._parser = WorkerThread("parse")
         self._wrapped: dict[str, Any] = {}
         self.unfinished = 0

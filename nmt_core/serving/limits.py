@@ -1,52 +1,116 @@
-"""What a request may ask for at most, and what clients may have open."""
+"""Limits of the server: what a request may ask for, what clients may have open, and how long things may take."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import argparse
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.config import Config, YamlProblem, parse_yaml, read_yaml
+
+REQUEST_COPIES = 3
+"""Of a request in memory: its bytes, its message and its texts."""
+
+_MESSAGE_MIB, _REQUEST_MIB = 32, 8
+Count = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0, le=1e6)]
+Pause = Annotated[float, Field(ge=0, le=1e6)]
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Bounds of one request, and of what is open at once.
+class Limits(Config):
+    """The keys of ``--limit``; docs/serving.md says what each bounds. Times are in seconds, sizes in MiB.
 
-    ``items`` bounds texts, pairs and hypotheses, and texts times n-best; ``characters`` and ``words``
-    one text; ``steps`` hypotheses times the words they may have; ``message_bytes`` an answer,
-    ``request_bytes`` a message of a client, which keeps all others waiting while it is copied;
-    ``memory_bytes`` what all requests under way may hold (a request by itself, too). ``calls``, ``streams`` and health
-    ``watches`` are what all clients have open, ``client_...`` what one has; ``stream_requests`` what one stream has
-    under way; ``columns`` the features of a Rerank. Times are in seconds: ``body_seconds`` for a request to arrive,
-    ``idle_seconds`` without a request on a stream or a call on a
-    connection, ``unread_seconds`` for an answer to be taken, ``age_seconds`` of a connection,
-    ``stuck_seconds`` for one batch or step of a device that is healthy.
+    ``message_mib`` bounds an answer (None: 32, at most a third of the memory), ``request_mib`` a message of a client
+    (None: 8, at most that of an answer), ``client_queue`` the work of one client that waits (None: a quarter of
+    ``queue``).
     """
 
-    items: int = 20_000
-    characters: int = 20_000
-    words: int = 2_000
-    beam: int = 200
-    nbest: int = 200
-    length_ratio: float = 20.0
-    length_normalization: float = 10.0
-    steps: int = 50_000_000
-    columns: int = 1_000
-    message_bytes: int = 32 << 20
-    request_bytes: int = 8 << 20
-    memory_bytes: int = 256 << 20
-    calls: int = 10_000
-    client_calls: int = 5_000
-    streams: int = 256
-    client_streams: int = 64
-    watches: int = 256
-    client_watches: int = 32
-    stream_requests: int = 64
-    connections: int = 12_000
-    body_seconds: float = 20.0
-    idle_seconds: float = 300.0
-    unread_seconds: float = 60.0
-    age_seconds: float = 3600.0
-    stuck_seconds: float = 120.0
+    items: Count = 20_000
+    characters: Count = 20_000
+    words: Count = 2_000
+    beam: Count = 200
+    nbest: Count = 200
+    steps: Count = 50_000_000
+    message_mib: Annotated[int, Field(ge=1, le=1024)] | None = None
+    request_mib: Count | None = None
+    memory_mib: Count = 256
+    calls: Count = 10_000
+    client_calls: Count = 5_000
+    streams: Count = 256
+    client_streams: Count = 64
+    stream_requests: Count = 64
+    watches: Count = 256
+    connections: Count = 12_000
+    queue: Annotated[int, Field(ge=0)] = 2_000_000
+    client_queue: Annotated[int, Field(ge=0)] | None = None
+    batch: Count = 1_000
+    delay: Pause = 0.002
+    body: Seconds = 20.0
+    idle: Seconds = 300.0
+    unread: Seconds = 60.0
+    age: Seconds = 3600.0
+    stuck: Seconds = 120.0
+    drain: Pause = 0.0
+    grace: Pause = 30.0
+
+    client_watches: ClassVar[int] = 32
+    columns: ClassVar[int] = 1_000
+    length_ratio: ClassVar[float] = 20.0
+    length_normalization: ClassVar[float] = 10.0
+
+    @model_validator(mode="after")
+    def _check_sizes(self) -> Self:
+        message, request = self.message_bytes >> 20, self.request_bytes >> 20
+        if REQUEST_COPIES * message > self.memory_mib:
+            held = f"a request of {message} MiB is held {REQUEST_COPIES} times while it is handled"
+            raise ValueError(f"memory_mib={self.memory_mib}: {held}; expected at least {REQUEST_COPIES * message}")
+        if request > message:
+            raise ValueError(f"request_mib={request}: expected at most {message}, or a larger message_mib")
+        return self
+
+    @property
+    def message_bytes(self) -> int:
+        """Of an answer."""
+        return (self.message_mib or min(_MESSAGE_MIB, max(1, self.memory_mib // REQUEST_COPIES))) << 20
+
+    @property
+    def request_bytes(self) -> int:
+        """Of a message of a client, which keeps all others waiting while it is copied."""
+        return self.request_mib << 20 if self.request_mib else min(_REQUEST_MIB << 20, self.message_bytes)
+
+    @property
+    def memory_bytes(self) -> int:
+        """What all requests in progress may hold, and one request by itself."""
+        return self.memory_mib << 20
+
+    @property
+    def client_work(self) -> int:
+        """What one client may have waiting."""
+        return self.queue // 4 if self.client_queue is None else self.client_queue
 
     @property
     def fields(self) -> int:
         """Fields that a message within the limits may have before it is parsed: items of up to three, and options."""
         return 3 * self.items + 64
+
+
+def read_limits(args: argparse.Namespace) -> Limits:
+    """Those of the file of ``--limits``, with each ``--limit KEY=VALUE`` put in. Raises ConfigError or InputError."""
+    given = read_yaml(args.limits) if args.limits else {}
+    limits = Limits.from_mapping(given | dict(map(_parse, args.limit)), origin="limits")
+    if args.beam > limits.beam:
+        raise ConfigError(f"--beam {args.beam}: at most {limits.beam}")
+    return limits
+
+
+def _parse(assignment: str) -> tuple[str, Any]:
+    """The key and value of ``KEY=VALUE``. Raises ConfigError."""
+    key, equals, value = assignment.partition("=")
+    try:
+        if equals:
+            return key, parse_yaml(value)
+    except YamlProblem:
+        pass
+    raise ConfigError(f"--limit {assignment}: expected KEY=VALUE, such as idle=60")

@@ -174,9 +174,9 @@ def _options(limits: Limits) -> list[tuple[str, int]]:
         ("grpc.server.max_pending_requests_hard_limit", 2 * limits.calls),
         ("grpc.max_allowed_incoming_connections", limits.connections),
         ("grpc.server_handshake_timeout_ms", 10_000),
-        ("grpc.max_connection_idle_ms", round(1000 * limits.idle_seconds)),
-        ("grpc.max_connection_age_ms", round(1000 * limits.age_seconds)),
-        ("grpc.max_connection_age_grace_ms", round(1000 * limits.age_seconds)),
+        ("grpc.max_connection_idle_ms", round(1000 * limits.idle)),
+        ("grpc.max_connection_age_ms", round(1000 * limits.age)),
+        ("grpc.max_connection_age_grace_ms", round(1000 * limits.age)),
         ("grpc.keepalive_time_ms", 60_000),  # who does not answer a ping has gone
         ("grpc.keepalive_timeout_ms", 20_000),
         ("grpc.http2.min_ping_interval_without_data_ms", 30_000),

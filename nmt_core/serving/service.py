@@ -48,7 +48,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         self.limits = limits or Limits()
         self._metrics = metrics
         self.memory = Memory(self.limits.memory_bytes)
-        bounds = {"stuck_seconds": self.limits.stuck_seconds, **queue}
+        bounds = {"stuck_seconds": self.limits.stuck, **queue}
         self.devices = Devices(devices, metrics=metrics, **bounds)
         self._texts = TextProcessing(self.limits)
         self._backend = Backend(self.devices, self._texts, self.limits, metrics)

@@ -6,9 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from nmt_core.serving.errors import Refusal, busy, invalid
-
-REQUEST_COPIES = 3
-"""Of a request in memory: its bytes, its message and its texts."""
+from nmt_core.serving.limits import REQUEST_COPIES
 
 
 class Shares:

@@ -165,7 +165,7 @@ class Stream:
 
     async def _write(self, response: bytes) -> None:
         """Write an answer, and wait until the network has taken it. Raises Refusal when that takes too long."""
-        seconds = self._limits.unread_seconds
+        seconds = self._limits.unread
         async with self._writing:
             try:
                 async with asyncio.timeout(seconds):
@@ -176,9 +176,9 @@ class Stream:
 
     async def _until_unused(self) -> None:
         """Raises Refusal when nothing was asked or answered for some time."""
-        while (left := self._used + self._limits.idle_seconds - time.monotonic()) > 0 or self._tasks:
-            await asyncio.sleep(max(left, min(1.0, self._limits.idle_seconds)))
-        raise unavailable(f"the stream was not used for {self._limits.idle_seconds:g} s", reason="STREAM_IDLE")
+        while (left := self._used + self._limits.idle - time.monotonic()) > 0 or self._tasks:
+            await asyncio.sleep(max(left, min(1.0, self._limits.idle)))
+        raise unavailable(f"the stream was not used for {self._limits.idle:g} s", reason="STREAM_IDLE")
 
 
 async def _in_stream(name: str, response: bytes) -> bytes:

@@ -45,11 +45,12 @@ def run(args: argparse.Namespace) -> int:
     """Load the models, start Moses, and serve until stopped."""
     recipes = _recipes(args)
     try:
+        from nmt_core.serving.command import serve
         from smt_bridge.serving.hybrid_models import HybridModels, MosesChoice
     except ImportError as error:
         raise NmtError(f"serving needs gRPC ({error.name} is missing): pip install 'hybridmt[serve]'") from error
     choice = MosesChoice(args.moses, args.moses_threads, args.moses_timeout, args.degrade)
-    return neural.run(args, HybridModels(recipes, choice))
+    return serve(args, HybridModels(recipes, choice))
 
 
 def _recipes(args: argparse.Namespace) -> dict[str, str]:

@@ -184,7 +184,7 @@ def translated(error: Any, address: str, timeout: float, access: Access) -> Serv
         case grpc.StatusCode.UNAVAILABLE:
             return Unavailable(f"nothing answers at {address} ({error.details()}); {_what_to_check(access)}")
         case grpc.StatusCode.RESOURCE_EXHAUSTED if f"Received {_TOO_LARGE}" in _details(error):
-            what_to_do = "send less in a request, or start the server with a larger --max-request-mib"
+            what_to_do = "send less in a request, or start the server with a larger --limit request_mib="
             return ServiceError(f"{address}: {error.details()}; {what_to_do}")
         case grpc.StatusCode.RESOURCE_EXHAUSTED:
             return Overloaded(f"{address}: {error.details()}")

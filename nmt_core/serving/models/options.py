@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import stat
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+import torch
+
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.numbers import whole_number
+from nmt_core.device import choose_device
 
 _OF_FILE_SYSTEMS = "lost+found"  # at the top of a volume, for root alone
 
@@ -90,3 +94,15 @@ def named_candidates(arguments: Sequence[str], models: Collection[str]) -> dict[
             raise ConfigError(f"--candidates {text}: the model {name} {problem}")
         choices[name] = CandidateChoice(*numbers)
     return choices
+
+
+def read_devices(args: argparse.Namespace) -> list[str]:
+    """The devices to serve on. Raises ConfigError."""
+    devices = [str(choose_device(name)) for name in args.device.split(",")]
+    if len(set(devices)) < len(devices):
+        raise ConfigError(f"--device {args.device}: a device is named twice")
+    if args.threads is not None:
+        if args.threads < 1:
+            raise ConfigError(f"--threads {args.threads}: expected at least 1")
+        torch.set_num_threads(args.threads)
+    return devices

@@ -125,10 +125,10 @@ def log_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def server(folder: str, log_file: Path) -> Iterator[ServerProcess]:
     """A server of one model with small limits."""
-    limits = ["--max-items", "6000", "--max-characters", "60", "--max-words", "12", "--max-beam", "10"]
-    more = ["--max-nbest", "9", "--beam", "4", "--metrics-port", "0", "--access-log", str(log_file)]
+    limits = ["--limit", "items=6000", "--limit", "characters=60", "--limit", "words=12", "--limit", "beam=10"]
+    more = ["--limit", "nbest=9", "--beam", "4", "--metrics-port", "0", "--access-log", str(log_file)]
     with servers() as begin:
-        sizes = ["--max-message-mib", "4", "--max-request-mib", "3", "--max-streams", "50"]
+        sizes = ["--limit", "message_mib=4", "--limit", "request_mib=3", "--limit", "streams=50"]
         yield begin("--model", f"m={folder}", *sizes, *limits, *more)
 
 

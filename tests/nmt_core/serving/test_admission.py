@@ -44,9 +44,9 @@ def token_file(tmp_path_factory) -> str:
 @pytest.fixture(scope="module")
 def strict(start, folder: str, token_file: str):
     """A server with short times, and a token."""
-    times = ["--body-timeout", "0.5", "--idle-timeout", "1.5", "--unread-timeout", "1"]
-    limits = ["--max-client-streams", "4", "--max-watches", "40", "--metrics-port", "0", "--max-memory-mib", "16"]
-    limits += ["--max-steps", "20000000"]
+    times = ["--limit", "body=0.5", "--limit", "idle=1.5", "--limit", "unread=1"]
+    limits = ["--limit", "client_streams=4", "--limit", "watches=40", "--metrics-port", "0", "--limit", "memory_mib=16"]
+    limits += ["--limit", "steps=20000000"]
     return start("--model", f"m={folder}", "--token-file", token_file, *times, *limits)
 
 
@@ -85,7 +85,7 @@ def test_half_of_a_message_is_not_read_for_strangers(strict) -> None:
 
 def test_half_of_a_message_is_not_waited_for(start, folder: str, token_file: str) -> None:
     server = start(
-        "--model", f"m={folder}", "--token-file", token_file, "--body-timeout", "0.5", "--max-request-mib", "32"
+        "--model", f"m={folder}", "--token-file", token_file, "--limit", "body=0.5", "--limit", "request_mib=32"
     )
     before = resident(server)
     clients = [RudeClient(server.address) for _ in range(12)]
@@ -190,7 +190,7 @@ def test_a_single_answer_that_nobody_reads_holds_nothing_for_ever(strict) -> Non
 
 
 def test_health_watches_are_limited_and_end_with_the_server(start, folder: str) -> None:
-    server = start("--model", f"m={folder}", "--max-watches", "20")
+    server = start("--model", f"m={folder}", "--limit", "watches=20")
     silent = [socket.create_connection(("127.0.0.1", int(server.address.rpartition(":")[2]))) for _ in range(50)]
     with grpc.insecure_channel(server.address) as channel:
         health = health_pb2_grpc.HealthStub(channel)

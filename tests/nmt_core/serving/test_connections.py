@@ -20,7 +20,7 @@ _MAX_CONCURRENT_STREAMS = 3  # number of a setting (RFC 9113, 6.5.2)
 @pytest.fixture(scope="module")
 def short_lived(start, folder: str):
     """A server whose connections may be idle for 300 s and are asked to be opened anew after 2."""
-    return start("--model", f"m={folder}", "--age-timeout", "2", "--max-connections", str(MOST))
+    return start("--model", f"m={folder}", "--limit", "age=2", "--limit", f"connections={MOST}")
 
 
 def seconds_until_going_away(client: RudeClient) -> float:
@@ -32,7 +32,7 @@ def seconds_until_going_away(client: RudeClient) -> float:
 
 
 def test_a_connection_without_calls_is_given_up(start, folder: str) -> None:
-    server = start("--model", f"m={folder}", "--idle-timeout", "1")  # the age is an hour
+    server = start("--model", f"m={folder}", "--limit", "idle=1")  # the age is an hour
     assert 0.5 < seconds_until_going_away(RudeClient(server.address)) < 15
 
 

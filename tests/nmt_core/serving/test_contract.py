@@ -79,12 +79,10 @@ def test_every_method_but_streams_is_answered_over_http() -> None:
     assert sorted(rule["selector"] for rule in rules) == sorted(unary)
 
 
-def test_every_limit_and_method_is_in_the_documentation() -> None:
+def test_every_method_is_in_the_documentation() -> None:
     text = (ROOT / "docs" / "serving.md").read_text()
     for method in pb.DESCRIPTOR.services_by_name["NmtService"].methods_by_name:
         assert f"`{method}`" in text, method
-    for number in ("20,000", "2,000", "32 MiB", "256", "10,000"):
-        assert number in text, number
 
 
 def node_modules() -> Path:

@@ -254,7 +254,7 @@ def test_a_device_that_hangs_is_not_healthy_until_it_goes_on() -> None:
     scores = Scores()
 
     async def scenario() -> None:
-        server = NmtServer(NmtServicer(limits=Limits(stuck_seconds=0.3)), Address(port=0))
+        server = NmtServer(NmtServicer(limits=Limits(stuck=0.3)), Address(port=0))
         await server.start()
         await server.load(lambda device: served(scores))
         scores.release.clear()

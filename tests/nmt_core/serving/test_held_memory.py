@@ -119,7 +119,7 @@ def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(monkeyp
     async def scenario() -> list[str]:
         gate = Gate()
         gate.open.set()
-        server = NmtServer(NmtServicer(limits=Limits(memory_bytes=8 * MIB)), Address(port=0))
+        server = NmtServer(NmtServicer(limits=Limits(memory_mib=8)), Address(port=0))
         await server.start()
         await server.load(gated(gate))
         gate.open.clear()

@@ -21,11 +21,10 @@ from nmt_core.base.errors import ServiceError
 from nmt_core.base.interfaces import PairScore
 from nmt_core.commands import serve
 from nmt_core.commands.main import main
-from nmt_core.commands.server_limits import read_limits
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.client.aio import AsyncNmtClient
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
-from nmt_core.serving.limits import Limits
+from nmt_core.serving.limits import Limits, read_limits
 from nmt_core.serving.models.options import model_folders
 from nmt_core.serving.models.served import ServedModel
 from nmt_core.serving.server import Address, NmtServer
@@ -323,7 +322,7 @@ def test_a_host_that_is_not_here_is_told_from_a_port_in_use(host: str, problem: 
 def test_the_largest_message_is_one_that_there_is_memory_for(memory: str, message: int) -> None:
     parser = argparse.ArgumentParser()
     serve.add_arguments(parser)
-    limits = read_limits(parser.parse_args(["--max-memory-mib", memory]))
+    limits = read_limits(parser.parse_args(["--limit", f"memory_mib={memory}"]))
     assert limits.message_bytes == message << 20
     assert limits.request_bytes == min(8, message) << 20
 
@@ -331,7 +330,7 @@ def test_the_largest_message_is_one_that_there_is_memory_for(memory: str, messag
 def test_messages_of_clients_may_be_as_large_as_any_if_that_is_wanted() -> None:
     parser = argparse.ArgumentParser()
     serve.add_arguments(parser)
-    assert read_limits(parser.parse_args(["--max-request-mib", "32"])).request_bytes == 32 << 20
+    assert read_limits(parser.parse_args(["--limit", "request_mib=32"])).request_bytes == 32 << 20
 
 
 @pytest.mark.parametrize(
@@ -346,11 +345,20 @@ def test_messages_of_clients_may_be_as_large_as_any_if_that_is_wanted() -> None:
         (["--model", "m=a", "--port", "70000"], "--port 70000: expected 0 to 65535"),
         (["--model", "m=a", "--host", "unix:/tmp/s"], "--host unix:/tmp/s: expected a name or an IP address"),
         (["--model", "m=a", "--beam", "0"], "--beam"),
-        (["--model", "m=a", "--beam", "9", "--max-beam", "8"], "--beam 9: at most 8"),
-        (["--model", "m=a", "--max-items", "0"], "--max-items 0: expected at least 1"),
-        (["--model", "m=a", "--max-message-mib", "86"], "--max-memory-mib 256: a request of 86 MiB is held 3 times"),
-        (["--model", "m=a", "--max-request-mib", "33"], "--max-request-mib 33: expected at most 32, or a larger"),
-        (["--model", "m=a", "--max-memory-mib", "2"], "--max-memory-mib 2: a request of 1 MiB is held 3 times"),
+        (["--model", "m=a", "--beam", "9", "--limit", "beam=8"], "--beam 9: at most 8"),
+        (["--model", "m=a", "--limit", "items"], "--limit items: expected KEY=VALUE, such as idle=60"),
+        (["--model", "m=a", "--limit", "ite=9"], "limits: unknown key 'ite'; did you mean 'items'?"),
+        (["--model", "m=a", "--limits", "/no"], "/no: cannot be read"),
+        (
+            ["--model", "m=a", "--limit", "items=0"],
+            "limits: 'items': Input should be greater than or equal to 1 (found 0)",
+        ),
+        (
+            ["--model", "m=a", "--limit", "message_mib=86"],
+            "limits: memory_mib=256: a request of 86 MiB is held 3 times",
+        ),
+        (["--model", "m=a", "--limit", "request_mib=33"], "limits: request_mib=33: expected at most 32, or a larger"),
+        (["--model", "m=a", "--limit", "memory_mib=2"], "limits: memory_mib=2: a request of 1 MiB is held 3 times"),
         (["--model", "m=a", "--host", "0.0.0.0"], "--host 0.0.0.0 can be reached from other machines"),
         (["--model", "m=a", "--tls-cert", "c"], "--tls-cert and --tls-key belong together"),
         (["--model", "m=a", "--tls-cert", "/no", "--tls-key", "/no"], "/no: cannot be read"),
@@ -389,7 +397,7 @@ def test_a_metrics_port_in_use_is_one_clear_line(capsys, folder: str) -> None:
 
 
 def test_a_second_signal_ends_a_server_at_once(start, folder: str) -> None:
-    server = start("--model", f"m={folder}", "--drain-delay", "30")
+    server = start("--model", f"m={folder}", "--limit", "drain=30")
     server.terminate()
     time.sleep(0.3)
     assert server.process.poll() is None

@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import grpc
 import pytest
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from nmt_core.commands import serve
-from nmt_core.commands.server_security import read_address
 from nmt_core.serving.client.connection import Access
+from nmt_core.serving.command import make_server, read_address
 from nmt_core.serving.credentials import Owner, Tokens
 from nmt_core.serving.errors import from_trailers
+from nmt_core.serving.limits import Limits, read_limits
 from nmt_core.serving.server import NmtServer
 from nmt_core.serving.watchers import Watchers
 from nmt_core.v1 import nmt_pb2 as pb
@@ -31,7 +33,7 @@ def with_server(
         parser, gate = argparse.ArgumentParser(), Gate()
         serve.add_arguments(parser)
         args = parser.parse_args(["--model", "gate=nowhere", "--port", "0", *options.split()])
-        server = serve._server(args, read_address(args), ["cpu"], Watchers(tokens=tokens))
+        server = make_server(read_limits(args), read_address(args), ["cpu"], Watchers(tokens=tokens))
         gate.open.set()
         await server.start()
         await server.load(gated(gate))
@@ -46,11 +48,11 @@ def with_server(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ("--max-calls 3", "3 calls are open already"),
-        ("--max-client-calls 3", "3 calls of this client are open already"),
-        ("--queue-tokens 9 --client-tokens 100", "the queue is full (8 tokens wait)"),
-        ("--client-tokens 9", "the queue is full (8 tokens of this client wait)"),
-        ("--queue-tokens 36", "the queue is full (8 tokens of this client wait)"),  # a quarter
+        ("--limit calls=3", "3 calls are open already"),
+        ("--limit client_calls=3", "3 calls of this client are open already"),
+        ("--limit queue=9 --limit client_queue=100", "the queue is full (8 tokens wait)"),
+        ("--limit client_queue=9", "the queue is full (8 tokens of this client wait)"),
+        ("--limit queue=36", "the queue is full (8 tokens of this client wait)"),  # a quarter
     ],
 )
 def test_what_is_above_a_limit_is_refused(options: str, problem: str) -> None:
@@ -73,6 +75,14 @@ def test_what_is_above_a_limit_is_refused(options: str, problem: str) -> None:
     with_server(options, scenario)
 
 
+def test_limits_of_a_file_and_of_the_command_line_are_put_together(tmp_path: Path) -> None:
+    (tmp_path / "limits.yaml").write_text("items: 7\nidle: 60\n")
+    parser = argparse.ArgumentParser()
+    serve.add_arguments(parser)
+    args = parser.parse_args(["--limits", str(tmp_path / "limits.yaml"), "--limit", "idle=1.5", "--limit", "age=9"])
+    assert read_limits(args) == Limits(items=7, idle=1.5, age=9)
+
+
 ALICE, BOB = (Access(token=f"token-of-{name}-0123").metadata for name in ("alice", "bob"))
 TOKENS = Tokens((Owner(name), f"token-of-{name}-0123") for name in ("alice", "bob"))
 
@@ -80,10 +90,10 @@ TOKENS = Tokens((Owner(name), f"token-of-{name}-0123") for name in ("alice", "bo
 @pytest.mark.parametrize(
     ("options", "reason", "size"),
     [
-        ("--max-client-calls 2", "TOO_MANY_CALLS", 1),
-        ("--client-tokens 7", "QUEUE_FULL", 1),
+        ("--limit client_calls=2", "TOO_MANY_CALLS", 1),
+        ("--limit client_queue=7", "QUEUE_FULL", 1),
         (
-            "--max-memory-mib 4",
+            "--limit memory_mib=4",
             "MEMORY_FULL",
             300_000,
         ),  # of which one client has half, and a request is held three times
@@ -124,7 +134,7 @@ def test_a_batch_takes_no_longer_than_is_allowed_and_health_says_so() -> None:
         assert (await call).scores
         await until(lambda: server.health.serving)
 
-    with_server("--stuck-timeout 0.3", scenario)
+    with_server("--limit stuck=0.3", scenario)
 
 
 @pytest.mark.parametrize(("options", "codes"), [("", []), ("--no-reflection", [grpc.StatusCode.UNIMPLEMENTED])])

@@ -116,9 +116,9 @@ def test_a_token_is_revoked_at_once_and_the_log_follows_its_name(start, folder: 
 def test_sigterm_while_models_are_loaded_is_a_clean_end() -> None:
     program = """
 import sys, time
-from nmt_core.commands import serve
 from nmt_core.commands.main import main
-serve.model_loader = lambda args, further: lambda device: print("loading", file=sys.stderr) or time.sleep(60)
+from nmt_core.serving import command as serve
+serve.model_loader = lambda args, further, limits: lambda device: print("loading", file=sys.stderr) or time.sleep(60)
 raise SystemExit(main(["serve", "--model", "m=x", "--device", "cpu", "--port", "0", "--metrics-port", "0"]))
 """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

@@ -20,10 +20,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from nmt_core.base.errors import ConfigError, InputError, ServiceError, Unavailable
+from nmt_core.commands import serve
 from nmt_core.commands.main import main
-from nmt_core.commands.server_security import add_security_options, read_address
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.client.connection import Access
+from nmt_core.serving.command import read_address
 from nmt_core.serving.credentials import (
     Certificates,
     Owner,
@@ -279,9 +280,7 @@ def test_a_socket_of_a_file_is_refused(host: str, capsys: pytest.CaptureFixture[
 
 def test_a_machine_may_have_a_name_that_begins_like_one() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--host")
-    parser.set_defaults(port=1, metrics_port=None)
-    add_security_options(parser)
+    serve.add_arguments(parser)
     assert read_address(parser.parse_args(["--host", "unixbox", "--insecure"])).host == "unixbox"
 
 

@@ -16,13 +16,14 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad
 from nmt_core.commands import serve
 from nmt_core.commands.main import main
-from nmt_core.commands.served_models import model_loader
 from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
+from nmt_core.serving.command import model_loader
 from nmt_core.serving.further import NoFurtherModels
+from nmt_core.serving.limits import Limits
 from nmt_core.v1 import nmt_pb2 as pb
 
 PAIRS = [SentencePair("un deux", "one two"), SentencePair("deux", ""), SentencePair("zéro un", "one né one")]
@@ -53,7 +54,7 @@ def test_two_names_of_one_folder_are_one_model(folder: str) -> None:
     parser = argparse.ArgumentParser()
     serve.add_arguments(parser)
     args = parser.parse_args(["--model", f"stable={folder}", "--model", f"7={folder}", "--device", "cpu"])
-    models = model_loader(args, NoFurtherModels())("cpu")
+    models = model_loader(args, NoFurtherModels(), Limits())("cpu")
     assert list(models) == ["stable", "7"]
     assert models["stable"] is models["7"]
 

@@ -263,7 +263,7 @@ def test_who_has_gone_is_not_translated(server: HybridServer, hybrid: NmtClient)
 
 def test_moses_that_is_gone_for_good_is_unavailable_and_the_neural_model_is_not(place: Place) -> None:
     program = Path(fake_moses_of_its_own(place))
-    server = place.serve("--grace", "1", program=str(program))
+    server = place.serve("--limit", "grace=1", program=str(program))
     break_moses(server, program)
     with NmtClient(server.address, model="h") as hybrid, NmtClient(server.address, model="n") as neural:
         (found,) = hybrid.translate(["ab cd"])
@@ -330,7 +330,9 @@ def test_a_moses_that_is_killed_or_stopped_is_started_again(tmp_path: Path, prog
             main(["translate", *options, "--device", "cpu", "--quiet", "--input", "dev", "--output", "expected"]) == 0
         )
         expected = Path("expected").read_text().splitlines()
-        server = HybridServer("--hybrid", "h=recipe.json", "--moses", moses, "--moses-timeout", "5", "--grace", "1")
+        server = HybridServer(
+            "--hybrid", "h=recipe.json", "--moses", moses, "--moses-timeout", "5", "--limit", "grace=1"
+        )
     try:
         server.wait_ready()
         with NmtClient(server.address, model="h") as hybrid:
@@ -348,7 +350,7 @@ def test_a_moses_that_is_killed_or_stopped_is_started_again(tmp_path: Path, prog
 
 
 def test_its_moses_ends_with_the_server_whatever_it_does(place: Place) -> None:
-    server = place.serve("--moses-timeout", "600", "--grace", "1")
+    server = place.serve("--moses-timeout", "600", "--limit", "grace=1")
     (moses,) = children(server.process.pid)
     with NmtClient(server.address, model="h") as hybrid, ThreadPoolExecutor() as threads:
         hangs = threads.submit(hybrid.translate, ["HANG"])

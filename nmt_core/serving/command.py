@@ -1,0 +1,199 @@
+"""The work of ``nmt-core serve``: open what its options name, serve until a signal, and reload at another."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import functools
+import os
+import signal
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.serving.credentials import CertificateEnd, Certificates, check_exposure, read_tokens
+from nmt_core.serving.further import FurtherModels, NoFurtherModels
+from nmt_core.serving.limits import Limits, read_limits
+from nmt_core.serving.log_writer import LogWriter
+from nmt_core.serving.models.devices import Load
+from nmt_core.serving.models.opening import open_served_model
+from nmt_core.serving.models.options import (
+    CandidateChoice,
+    LexiconChoice,
+    model_folders,
+    named_candidates,
+    named_folders,
+    named_lexicons,
+    read_devices,
+)
+from nmt_core.serving.models.served import ServedModel
+from nmt_core.serving.observation import open_metrics, open_server_log, open_watchers, tell
+from nmt_core.serving.reload import Reloader, Sources
+from nmt_core.serving.server import Address, NmtServer
+from nmt_core.serving.service import NmtServicer
+from nmt_core.serving.watchers import Watchers
+
+
+def serve(args: argparse.Namespace, further: FurtherModels | None = None) -> int:
+    """Load the models, and ``further`` ones of another package, and serve until told to stop."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to reload
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what goes wrong is told in our own words
+    with ExitStack() as stack:
+        log = stack.enter_context(open_server_log(args.program))
+        others = further or NoFurtherModels()
+        stack.callback(others.close)
+        asyncio.run(_serve(args, others, log, stack))
+    return 0
+
+
+async def _serve(args: argparse.Namespace, further: FurtherModels, log: LogWriter, stack: ExitStack) -> None:
+    stop, limits = _stop_signals(), read_limits(args)
+    address, load, devices = read_address(args), model_loader(args, further, limits), read_devices(args)
+    metrics = open_metrics(args, log)
+    if metrics is not None:
+        further.watch(metrics.registry)
+    watchers = open_watchers(args, metrics, stack)
+    server = make_server(limits, address, devices, watchers)  # a port in use shows before anything is loaded
+    await server.start()
+    try:
+        reloader = _reloader(args, further, server, address, watchers)
+        if not await _unless_stopped(server.load(load), stop):
+            tell(args, log, "ended while the models were being loaded")
+            return
+        tell(args, log, f"ready on {args.host}:{server.port}")
+        reloading = asyncio.create_task(reloader.run(args.watch_models))
+        await stop.wait()
+        reloading.cancel()
+        tell(args, log, "finishing what was accepted; a second signal ends at once")
+    finally:
+        await server.stop(limits.grace, delay=limits.drain)
+
+
+async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:
+    """Whether work was done before the server was told to stop. Raises what it raises."""
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not working.done():
+        working.cancel()
+        return False
+    working.result()
+    return True
+
+
+def make_server(limits: Limits, address: Address, devices: Sequence[str], watchers: Watchers) -> NmtServer:
+    """A server that has no models yet. Raises NmtError when it cannot listen."""
+    servicer = NmtServicer(
+        devices=devices,
+        limits=limits,
+        metrics=watchers.metrics,
+        capacity=limits.queue,
+        client_capacity=limits.client_work,
+        delay=limits.delay,
+    )
+    return NmtServer(servicer, address, watchers)
+
+
+def _reloader(
+    args: argparse.Namespace, further: FurtherModels, server: NmtServer, address: Address, watchers: Watchers
+) -> Reloader:
+    """What reads everything again, at SIGHUP too."""
+
+    def exchange_tokens() -> None:
+        if args.token_file:
+            watchers.tokens = read_tokens(args.token_file, regular=True)
+
+    def reopen_log() -> None:
+        if watchers.log is not None:
+            watchers.log.reopen()
+
+    def check_certificate() -> None:
+        if address.certificates is not None:
+            watchers.certificates_changed(address.certificates.certificate, address.certificates.check())
+
+    check_certificate()
+    if address.certificates is not None and watchers.metrics is not None:
+        watchers.metrics.watch_certificate(CertificateEnd(address.certificates))
+    sources = Sources(
+        folders=lambda: served_folders(args, further),
+        loader=lambda: model_loader(args, further, server.servicer.limits),
+        others=(exchange_tokens, reopen_log, check_certificate),
+    )
+    reloader = Reloader(server, sources, watchers.metrics)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request)
+    return reloader
+
+
+def _stop_signals() -> asyncio.Event:
+    """An event set by the first SIGTERM or SIGINT; a second one ends the process at once."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def first() -> None:
+        stop.set()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, first)
+    return stop
+
+
+def read_address(args: argparse.Namespace) -> Address:
+    """Where to listen. Raises ConfigError."""
+    for option in ("port", "metrics_port"):
+        port = getattr(args, option)
+        if port is not None and not 0 <= port <= 65535:
+            raise ConfigError(f"--{option.replace('_', '-')} {port}: expected 0 to 65535")
+    if "/" in args.host or args.host.partition(":")[0] in ("unix", "unix-abstract"):
+        raise ConfigError(f"--host {args.host}: expected a name or an IP address; sockets of files are not listened on")
+    if (args.tls_cert is None) != (args.tls_key is None):
+        raise ConfigError("--tls-cert and --tls-key belong together")
+    if args.tls_client_ca and not args.tls_cert:
+        raise ConfigError("--tls-client-ca needs --tls-cert and --tls-key")
+    check_exposure(args.host, encrypted=args.tls_cert is not None, insecure=args.insecure)
+    certificates = Certificates(args.tls_cert, args.tls_key, args.tls_client_ca) if args.tls_cert else None
+    if certificates is not None:
+        certificates.check()
+    return Address(args.host, args.port, certificates, reflection=not args.no_reflection)
+
+
+def served_folders(args: argparse.Namespace, further: FurtherModels) -> dict[str, list[str]]:
+    """The folders of all models but the ``further`` ones. Raises ConfigError."""
+    folders = named_folders(args.model)
+    for name, parts in (model_folders(args.models) if args.models else {}).items():
+        if name in folders:
+            raise ConfigError(f"--models {args.models}: there is a model {name} already")
+        folders[name] = parts
+    if not folders and not further.names:
+        raise ConfigError("no model: give --model NAME=DIR, or --models DIR")
+    if twice := sorted(folders.keys() & set(further.names)):
+        raise ConfigError(f"two models are called {twice[0]}")
+    return folders
+
+
+def model_loader(args: argparse.Namespace, further: FurtherModels, limits: Limits) -> Load:
+    """What loads the models for a device. Raises ConfigError."""
+    folders = served_folders(args, further)
+    lexicons, candidates = named_lexicons(args.lexicon, folders), named_candidates(args.candidates, folders)
+    defaults = DecodingConfig.from_mapping({"beam": args.beam}, origin="--beam")
+    if args.watch_models is not None and not 0 < args.watch_models <= 1e6:
+        raise ConfigError(f"--watch-models {args.watch_models:g}: expected more than 0 seconds")
+
+    def load(device: str) -> Mapping[str, ServedModel]:
+        options: dict[str, Any] = {"device": device, "dtype": args.dtype, "decode_tokens": limits.batch * args.beam}
+
+        @functools.cache
+        def of_folders(
+            parts: tuple[str, ...], lexicon: LexiconChoice | None = None, candidates: CandidateChoice | None = None
+        ) -> ServedModel:
+            return open_served_model(parts, defaults, lexicon=lexicon, candidates=candidates, **options)
+
+        models = {
+            name: of_folders(tuple(parts), lexicons.get(name), candidates.get(name)) for name, parts in folders.items()
+        }
+        return models | dict(further.load(device, lambda parts: of_folders(tuple(parts), None, None)))
+
+    return load
