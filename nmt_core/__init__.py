@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nmt_core.base.errors import ConfigError, InputError, ModelError, NmtError, ServiceError
     from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
     from nmt_core.inference.output.alignment import AlignedPair
-    from nmt_core.inference.output.translation import Translation
+    from nmt_core.inference.output.finish import Translation
     from nmt_core.inference.search.config import DecodingConfig
     from nmt_core.model import Model, load_model
     from nmt_core.serving.client.aio import AsyncNmtClient
@@ -40,7 +40,7 @@ else:
             "RemotePairScorer": "nmt_core.serving.client.client",
             "SentencePair": "nmt_core.base.interfaces",
             "ServiceError": "nmt_core.base.errors",
-            "Translation": "nmt_core.inference.output.translation",
+            "Translation": "nmt_core.inference.output.finish",
             "load_model": "nmt_core.model",
         },
     )

@@ -17,7 +17,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.inference.embed import source_vectors
 from nmt_core.inference.output.alignment import AlignedPair
-from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.scoring.forms import TextForm, scorer_of_form
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig

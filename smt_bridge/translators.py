@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt_core.base.errors import ConfigError, ServiceError
-from nmt_core.base.interfaces import NgramAdvice, PairScorer
+from nmt_core.base.interfaces import NgramGuidance, PairScorer
 from nmt_core.base.words import split_words
 from nmt_core.text.nbest_line import nbest_line
 from nmt_core.text.processing import RawText
@@ -89,14 +89,14 @@ def joins_words(models: Sequence[Any]) -> bool:
 
 def check_takes_advice(models: Sequence[Any]) -> None:
     """Raise ConfigError for models that write parts of words of which advice cannot be, or in another order."""
-    from nmt_core.inference.line_requests import check_follows_advice
+    from nmt_core.inference.lines import check_follows_guidance
     from nmt_core.model_directory.raw_text import shared_preparation
 
     preparation = shared_preparation(models)
     if preparation is not None and preparation.cuts("target") and not joins_words(models):
         problem = "writes parts of words without a mark behind each but the last, of which advice can say nothing"
         raise ConfigError(f"{models[0].folder} {problem}; tune, or use another model")
-    check_follows_advice(models[0].target_order, models[0].copying, models[0].folder)
+    check_follows_guidance(models[0].target_order, models[0].copying, models[0].folder)
 
 
 class LocalDecoder:
@@ -113,9 +113,9 @@ class LocalDecoder:
         usual = usual_share(loaded.source for loaded in translator.models)
         self._unknown = UnknownShare(names, warn, hint="", serve=serve, usual=usual)
 
-    def nbest(self, sentences: Sequence[str], advice: Sequence[NgramAdvice | None] = ()) -> list[list[str]]:
+    def nbest(self, sentences: Sequence[str], advice: Sequence[NgramGuidance | None] = ()) -> list[list[str]]:
         """As ``nmt-core decode --nbest`` writes them, with advice for each or none; no list for a blank sentence."""
-        from nmt_core.inference.source_line import SourceLine
+        from nmt_core.inference.lines import SourceLine
 
         about_words = [one and one._replace(joined=self._joins) for one in advice]
         asked = itertools.zip_longest(map(self._words.read, sentences), about_words)

@@ -107,11 +107,11 @@ class Guide(Protocol):
         ...
 
 
-class NgramAdvice(NamedTuple):
+class NgramGuidance(NamedTuple):
     """What another system says of a sentence's translation: posteriors of n-grams.
 
     They are of the words that the model writes, or, if ``joined``, of whole words of which it writes the parts with
-    ``@@`` behind all but the last. See ``nmt_core.inference.search.bonus`` for ``weight`` and ``factors``.
+    ``@@`` behind all but the last. See ``nmt_core.inference.search.ngram_guidance`` for ``weight`` and ``factors``.
     """
 
     posteriors: Mapping[tuple[str, ...], float]

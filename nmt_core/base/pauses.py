@@ -16,7 +16,7 @@ class _Thread(threading.local):
 _THREAD = _Thread()
 
 
-def may_pause() -> None:
+def yield_point() -> None:
     """Called between the steps of a long computation. Where nobody holds it up this does nothing."""
     if _THREAD.hold is not None:
         _THREAD.hold()

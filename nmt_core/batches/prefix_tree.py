@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.base.pauses import may_pause
+from nmt_core.base.pauses import yield_point
 
 Ints = npt.NDArray[np.int64]
 
@@ -65,7 +65,7 @@ def grow(roots_P: Ints, words_PL: Ints, lengths_P: Ints) -> PrefixTree:
     node_roots = np.arange(int(roots_P.max(initial=-1)) + 1)
     nodes_P, first_edge = roots_P, 0
     for depth in range(words_PL.shape[1]):
-        may_pause()
+        yield_point()
         live = np.flatnonzero(lengths_P > depth)
         keys, edge_of = np.unique(nodes_P[live] * spread + words_PL[live, depth], return_inverse=True)
         edge_of = edge_of.reshape(-1)

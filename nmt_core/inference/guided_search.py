@@ -19,8 +19,8 @@ from nmt_core.base.interfaces import Guide
 from nmt_core.inference.output.finish import search_is_coarse
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import MOST_ROWS, DecodingConfig
+from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.search.guided import GuideInIds
-from nmt_core.inference.search.predictor import make_predictor
 from nmt_core.inference.search.requests import Finished, Request
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.raw_text import shared_preparation

@@ -28,7 +28,7 @@ import re
 from typing import Literal, NamedTuple
 
 from nmt_core.base.words import split_words
-from nmt_core.inference.source_line import PhraseConstraint, SourceLine
+from nmt_core.inference.lines import PhraseConstraint, SourceLine
 
 XmlMode = Literal["exclusive", "inclusive", "ignore", "pass-through"]
 

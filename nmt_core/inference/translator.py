@@ -14,20 +14,18 @@ from dataclasses import replace
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns
 from nmt_core.batches.padding import group_by_tokens
-from nmt_core.inference.line_requests import LineRequests
+from nmt_core.inference.candidate_lists import CandidateLists
+from nmt_core.inference.lines import LineRequests, SourceLine
 from nmt_core.inference.output.copies import check_unknowns_allowed
-from nmt_core.inference.output.finish import Finisher, Searched, search_is_coarse
-from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.output.finish import Finisher, Searched, Translation, search_is_coarse
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.beam import BeamSearch, search_all
-from nmt_core.inference.search.candidate_lists import CandidateLists
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search.fusion import FusedLanguageModel, fuse
+from nmt_core.inference.search.ensemble import FusedLanguageModel, fuse, make_predictor
 from nmt_core.inference.search.hypothesis import Hypothesis
-from nmt_core.inference.search.predictor import Predictor, make_predictor
+from nmt_core.inference.search.predictor import Predictor
 from nmt_core.inference.search.requests import Finished, Request, checked
 from nmt_core.inference.search.sampling import number_of_text, sample_all
-from nmt_core.inference.source_line import SourceLine
 from nmt_core.model_directory.identity import signature_of
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models
 from nmt_core.model_directory.raw_text import open_raw_text

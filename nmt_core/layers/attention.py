@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt_core.base.pauses import may_pause
+from nmt_core.base.pauses import yield_point
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import whole_positions
 from nmt_core.layers.init import Initialiser, Linear
@@ -223,7 +223,7 @@ class AttentionContext:
         context_NX = query_NH.new_empty(query_NH.shape[0], self.values_BSX.shape[2])
         weights_NS = query_NA.new_zeros(query_NA.shape[0], positions)
         for first, last, sentence, width in layout.runs:
-            may_pause()
+            yield_point()
             query_RA, places_RS = query_NA[first:last], places_NS[first:last, :width]
             if sentence is None:
                 energies_RS = self._energies(query_RA, places_RS)

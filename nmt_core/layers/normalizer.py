@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nmt_core.base.pauses import may_pause
+from nmt_core.base.pauses import yield_point
 from nmt_core.batches.padding import bucket_rows
 from nmt_core.batches.transfer import to_device
 from nmt_core.native import kernels
@@ -139,7 +139,7 @@ class BlockNormalizer:
         picks = order_M.split((words_M // size).bincount(minlength=len(blocks)).tolist())
         logits_M = total_N.new_empty(len(words_M))
         for number, (block_VJ, pick_M) in enumerate(zip(blocks, picks, strict=True)):
-            may_pause()
+            yield_point()
             torch.mm(inputs_NJ, block_VJ.t(), out=logits_NV[:, : len(block_VJ)])
             logits_M[pick_M] = logits_NV[rows_M[pick_M], words_M[pick_M] - number * size].to(self._dtype)
             _add_exponentials(logits_NV[:, : len(block_VJ)], total_N)

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt_core.base.pauses import may_pause
+from nmt_core.base.pauses import yield_point
 from nmt_core.batches.padding import Padded, bucket_rows, pad_rows, whole_positions
 from nmt_core.batches.prefix_tree import grow
 from nmt_core.layers.cells import CELLS, Cell, GateInputs, PlainLSTM, Recurrence
@@ -235,7 +235,7 @@ class RecurrentEncoder(nn.Module):
         states: list[Tensor] = []
         ends = np.cumsum([len(level.words) for level in tree.levels])
         for level, words in zip(tree.levels, np.split(rows.reshape(-1), ends[:-1]), strict=True):
-            may_pause()
+            yield_point()
             places = level.entries[level.nodes] if states else level.nodes
             size = bucket_rows(len(words), inputs_WG)
             inputs_NG = inputs_WG.index_select(0, torch.from_numpy(pad_rows(words, size)))

@@ -197,7 +197,7 @@ def _advice_of(args: argparse.Namespace) -> AdviceOptions | None:
             raise ConfigError(f"--{option} is for lists to tune with; --advice-weight translates without weights")
     if args.model.startswith(REMOTE):
         raise ConfigError("--advice-weight needs a model in a folder")
-    from nmt_core.inference.search.bonus import FACTORS
+    from nmt_core.inference.search.ngram_guidance import FACTORS
     from smt_bridge.recipe import AdviceOptions
 
     scale = _SCALE if args.advice_scale is None else args.advice_scale

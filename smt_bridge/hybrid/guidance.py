@@ -1,7 +1,7 @@
 """Sentences to translations without tuned weights: Moses' lists are advice of the neural search.
 
 The posteriors of each list's n-grams take part in ranking the neural model's hypotheses
-(``nmt_core.inference.search.bonus``), so that Moses has to be done with a sentence before its search begins.
+(``nmt_core.inference.search.ngram_guidance``), so that Moses has to be done with a sentence before its search begins.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from nmt_core.base.interfaces import NgramAdvice
+from nmt_core.base.interfaces import NgramGuidance
 from smt_bridge.decoder.moses_process import MosesProcess
 from smt_bridge.graphs.posteriors import posteriors_of
 from smt_bridge.hybrid.chooser import Choice, Lists, as_read, lists_of, why_silent
@@ -23,7 +23,7 @@ _MINIMUM = 0.001  # less likely n-grams are left out, as `smt-bridge graph list-
 class AdvisedDecoder(Protocol):
     """Anything that translates tokenised sentences into lists, best first, with advice."""
 
-    def nbest(self, sentences: Sequence[str], advice: Sequence[NgramAdvice | None]) -> list[list[str]]:
+    def nbest(self, sentences: Sequence[str], advice: Sequence[NgramGuidance | None]) -> list[list[str]]:
         """For every sentence the lines of its list, best first, ids counted from 0; none for a blank sentence."""
         ...
 
@@ -34,7 +34,7 @@ class Adviser:
     def __init__(self, options: AdviceOptions) -> None:
         self._options = options
 
-    def advice(self, lists: Lists) -> NgramAdvice | None:
+    def advice(self, lists: Lists) -> NgramGuidance | None:
         """None without a list of Moses."""
         if MOSES not in lists:
             return None
@@ -45,7 +45,7 @@ class Adviser:
             for ngram, posterior in found.items()
             if posterior >= _MINIMUM
         }
-        return NgramAdvice(posteriors, how.weight, how.factors)
+        return NgramGuidance(posteriors, how.weight, how.factors)
 
 
 class AdvisedChooser:

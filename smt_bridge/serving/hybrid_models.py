@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.interfaces import NgramAdvice, PairScorer
+from nmt_core.base.interfaces import NgramGuidance, PairScorer
 from nmt_core.inference.guided_search import GuidedTranslator
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.further import OpenModel
@@ -161,14 +161,14 @@ def _chooser(recipe: Recipe, open_model: OpenModel) -> Chooser | AdvisedChooser:
     return open_chooser(recipe, open_features(recipe, scorer_of))
 
 
-def _advise(recipe: Recipe, neural: ServedModel) -> Callable[[MosesLines | None], NgramAdvice | None] | None:
+def _advise(recipe: Recipe, neural: ServedModel) -> Callable[[MosesLines | None], NgramGuidance | None] | None:
     """What makes advice of Moses' answer, where the recipe says so. Raises ConfigError for a model that takes none."""
     if recipe.advice is None:
         return None
     check_takes_advice(neural.loaded)
     adviser, joined = Adviser(recipe.advice), joins_words(neural.loaded)
 
-    def advise(lines: MosesLines | None) -> NgramAdvice | None:
+    def advise(lines: MosesLines | None) -> NgramGuidance | None:
         found = adviser.advice(lists_of(0, lines, []))
         return found and found._replace(joined=joined)
 

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from nmt_core.base.interfaces import NgramAdvice, PairScorer, SentencePair
+from nmt_core.base.interfaces import NgramGuidance, PairScorer, SentencePair
 from nmt_core.base.words import split_words, without_markup
-from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine.slices import Sliced
 from nmt_core.serving.errors import unavailable
@@ -56,7 +56,7 @@ class Parts(NamedTuple):
     degrade: bool
     degraded: Counter[str]
     graphs: GraphLists | None = None
-    advise: Callable[[MosesLines | None], NgramAdvice | None] | None = None
+    advise: Callable[[MosesLines | None], NgramGuidance | None] | None = None
 
 
 @dataclass(eq=False)
@@ -111,7 +111,7 @@ class HybridSearch:
                 self._unadvised[key] = ticket
         self._enter(entering)
 
-    def _enter(self, entering: Sequence[tuple[int, NgramAdvice | None]]) -> None:
+    def _enter(self, entering: Sequence[tuple[int, NgramGuidance | None]]) -> None:
         """Let sentences into the neural search."""
         parts = self._parts
         items = [

@@ -13,14 +13,14 @@ import pytest
 from nmt_core.base.errors import ConfigError, ModelError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main as nmt
+from nmt_core.inference.candidate_lists import CandidateLists
+from nmt_core.inference.lines import PhraseConstraint, SourceLine
 from nmt_core.inference.output.alignment import hard_points
-from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, open_pair_scorer
-from nmt_core.inference.search.candidate_lists import CandidateLists
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search.fusion import FusedLanguageModel
-from nmt_core.inference.source_line import PhraseConstraint, SourceLine
+from nmt_core.inference.search.ensemble import FusedLanguageModel
 from nmt_core.inference.translator import Translator, open_translator
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model, save_model
 from nmt_core.text.alignment import parse_pharaoh

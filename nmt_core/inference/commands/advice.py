@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError, InputError
-from nmt_core.base.interfaces import NgramAdvice
+from nmt_core.base.interfaces import NgramGuidance
 from nmt_core.base.messages import counted
 from nmt_core.base.numbers import whole_number
 from nmt_core.base.words import split_words
 from nmt_core.files import read_text_lines
-from nmt_core.inference.search.bonus import FACTORS
-from nmt_core.inference.source_line import SourceLine
+from nmt_core.inference.lines import SourceLine
+from nmt_core.inference.search.ngram_guidance import FACTORS
 
 _WEIGHT = 0.3
 
@@ -49,7 +49,7 @@ def with_advice(args: argparse.Namespace, lines: Iterable[str | SourceLine]) -> 
             yield line
             continue
         asked = line if isinstance(line, SourceLine) else SourceLine(line)
-        yield replace(asked, advice=NgramAdvice(known.of_ngrams, weight, factors, args.advice_joined))
+        yield replace(asked, advice=NgramGuidance(known.of_ngrams, weight, factors, args.advice_joined))
         known = next(waiting, None)
     if known is not None:
         lines_are = counted(number + 1, "line is", "lines are")

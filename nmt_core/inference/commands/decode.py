@@ -29,8 +29,8 @@ from nmt_core.inference.commands.language_models import open_reranker
 from nmt_core.inference.commands.long_lines import LongLines, check_long_lines
 from nmt_core.inference.commands.source_lines import read_source_lines, with_factors_checked
 from nmt_core.inference.commands.translator import choose_batch, open_translator
+from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.output.lm import unknown_share
-from nmt_core.inference.source_line import SourceLine
 from nmt_core.jobs.run import Job
 from nmt_core.jobs.shards import Piece, Shard, Source, shard_of
 from nmt_core.jobs.work import Work, check_shards, engine_of, is_begun, line_total

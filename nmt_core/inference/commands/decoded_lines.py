@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.inference.output.alignment import line_writer
+from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.heatmap import load_figure_class, write_heatmap
-from nmt_core.inference.output.translation import Translation
 from nmt_core.text.nbest_line import check_feature_name, nbest_line
 
 

@@ -13,8 +13,7 @@ from nmt_core.base.messages import counted, say
 from nmt_core.base.words import check_factors, check_words, split_words
 from nmt_core.device import choose_device
 from nmt_core.files import open_output, read_text_lines
-from nmt_core.inference.embed import source_vectors, word_vectors
-from nmt_core.inference.neighbours import Vectors, nearest
+from nmt_core.inference.embed import Vectors, nearest, source_vectors, word_vectors
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.text.unknown_share import UnknownShare, usual_share
 from nmt_core.text.vocabulary import UNKNOWN_ID

@@ -7,7 +7,7 @@ import argparse
 from nmt_core.base.errors import ConfigError
 from nmt_core.inference.commands.search_options import search_config
 from nmt_core.inference.output.lm import LanguageModelReranker
-from nmt_core.inference.search.fusion import FusedLanguageModel
+from nmt_core.inference.search.ensemble import FusedLanguageModel
 from nmt_core.kenlm import NgramModel
 from nmt_core.model_directory.loaded_model import load_models
 

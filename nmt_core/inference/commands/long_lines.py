@@ -10,8 +10,8 @@ from math import fsum
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.words import check_words, cut_words
-from nmt_core.inference.output.translation import Translation
-from nmt_core.inference.source_line import SourceLine
+from nmt_core.inference.lines import SourceLine
+from nmt_core.inference.output.finish import Translation
 
 _ALONE = {
     "sample": None,

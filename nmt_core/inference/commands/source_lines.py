@@ -11,8 +11,8 @@ from nmt_core.base.words import check_factors
 from nmt_core.files import read_parallel_lines, read_text_lines
 from nmt_core.inference.commands.advice import with_advice
 from nmt_core.inference.commands.long_lines import within_limit
+from nmt_core.inference.lines import PhraseConstraint, SourceLine
 from nmt_core.inference.moses_xml import parse_xml_line
-from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 
 
 def with_factors_checked(

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
 from nmt_core.device import choose_device, usual_batch_tokens
+from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.commands.language_models import open_fused
 from nmt_core.inference.commands.search_options import search_config
 from nmt_core.inference.commands.unknown_words import open_lexicon, open_unknowns
-from nmt_core.inference.search.candidate_lists import CandidateLists
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models

@@ -12,9 +12,9 @@ from nmt_core.files import open_output, read_parallel_lines
 from nmt_core.files.small import json_bytes
 from nmt_core.inference.commands.search_options import search_config
 from nmt_core.inference.commands.translator import choose_batch, open_translator
+from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import CoverageWarning, unknown_share, with_lm_log_probs
 from nmt_core.inference.output.lm_tuning import Tuning, parse_grid, tune_weight
-from nmt_core.inference.output.translation import Translation
 from nmt_core.kenlm import NgramModel
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.files import open_output
 from nmt_core.inference.output.attention_svg import attention_svg
-from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.output.finish import Translation
 
 FORMATS = ("png", "svg")
 

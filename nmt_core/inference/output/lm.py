@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
-from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import BY_LENGTH, LengthNormalization
 from nmt_core.kenlm import NgramModel
 from nmt_core.text.vocabulary import UNKNOWN

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import sacrebleu
 
 from nmt_core.base.errors import ConfigError
+from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import combined_score
-from nmt_core.inference.output.translation import Translation
 from nmt_core.inference.search.config import LengthNormalization
 
 _MOST = 10_000  # weights of a grid

@@ -7,36 +7,82 @@ scorer for the text written. The order of translations stays that of their words
 A word of the vocabulary is never spelled, since it would be scored as that word; where nothing else was found ``<unk>``
 stays. Words that a prefix or a constraint has given are kept and scored.
 
-Shapes: A edges of a query, U the states of all layers.
+Shapes: N rows, M words, A edges of a query, U the states of all layers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import pad
 from nmt_core.batches.prefix_tree import Ints, grow
 from nmt_core.batches.spelling import padded_spellings
 from nmt_core.batches.transfer import to_device
-from nmt_core.inference.output.character_predictor import CharacterPredictor
 from nmt_core.inference.scoring.walk import EdgeQuery, walk
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search.ensemble import Ensemble
 from nmt_core.inference.search.hypothesis import Hypothesis
-from nmt_core.inference.search.predictor import Ensemble, Predictor
+from nmt_core.inference.search.predictor import Prediction, Predictor, block_maxima, log_normalizer
 from nmt_core.inference.search.requests import Request, checked
 from nmt_core.inference.search.sampling import sample
+from nmt_core.layers.characters import SpellingDecoder
 from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.models.context import EmptyMemory
 from nmt_core.models.interface import SpellingModel
+from nmt_core.models.tensor_tree import State, TensorTree
 from nmt_core.text.characters import Spelling
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import UNKNOWN, UNKNOWN_ID
+
+
+@dataclass(frozen=True)
+class _SpellingState(State):
+    """The states of all layers."""
+
+    states_NU: Tensor
+
+
+class CharacterPredictor:
+    """The next character of words, each known by the row of what its spelling begins with."""
+
+    aligns = None
+
+    def __init__(self, speller: SpellingDecoder, starts_MH: Tensor) -> None:
+        self.speller, self.starts_MH = speller, starts_MH
+
+    @property
+    def device(self) -> torch.device:
+        """The model's."""
+        return self.starts_MH.device
+
+    def collate(self, sources: Sequence[Sentence]) -> Tensor:
+        """Rows."""
+        return to_device(self.device, torch.tensor([source[0] for source in sources], dtype=torch.int64))[0]
+
+    def begin(self, source: Tensor) -> tuple[TensorTree, TensorTree]:
+        """The states before the first character."""
+        states_NU = self.speller.start(self.starts_MH.index_select(0, source))
+        return EmptyMemory(states_NU.new_zeros(len(source))), _SpellingState(states_NU)
+
+    def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Prediction:
+        """Read the characters written last and predict the next."""
+        readout_NH, states_NU = self.speller.step(previous_N, state.states_NU)
+        scores_NV = self.speller.generator.logits(readout_NH)
+        tops_NG = block_maxima(scores_NV)
+        return Prediction(scores_NV, tops_NG, log_normalizer(scores_NV, tops_NG), _SpellingState(states_NU), None)
+
+    def restrict_vocabulary(self, words_C: Tensor) -> Predictor:
+        """Never called: candidate lists are of words."""
+        raise NotImplementedError("any character may follow: candidate lists are of words")
+
 
 _TOGETHER = 200  # "source words" of a search over characters: each has one, and an end
 _DRAWN = 8  # spellings, of which the first that is no word of the vocabulary is taken

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt_core.inference.search.bonus import Added
 from nmt_core.inference.search.constraints import Progress, Rules
+from nmt_core.inference.search.ngram_guidance import Added
 from nmt_core.text.vocabulary import END_ID
 
 

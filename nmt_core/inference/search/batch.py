@@ -40,12 +40,11 @@ from nmt_core.inference.search.allocation import RuledSentence
 from nmt_core.inference.search.constraints import covered
 from nmt_core.inference.search.continuations import Chosen, choose
 from nmt_core.inference.search.history import BeamStep, End, History
-from nmt_core.inference.search.hypothesis import NO_EXTRA, Extra, Matrix
-from nmt_core.inference.search.memory import Slots
-from nmt_core.inference.search.predictor import Advance, Predictor
+from nmt_core.inference.search.hypothesis import NO_EXTRA, Extra, Flags, Integers, Matrix, Objects
+from nmt_core.inference.search.memory_pool import MemoryPool
+from nmt_core.inference.search.predictor import Prediction, Predictor
 from nmt_core.inference.search.requests import Encoded, Finished, Key
-from nmt_core.inference.search.sentences import asked_of, extra_of, table_of
-from nmt_core.inference.search.tables import Flags, Integers, LiveRows, Objects, Sentences
+from nmt_core.inference.search.state import LiveRows, Sentences, asked_of, extra_of, table_of
 from nmt_core.models.interface import NO_WORD
 from nmt_core.models.tensor_tree import TensorTree
 from nmt_core.text.vocabulary import END_ID
@@ -63,7 +62,7 @@ class SearchBatch(Generic[Key]):
 
     def __init__(self, predictor: Predictor, *, attention: bool = False) -> None:
         self.predictor, self.attention = predictor, attention
-        self._slots = Slots(predictor.device)
+        self._slots = MemoryPool(predictor.device)
         self._history = History()
         self._sentences = Sentences.of([])
         self._rows = LiveRows.beginning(np.arange(0), np.arange(0), NO_WORD, [])
@@ -162,7 +161,7 @@ class SearchBatch(Generic[Key]):
         self._find_nan(advance, rows.slots_N, done_A)
         return self._report(done_A)
 
-    def _asked_attention(self, advance: Advance, ruled: Sequence[RuledSentence]) -> Tensor | None:
+    def _asked_attention(self, advance: Prediction, ruled: Sequence[RuledSentence]) -> Tensor | None:
         """Attention on its way to the host, where it is asked for."""
         if advance.attention_NS is None or not (self.attention or any(one.rules.coverage for one in ruled)):
             return None
@@ -214,7 +213,7 @@ class SearchBatch(Generic[Key]):
             state = state.select(self._on(parents_N))
         self._states = [state]
 
-    def _advance(self) -> Advance:
+    def _advance(self) -> Prediction:
         """One predictor step for the rows, and for some behind them that fill up a batch."""
         rows = self._states[0].rows
         slots_N = pad_rows(self._rows.slots_N, rows)
@@ -250,7 +249,7 @@ class SearchBatch(Generic[Key]):
                 table.prune_thresholds_A[place] = sorted(sentence.scores, reverse=True)[config.nbest - 1]
         table.places_A[:] -= ended_AC.sum(axis=1)
 
-    def _find_nan(self, advance: Advance, slots_N: Integers, done_A: Flags) -> None:
+    def _find_nan(self, advance: Prediction, slots_N: Integers, done_A: Flags) -> None:
         """Note, of the sentences that are done, which found nothing because the model gave no numbers."""
         done = self._sentences.take(done_A)
         for slot, sentence in zip(done.slots_A.tolist(), done.searched_A, strict=True):

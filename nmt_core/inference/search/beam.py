@@ -15,7 +15,7 @@ from typing import Generic
 import numpy as np
 import torch
 
-from nmt_core.base.pauses import may_pause
+from nmt_core.base.pauses import yield_point
 from nmt_core.batches.padding import Padded, group_by_length
 from nmt_core.inference.search.batch import LEAST_POSITIONS, MOST_PADDING, SearchBatch
 from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig
@@ -152,7 +152,7 @@ def search_all(
             entering, reserve = reserve.split(count)
             search.insert(entering)
             free = batch_tokens - search.tokens
-        may_pause()
+        yield_point()
         for done in search.step():
             if not done.constrained:
                 checked(done)

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt_core.inference.search.bonus import Advice
 from nmt_core.inference.search.hypothesis import Matrix, Placed
+from nmt_core.inference.search.ngram_guidance import Advice
 from nmt_core.text.vocabulary import END_ID
 
 Words = tuple[int, ...]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmt_core.base.interfaces import Guide
-from nmt_core.inference.search.tables import Floats
+from nmt_core.inference.search.hypothesis import Floats
 from nmt_core.text.vocabulary import END_ID
 
 _ROUNDING = 1e-6  # of a total, and of 1

@@ -15,6 +15,10 @@ from nmt_core.inference.search.config import LengthNormalization
 from nmt_core.text.target_order import TargetOrder
 
 Matrix = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Objects = npt.NDArray[np.object_]
 
 
 class Placed(NamedTuple):

@@ -6,31 +6,25 @@ so that members trained with different source shortlists go together.
 
 from __future__ import annotations
 
-import copy
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Padded
-from nmt_core.inference.search.topk import BLOCK, block_maxima
-from nmt_core.model_directory.ensembles import check_members
-from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.tensor_tree import TensorTree
 from nmt_core.native import kernels
 from nmt_core.text.sentence import Sentence
 
+BLOCK = 128  # words that are first represented by the best of them
 _IN_CACHE = 1 << 18  # scores: 1 MiB in float32
 
 
-class Advance(NamedTuple):
+class Prediction(NamedTuple):
     """One step: how likely every next word is, the new state, and its attention (or None).
 
     The natural-log probability of a word is its score less the row's normalizer. ``tops_NG`` are the
@@ -71,7 +65,7 @@ class Predictor(Protocol):
         """Memory of B sources, and the state of one hypothesis each before its first word."""
         ...
 
-    def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:
+    def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Prediction:
         """Read the words produced last (``NO_WORD`` at the beginning) and predict the next.
 
         ``layout`` says whose the rows are where sentences have different numbers of them.
@@ -122,12 +116,12 @@ class ModelPredictor:
         memory = self.model.encode(source)
         return memory, self.model.start(memory)
 
-    def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:
+    def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Prediction:
         """One decoder step, the logits of all words and their normalizer."""
         if self._words_C is not None:
             previous_N = torch.where(previous_N < 0, previous_N, self._words_C[previous_N])
         step = self.model.step(previous_N, state, memory, layout)
-        return Advance(*self._scores(step.readout_NL), step.state, step.attention_NS)
+        return Prediction(*self._scores(step.readout_NL), step.state, step.attention_NS)
 
     def restrict_vocabulary(self, words_C: Tensor) -> ModelPredictor:
         """The same model with its generator restricted to these words."""
@@ -155,97 +149,6 @@ class ModelPredictor:
         return scores_NV, *_tops_and_normalizer(scores_NV)
 
 
-@dataclass(frozen=True)
-class EnsembleState(TensorTree):
-    """The memories, or the states, of an ensemble's members."""
-
-    members: tuple[TensorTree, ...]
-
-
-class Ensemble:
-    """Several predictors over one target vocabulary.
-
-    The combined log-probability is the mean of the members' (as in the Montréal system, WMT'15; not
-    renormalised), or with ``average="probabilities"`` the logarithm of the mean of their
-    probabilities. Attention is the mean over the members that have one, and whose rows are of the same words as
-    those of the first of them.
-    """
-
-    def __init__(self, members: Sequence[Predictor], *, average: str = "log-probabilities") -> None:
-        if not members:
-            raise ConfigError("an ensemble needs at least one model")
-        if average not in ("log-probabilities", "probabilities"):
-            raise ConfigError(f"ensembles average log-probabilities or probabilities, not {average!r}")
-        self.members = tuple(members)
-        self.average = average
-        self.aligns: Aligns | None = next((one.aligns for one in members if one.aligns is not None), None)
-
-    def __repr__(self) -> str:
-        return f"Ensemble({', '.join(map(repr, self.members))}, average={self.average})"
-
-    @property
-    def device(self) -> torch.device:
-        """The members' device (they share one)."""
-        return self.members[0].device
-
-    def collate(self, sources: Sequence[Sentence]) -> tuple[Any, ...]:
-        """What each member reads."""
-        return tuple(member.collate(sources) for member in self.members)
-
-    def begin(self, source: tuple[Any, ...]) -> tuple[TensorTree, TensorTree]:
-        """Every member encodes the sources."""
-        begun = [member.begin(its_source) for member, its_source in zip(self.members, source, strict=True)]
-        return EnsembleState(tuple(memory for memory, _ in begun)), EnsembleState(tuple(state for _, state in begun))
-
-    def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:
-        """Every member advances; their answers are combined."""
-        steps = [
-            member.advance(previous_N, its_state, its_memory, layout)
-            for member, its_state, its_memory in zip(self.members, state.members, memory.members, strict=True)
-        ]
-        attentions = [
-            step.attention_NS
-            for member, step in zip(self.members, steps, strict=True)
-            if step.attention_NS is not None and member.aligns == self.aligns
-        ]
-        scores_NV, normalizer_N = self._combine(steps)
-        return Advance(
-            scores_NV,
-            block_maxima(scores_NV),
-            normalizer_N,
-            EnsembleState(tuple(step.state for step in steps)),
-            sum(attentions[1:], start=attentions[0]) / len(attentions) if attentions else None,
-        )
-
-    def restrict_vocabulary(self, words_C: Tensor) -> Self:
-        """Every member over these words alone."""
-        restricted = copy.copy(self)
-        restricted.members = tuple(member.restrict_vocabulary(words_C) for member in self.members)
-        return restricted
-
-    def _combine(self, steps: Sequence[Advance]) -> tuple[Tensor, Tensor]:
-        """The scores of all members together, and their normalizer."""
-        if self.average == "probabilities":
-            log_probs_MNV = torch.stack([step.log_probs_NV for step in steps])
-            mixture_NV = log_probs_MNV.logsumexp(dim=0) - math.log(len(steps))
-            return mixture_NV, mixture_NV.new_zeros(mixture_NV.shape[0])
-        scores_NV, normalizer_N = added_up(steps)
-        return scores_NV.div_(len(steps)), normalizer_N.div_(len(steps))
-
-
-def added_up(steps: Sequence[Advance], *, weight: float = 1.0) -> tuple[Tensor, Tensor]:
-    """The scores of the first and ``weight`` times those of the others, and their normalizer, which no sum is above.
-
-    Both are rounded alike: where no score is above its normalizer, no sum is.
-    """
-    dtype = steps[0].normalizer_N.dtype
-    scores_NV, normalizer_N = steps[0].scores_NV.to(dtype, copy=True), steps[0].normalizer_N.clone()
-    for step in steps[1:]:
-        scores_NV.add_(step.scores_NV, alpha=weight)
-        normalizer_N.add_(step.normalizer_N, alpha=weight)
-    return scores_NV, normalizer_N
-
-
 def _tops_and_normalizer(scores_NV: Tensor) -> tuple[Tensor, Tensor]:
     """``block_maxima`` and ``log_normalizer``."""
     if kernels.apply_to(scores_NV):
@@ -269,12 +172,10 @@ def log_normalizer(scores_NV: Tensor, tops_NG: Tensor) -> Tensor:
     return torch.cat(sums).log_().add_(shift_N1.squeeze(1))
 
 
-def make_predictor(models: Sequence[LoadedModel], *, average: str = "log-probabilities") -> Predictor:
-    """The predictor of one model or of an ensemble, for sources as the first model encodes them.
-
-    It writes in the order of the models. Raises ConfigError when that, or their target words, are not the same.
-    """
-    check_members(models)
-    first = ModelPredictor(models[0].model)
-    others = [ModelPredictor(loaded.model, loaded.encode_text) for loaded in models[1:]]
-    return Ensemble([first, *others], average=average) if others else first
+def block_maxima(scores_NV: Tensor) -> Tensor:
+    """The best score of each block of words, (N, G); the last block may be a shorter one."""
+    whole = scores_NV.shape[1] // BLOCK * BLOCK
+    tops_NG = scores_NV[:, :whole].unflatten(1, (-1, BLOCK)).amax(dim=2) if whole else scores_NV[:, :0]
+    if whole == scores_NV.shape[1]:
+        return tops_NG
+    return torch.cat([tops_NG, scores_NV[:, whole:].amax(dim=1, keepdim=True)], dim=1)

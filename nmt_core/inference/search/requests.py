@@ -10,11 +10,11 @@ import torch
 
 from nmt_core.base.errors import ConfigError, ModelError
 from nmt_core.base.messages import counted
-from nmt_core.inference.search.bonus import Advice
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.constraints import Constraint, Rules
 from nmt_core.inference.search.guided import GuideInIds
 from nmt_core.inference.search.hypothesis import Hypothesis
+from nmt_core.inference.search.ngram_guidance import Advice
 from nmt_core.models.tensor_tree import TensorTree
 from nmt_core.text.sentence import Sentence
 

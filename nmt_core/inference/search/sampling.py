@@ -20,13 +20,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt_core.base.pauses import may_pause
+from nmt_core.base.pauses import yield_point
 from nmt_core.batches.layout import Layout, lay_out
 from nmt_core.batches.padding import group_by_tokens
 from nmt_core.batches.transfer import on_device, on_host
 from nmt_core.inference.search.config import USUAL_ROWS, SamplingConfig
 from nmt_core.inference.search.hypothesis import Hypothesis, make_hypothesis
-from nmt_core.inference.search.predictor import Advance, Predictor
+from nmt_core.inference.search.predictor import Prediction, Predictor
 from nmt_core.inference.search.requests import Finished, Key, Request
 from nmt_core.models.interface import NO_WORD
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
@@ -151,7 +151,7 @@ def _chances(numbers: Sequence[int], limits: Sequence[int], config: SamplingConf
 
 
 def _next_words(
-    step: Advance, chances_N: Tensor, closed_N: Tensor, config: SamplingConfig, *, short: bool
+    step: Prediction, chances_N: Tensor, closed_N: Tensor, config: SamplingConfig, *, short: bool
 ) -> tuple[Tensor, Tensor]:
     """The words drawn, ``</s>`` in the rows that are closed, and their log-probabilities; some rows at a time."""
     words, log_probs = [], []
@@ -159,7 +159,7 @@ def _next_words(
     rows = max(1, at_once // step.scores_NV.shape[1])
     columns = (step.scores_NV, step.normalizer_N, chances_N, closed_N)
     for scores_RV, normalizer_R, chances_R, closed_R in zip(*(part.split(rows) for part in columns), strict=True):
-        may_pause()
+        yield_point()
         log_probs_RV = scores_RV - normalizer_R.unsqueeze(1)
         words_R = _draw(log_probs_RV, chances_R, config, short=short).masked_fill(closed_R, END_ID)
         words.append(words_R)

@@ -23,7 +23,7 @@ from nmt_core.text.alignment import Points
 from nmt_core.v1 import nmt_pb2 as pb
 
 if TYPE_CHECKING:
-    from nmt_core.inference.output.translation import Translation
+    from nmt_core.inference.output.finish import Translation
 
 _AT_A_TIME = 100  # items of a piece
 _ITEMS = 1  # of an answer: its sentences, scores, vectors or rankings; and the translations of a sentence

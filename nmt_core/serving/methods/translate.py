@@ -20,7 +20,7 @@ from nmt_core.serving.models.served import Decoding, Key, SampleItem, Sampling
 from nmt_core.v1 import nmt_pb2 as pb
 
 if TYPE_CHECKING:
-    from nmt_core.inference.output.translation import Translation
+    from nmt_core.inference.output.finish import Translation
 
 
 async def translate(request: pb.TranslateRequest, deadline: float | None, backend: Backend) -> bytes:

@@ -11,14 +11,14 @@ import numpy as np
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns
+from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.embed import sentence_vectors
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.forms import scorer_of_form
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.scoring.walk import Weights
-from nmt_core.inference.search.candidate_lists import CandidateLists
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.search.predictor import make_predictor
+from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.identity import fingerprints
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models

@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt_core.base.errors import ModelError
-from nmt_core.base.interfaces import NgramAdvice
-from nmt_core.inference.line_requests import advice_in_ids
+from nmt_core.base.interfaces import NgramGuidance
+from nmt_core.inference.candidate_lists import CandidateLists
+from nmt_core.inference.lines import guidance_in_ids
 from nmt_core.inference.output.finish import Finisher, Searched, search_is_coarse
 from nmt_core.inference.search.beam import BeamSearch
-from nmt_core.inference.search.candidate_lists import CandidateLists
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.search.predictor import make_predictor
+from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.search.requests import Request
 from nmt_core.serving.engine.slices import SLICE, Sliced
 from nmt_core.serving.engine.work import LARGE
@@ -22,7 +22,7 @@ from nmt_core.text.sentence import Sentence
 from nmt_core.text.unknown_share import UnknownShare
 
 if TYPE_CHECKING:
-    from nmt_core.inference.output.translation import Translation
+    from nmt_core.inference.output.finish import Translation
     from nmt_core.inference.output.unknowns import UnknownReplacement
     from nmt_core.inference.search.hypothesis import Hypothesis
     from nmt_core.model_directory.loaded_model import LoadedModel
@@ -36,7 +36,7 @@ class SearchItem(NamedTuple):
 
     text: str
     config: DecodingConfig
-    advice: NgramAdvice | None = None
+    advice: NgramGuidance | None = None
 
 
 class _Admitted(NamedTuple):
@@ -112,7 +112,7 @@ class RunningSearch:
             source = self._models[0].encode_text(text)
             if source:
                 self._admitted[key] = _Admitted(source, config)
-                followed = None if advice is None else advice_in_ids(advice, self._target)
+                followed = None if advice is None else guidance_in_ids(advice, self._target)
                 entering.append(Request(key, source, config, advice=followed))
                 self._count_unknown(source)
             else:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.base.interfaces import PairScorer, SentencePair
 from nmt_core.base.words import SEPARATOR
-from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.forms import OTHER_FORMS, FormReader, FormScorer, TextForm
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig

@@ -12,7 +12,7 @@ from smt_bridge.commands.file_types import ScorerSpec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nmt_core.inference.neighbours import Vectors
+    from nmt_core.inference.embed import Vectors
     from scripts.experiments.cho2014.encoders import PhraseEncoder
     from scripts.experiments.cho2014.map_page import Maps, Measured
     from scripts.experiments.cho2014.maps import Map

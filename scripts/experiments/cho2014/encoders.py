@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from nmt_core.base.errors import ConfigError, ServiceError
-from nmt_core.inference.neighbours import Vectors
+from nmt_core.inference.embed import Vectors
 from smt_bridge.scorers import REMOTE, ScorerOptions, model_folders, server_address
 from smt_bridge.translators import load_models, surface_words
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.inference.neighbours import Vectors, nearest
+from nmt_core.inference.embed import Vectors, nearest
 
 Floats = npt.NDArray[np.float64]
 PERPLEXITY = 30.0

@@ -9,9 +9,8 @@ import pytest
 
 from nmt_core.commands.main import main
 from nmt_core.inference import embed as module
-from nmt_core.inference import neighbours
-from nmt_core.inference.embed import source_vectors
-from nmt_core.inference.neighbours import nearest
+from nmt_core.inference import embed as neighbours
+from nmt_core.inference.embed import nearest, source_vectors
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model, save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.model_directory.word_vectors import load_embeddings

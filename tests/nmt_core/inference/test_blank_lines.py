@@ -10,11 +10,11 @@ import torch
 
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.commands.main import main
-from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.candidate_lists import CandidateLists
+from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
-from nmt_core.inference.search.candidate_lists import CandidateLists
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search.fusion import FusedLanguageModel
+from nmt_core.inference.search.ensemble import FusedLanguageModel
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.models.rnnlm import RNNLMConfig

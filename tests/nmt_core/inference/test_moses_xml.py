@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.moses_xml import XmlMode, parse_xml_line
-from nmt_core.inference.source_line import SourceLine
 
 # The examples of Moses' user guide, "Advanced Features", section "Plugging in translations".
 GUIDE = 'das ist <np translation="a cute place">ein kleines haus</np> .'

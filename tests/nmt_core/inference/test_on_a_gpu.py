@@ -15,14 +15,14 @@ import torch
 
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.batches.padding import pad_pairs
-from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.candidate_lists import CandidateLists
+from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring import walk as tree_walk
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, Softmax
 from nmt_core.inference.search.beam import BeamSearch
-from nmt_core.inference.search.candidate_lists import CandidateLists
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search.fusion import FusedLanguageModel
+from nmt_core.inference.search.ensemble import FusedLanguageModel
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.inference.search.requests import Request
 from nmt_core.inference.translator import Translator

@@ -10,7 +10,7 @@ import torch
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.search.fusion import FusedLanguageModel
+from nmt_core.inference.search.ensemble import FusedLanguageModel
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.build import AnyConfig

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from nmt_core.base.interfaces import NgramAdvice, SentencePair
+from nmt_core.base.interfaces import NgramGuidance, SentencePair
 from nmt_core.batches.padding import Batch
 from nmt_core.inference.guided_search import GuidedTranslator
+from nmt_core.inference.lines import PhraseConstraint, SourceLine
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search.predictor import make_predictor
-from nmt_core.inference.source_line import PhraseConstraint, SourceLine
+from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
@@ -135,7 +135,7 @@ def test_every_gradient_is_the_cpus(name: str, gpu: PretendedGPU | None) -> None
         torch.testing.assert_close(gradients[1][key], gradient, rtol=1e-7, atol=1e-9)
 
 
-ADVICE = NgramAdvice({("un",): 0.5, ("un", "groupe"): 0.3, ("w0",): 0.1}, weight=0.7, factors=(1.0, 1.0, 1.0, 1.0))
+ADVICE = NgramGuidance({("un",): 0.5, ("un", "groupe"): 0.3, ("w0",): 0.1}, weight=0.7, factors=(1.0, 1.0, 1.0, 1.0))
 LINES = {
     "prefix": [SourceLine(source, prefix="un inconnu") for source in SOURCES],
     "constraints": [

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from nmt_core.batches.layout import Layout
-from nmt_core.inference.search.fusion import ShallowFusion
-from nmt_core.inference.search.predictor import Advance, Ensemble, ModelPredictor, Predictor
+from nmt_core.inference.search.ensemble import Ensemble, ShallowFusion
+from nmt_core.inference.search.predictor import ModelPredictor, Prediction, Predictor
 from nmt_core.models.interface import TranslationModel
 from tests.nmt_core.native.test_probabilities import AT_MOST, ROWS, SUM, device, with_logits_of
 
@@ -28,11 +28,11 @@ class Member:
         self.generator, self.readout_NL = output.to(where or "cpu"), readout_NL.to(where or "cpu")
         self._predictor = ModelPredictor(cast(TranslationModel, self))
 
-    def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:
-        return Advance(*self._predictor._scores(self.readout_NL), state, None)
+    def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Prediction:
+        return Prediction(*self._predictor._scores(self.readout_NL), state, None)
 
 
-def step_of(predictor: Predictor, members: int) -> Advance:
+def step_of(predictor: Predictor, members: int) -> Prediction:
     class Members:
         members = (None,) * 3
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nmt_core.base.interfaces import PairScore, SentencePair
-from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine.work import Entry
 from nmt_core.serving.errors import invalid, to_error

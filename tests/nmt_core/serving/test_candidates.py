@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt_core.commands.main import main
-from nmt_core.inference.search.candidate_lists import CandidateLists
+from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nmt_core.base.pauses import held_up_by, may_pause
+from nmt_core.base.pauses import held_up_by, yield_point
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.serving import step_work
@@ -35,7 +35,7 @@ class Steps:
 
     def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
         self.items.update(requests)
-        may_pause()
+        yield_point()
 
     def step(self) -> list[tuple[int, Any]]:
         self.begun.set()
@@ -130,7 +130,7 @@ def test_who_leaves_within_a_step_has_no_answer(finished: bool) -> None:
 def test_what_fails_in_a_slice_of_a_step_fails_alone() -> None:
     class Breaking(Steps):
         def step(self) -> list[tuple[int, Any]]:
-            may_pause()
+            yield_point()
             if "bad" in self.items.values():
                 raise ValueError("broken")
             return super().step()

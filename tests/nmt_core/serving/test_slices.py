@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from nmt_core.base.interfaces import PairScore, SentencePair
-from nmt_core.base.pauses import held_up_by, may_pause
+from nmt_core.base.pauses import held_up_by, yield_point
 from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
@@ -38,7 +38,7 @@ def runs_until(condition: Callable[[], bool]) -> None:
     """A computation that pauses, until the condition holds; gives up after a minute."""
     end = time.monotonic() + 60
     while not condition() and time.monotonic() < end:
-        may_pause()
+        yield_point()
 
 
 def test_others_have_their_turns_while_a_large_item_is_done() -> None:
@@ -69,7 +69,7 @@ def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_turns() ->
     def run(items: Sequence[str]) -> Sequence[str]:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            may_pause()
+            yield_point()
         return items
 
     def turns(tokens: int = 10) -> int:
@@ -121,7 +121,7 @@ def test_a_large_item_that_nobody_waits_for_any_more_is_given_up() -> None:
 def test_a_large_item_that_fails_takes_no_other_with_it() -> None:
     def run(key, items):
         for _ in range(100):
-            may_pause()
+            yield_point()
         if "bad" in items:
             raise ValueError("broken")
         return items
@@ -263,7 +263,7 @@ def test_models_may_pause_at_every_word(folder: str, work: str) -> None:
         else:
             translator.translate([text])
     assert len(pauses) > words
-    may_pause()
+    yield_point()
     assert len(pauses) < 10 * words
 
 

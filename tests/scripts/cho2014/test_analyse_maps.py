@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.inference.embed import source_vectors, word_vectors
-from nmt_core.inference.neighbours import Vectors
+from nmt_core.inference.embed import Vectors, source_vectors, word_vectors
 from nmt_core.model_directory.loaded_model import load_model
 from scripts.experiments.cho2014 import maps
 from scripts.experiments.cho2014.__main__ import main

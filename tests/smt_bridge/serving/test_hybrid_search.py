@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from nmt_core.base.pauses import may_pause
+from nmt_core.base.pauses import yield_point
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine.work import Entry
 from nmt_core.serving.models.search import SearchItem
@@ -54,7 +54,7 @@ def test_a_step_that_is_given_up_while_it_answers_lets_go_of_all_sentences() -> 
     def choose(*_: object) -> None:
         begun.set()
         while True:
-            may_pause()
+            yield_point()
 
     moses: Any = _Moses()
     chooser: Any = SimpleNamespace(choose=choose)

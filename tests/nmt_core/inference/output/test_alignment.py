@@ -11,8 +11,8 @@ import pytest
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.inference.output.alignment import hard_alignment_line, hard_points, soft_alignment_line
+from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.heatmap import write_heatmap
-from nmt_core.inference.output.translation import Translation
 
 # Two target words and </s>, three source words and </s>; the first looks at </s> most.
 WEIGHTS = np.array([[0.1, 0.0, 0.3, 0.6], [0.5, 0.4, 0.1, 0.0], [0.0, 0.0, 0.1, 0.9]], dtype=np.float32)

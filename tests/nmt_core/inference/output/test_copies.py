@@ -11,10 +11,10 @@ import pytest
 from nmt_core.base.errors import ConfigError, ModelError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
+from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.source_line import SourceLine
 from nmt_core.inference.translator import Translator, open_translator
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.model_directory.settings import FORMAT_VERSION, read_settings

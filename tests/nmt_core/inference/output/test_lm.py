@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.errors import InputError
+from nmt_core.inference.lines import PhraseConstraint, SourceLine
+from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import (
     CoverageWarning,
     LanguageModelReranker,
     unknown_share,
     with_lm_log_probs,
 )
-from nmt_core.inference.output.translation import Translation
 from nmt_core.inference.search.config import BY_LENGTH, DecodingConfig, LengthNormalization
-from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 from nmt_core.inference.translator import Translator
 from nmt_core.kenlm import NgramModel
 from nmt_core.model_directory.loaded_model import LoadedModel

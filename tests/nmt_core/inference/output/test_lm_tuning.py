@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm_tuning import tune_weight
-from nmt_core.inference.output.translation import Translation
 from nmt_core.inference.search.config import BY_LENGTH
 
 

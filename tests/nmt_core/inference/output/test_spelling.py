@@ -11,15 +11,15 @@ import torch
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import Batch
+from nmt_core.inference.candidate_lists import CandidateLists
+from nmt_core.inference.lines import SourceLine
+from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.spelling import Found, Speller, Unspelled
-from nmt_core.inference.output.translation import Translation
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
-from nmt_core.inference.search.candidate_lists import CandidateLists
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search.fusion import FusedLanguageModel
+from nmt_core.inference.search.ensemble import FusedLanguageModel
 from nmt_core.inference.search.hypothesis import Hypothesis
-from nmt_core.inference.source_line import SourceLine
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig

@@ -18,8 +18,9 @@ from nmt_core.inference.search.allocation import allocate
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.constraints import MOST_READINGS, Constraint, Progress, Rules
+from nmt_core.inference.search.ensemble import Ensemble
 from nmt_core.inference.search.hypothesis import Hypothesis
-from nmt_core.inference.search.predictor import Ensemble, ModelPredictor
+from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.inference.search.requests import Finished, Request, checked
 from nmt_core.models.interface import TranslationModel
 from nmt_core.text.sentence import Sentence

@@ -11,7 +11,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.batches.padding import Padded, pad
 from nmt_core.inference.search.beam import beam_search
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.search.fusion import FusedLanguageModel, ShallowFusion
+from nmt_core.inference.search.ensemble import FusedLanguageModel, ShallowFusion
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel

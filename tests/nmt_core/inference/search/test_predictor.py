@@ -12,7 +12,8 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.batches.padding import Padded, pad, pad_pairs
 from nmt_core.inference.search.beam import beam_search
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.search.predictor import Ensemble, ModelPredictor
+from nmt_core.inference.search.ensemble import Ensemble
+from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.interface import NO_WORD, TranslationModel

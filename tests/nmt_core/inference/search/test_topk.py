@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt_core.inference.search.topk import Candidates, best_continuations, block_maxima, settle
+from nmt_core.inference.search.continuations import Candidates, best_continuations, settle
+from nmt_core.inference.search.predictor import block_maxima
 
 COUNTS = [3, 1, 12, 5]  # rows of four sentences
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt_core.inference.search.tables import Floats, Integers
+from nmt_core.inference.search.hypothesis import Floats, Integers
 from nmt_core.preparation.subwords import JOINER
 from nmt_core.text.vocabulary import END, END_ID, UNKNOWN, UNKNOWN_ID, Vocabulary
 
@@ -62,7 +62,7 @@ class Advice(abc.ABC):
         return (float(added.bonuses_M[place]) if listed else 0.0) - self.constant
 
 
-class WordAdvice(Advice):
+class WordGuidance(Advice):
     """The posteriors of one sentence, of n-grams of the words that the model writes.
 
     ``posteriors`` are of n-grams as text, in which ``<s>`` begins and ``</s>`` ends a sentence. N-grams of words that
@@ -121,7 +121,7 @@ class _Context(NamedTuple):
     begun: str
 
 
-class JoinedAdvice(Advice):
+class JoinedGuidance(Advice):
     """The posteriors of one sentence, as ``WordAdvice`` has them, but of whole words."""
 
     def __init__(

@@ -7,14 +7,14 @@ import random
 
 import pytest
 
-from nmt_core.base.interfaces import NgramAdvice, SentencePair
+from nmt_core.base.interfaces import NgramGuidance, SentencePair
+from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.beam import BeamSearch, search_all
-from nmt_core.inference.search.bonus import FACTORS, JoinedAdvice
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.search.predictor import make_predictor
+from nmt_core.inference.search.ensemble import make_predictor
+from nmt_core.inference.search.ngram_guidance import FACTORS, JoinedGuidance
 from nmt_core.inference.search.requests import Request
-from nmt_core.inference.source_line import SourceLine
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model, save_model
 from nmt_core.model_directory.settings import FolderConfig
@@ -81,7 +81,7 @@ def test_a_wide_beam_ranks_all_translations_by_the_sum(
 ) -> None:
     config = DecodingConfig(beam=300, nbest=300, max_length_ratio=0, max_length_extra=LONGEST)
     ngrams = random_ngrams(seed)
-    advice = JoinedAdvice(ngrams, model.target, weight=weight, factors=factors)
+    advice = JoinedGuidance(ngrams, model.target, weight=weight, factors=factors)
     search: BeamSearch[int] = BeamSearch(make_predictor([model]))
     asked = [Request(0, model.encode_text("x y"), config, advice=advice)]
     (done,) = search_all(search, asked, batch_tokens=1000)
@@ -98,7 +98,7 @@ def test_a_wide_beam_ranks_all_translations_by_the_sum(
 
 
 def test_no_part_adds_more_than_0(model: LoadedModel) -> None:
-    advice = JoinedAdvice(random_ngrams(3), model.target, weight=1.3)
+    advice = JoinedGuidance(random_ngrams(3), model.target, weight=1.3)
     ids = range(2, 2 + len(PARTS))
     for size in range(5):
         for words in itertools.product(ids, repeat=size):
@@ -109,7 +109,7 @@ def test_it_leads_to_a_word_from_its_first_part_on(model: LoadedModel) -> None:
     """A word is found of whose parts none is listed."""
     text = ("<s>", "abab", "</s>")
     every = {text[begin:end]: 1.0 for end in (2, 3) for begin in range(end)}
-    asked = NgramAdvice(every, 50.0, FACTORS, joined=True)
+    asked = NgramGuidance(every, 50.0, FACTORS, joined=True)
     translator = Translator([model], config=DecodingConfig(beam=4))
     ((best,),) = translator.translate([SourceLine("x", advice=asked)])
     assert best.text.replace("@@ ", "") == "abab"

@@ -1,24 +1,76 @@
-"""What a search is asked for by a line of input: its prefix, constraints and advice, in a model's words."""
+"""A line to translate with what its translation must have, as text (``SourceLine``) and in ids (``LineRequests``)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.interfaces import NgramAdvice
-from nmt_core.inference.search.bonus import Advice, JoinedAdvice, WordAdvice
+from nmt_core.base.interfaces import NgramGuidance
+from nmt_core.base.words import split_words
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.constraints import Constraint
+from nmt_core.inference.search.ngram_guidance import Advice, JoinedGuidance, WordGuidance
 from nmt_core.inference.search.requests import Request
-from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 from nmt_core.text.copying import Copying, CopyScheme
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import Vocabulary
 
 
-def check_follows_advice(order: TargetOrder, copying: Copying | None, folders: str) -> None:
+@dataclass(frozen=True)
+class PhraseConstraint:
+    """Alternative target phrases of which the translation has one; see ``rules.Constraint`` for the rest.
+
+    Phrases are tokenised text in the words of the model. A word that the model does not know stands where the model
+    writes ``<unk>``. Alternatives are kept in one order, whatever order they are given in: the likeliest first, of
+    equals by their text.
+    """
+
+    phrases: tuple[str, ...]
+    log_probs: tuple[float, ...] = ()
+    required: bool = True
+
+    def __post_init__(self) -> None:
+        pairs = zip(self.log_probs or (0.0,) * len(self.phrases), self.phrases, strict=True)
+        ordered = sorted(pairs, key=lambda one: (-one[0], one[1]))
+        object.__setattr__(self, "phrases", tuple(phrase for _, phrase in ordered))
+        object.__setattr__(self, "log_probs", tuple(value for value, _ in ordered) if self.log_probs else ())
+
+    @property
+    def words(self) -> tuple[tuple[str, ...], ...]:
+        """The words of the phrases."""
+        return tuple(tuple(split_words(phrase)) for phrase in self.phrases)
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """Tokenised source text, with the words its translation begins with, phrases that it contains, and advice."""
+
+    text: str
+    prefix: str = ""
+    constraints: tuple[PhraseConstraint, ...] = ()
+    advice: NgramGuidance | None = field(default=None, compare=False)
+
+    @property
+    def prefix_words(self) -> tuple[str, ...]:
+        """The words of the prefix."""
+        return tuple(split_words(self.prefix))
+
+    def surface(self, words: list[str], taken: Any) -> list[str]:
+        """The words of a translation with those of prefix and constraints as they were given.
+
+        ``taken`` are the ``Placed`` of its hypothesis. Only words unknown to the model differ.
+        """
+        words = [*self.prefix_words, *words[len(self.prefix_words) :]]
+        for one in taken:
+            phrase = self.constraints[one.constraint].words[one.phrase]
+            words[one.first : one.first + one.length] = phrase
+        return words
+
+
+def check_follows_guidance(order: TargetOrder, copying: Copying | None, folders: str) -> None:
     """Raise ConfigError for models whose search cannot follow advice."""
     problem = None
     if order is TargetOrder.RIGHT_TO_LEFT:
@@ -29,9 +81,9 @@ def check_follows_advice(order: TargetOrder, copying: Copying | None, folders: s
         raise ConfigError(f"advice is for {problem}")
 
 
-def advice_in_ids(asked: NgramAdvice, target: Vocabulary) -> Advice:
+def guidance_in_ids(asked: NgramGuidance, target: Vocabulary) -> Advice:
     """The advice in words of the models' vocabulary."""
-    kind: type[JoinedAdvice] | type[WordAdvice] = JoinedAdvice if asked.joined else WordAdvice
+    kind: type[JoinedGuidance] | type[WordGuidance] = JoinedGuidance if asked.joined else WordGuidance
     return kind(asked.posteriors, target, weight=asked.weight, factors=asked.factors)
 
 
@@ -88,15 +140,15 @@ class LineRequests:
                 f"{where}: a prefix is for models that write it first; {self.folders} writes {self.order}"
             )
 
-    def _advice(self, asked: NgramAdvice, where: str) -> Advice:
+    def _advice(self, asked: NgramGuidance, where: str) -> Advice:
         """Raises ConfigError for searches that cannot follow it."""
         if self.candidates:
             raise ConfigError(f"{where}: advice is for search among all words, not among candidates")
         try:
-            check_follows_advice(self.order, self.copying, self.folders)
+            check_follows_guidance(self.order, self.copying, self.folders)
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from error
-        return advice_in_ids(asked, self.target)
+        return guidance_in_ids(asked, self.target)
 
     def _constraint(self, asked: PhraseConstraint) -> Constraint:
         phrases = tuple(tuple(self.order.words(self.target.encode(phrase))) for phrase in asked.phrases)

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.interfaces import NgramAdvice, SentencePair
+from nmt_core.base.interfaces import NgramGuidance, SentencePair
+from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.beam import BeamSearch, search_all
-from nmt_core.inference.search.bonus import FACTORS, WordAdvice
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.constraints import Constraint
-from nmt_core.inference.search.predictor import make_predictor
+from nmt_core.inference.search.ensemble import make_predictor
+from nmt_core.inference.search.ngram_guidance import FACTORS, WordGuidance
 from nmt_core.inference.search.requests import Finished, Request
-from nmt_core.inference.source_line import SourceLine
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.target_order import TargetOrder
@@ -78,7 +78,7 @@ def test_a_wide_beam_ranks_all_translations_by_the_sum(
             number,
             model.encode_text(source),
             config,
-            advice=WordAdvice(ngrams, model.target, weight=weight, factors=factors),
+            advice=WordGuidance(ngrams, model.target, weight=weight, factors=factors),
         )
         for number, (source, ngrams) in enumerate(zip(SOURCES, made, strict=True))
     ]
@@ -103,7 +103,7 @@ def test_a_wide_beam_ranks_all_translations_by_the_sum(
 @pytest.mark.parametrize("beam", [1, 4, 12])
 def test_weight_0_changes_no_bit(load_tiny: Load, beam: int) -> None:
     model, config = load_tiny("rnnsearch"), DecodingConfig(beam=beam, nbest=beam)
-    advice = WordAdvice(random_ngrams(1), model.target, weight=0.0)
+    advice = WordGuidance(random_ngrams(1), model.target, weight=0.0)
     for source in SOURCES:
         request = Request(0, model.encode_text(source), config)
         assert shown(found(model, [request._replace(advice=advice)])[0]) == shown(found(model, [request])[0])
@@ -113,14 +113,14 @@ def test_advice_decides_where_it_weighs_all(load_tiny: Load) -> None:
     model, config = load_tiny("rnnsearch"), DecodingConfig(beam=12)
     text = ("<s>", "hommes", "un", "groupe", ".", "</s>")
     every = {text[begin : begin + size]: 1.0 for size in range(1, 5) for begin in range(len(text) - size + 1)}
-    advice = WordAdvice(every, model.target, weight=100.0)
+    advice = WordGuidance(every, model.target, weight=100.0)
     (best, *_) = found(model, [Request(0, model.encode_text("a"), config, advice=advice)])[0].hypotheses
     assert tuple(model.target.decode(best.words)) == text[1:-1]
 
 
 def test_sentences_with_and_without_advice_and_rules_are_searched_together(load_tiny: Load) -> None:
     model, config = load_tiny("rnnsearch"), DecodingConfig(beam=5, nbest=4)
-    advice = WordAdvice(random_ngrams(2), model.target, weight=0.7)
+    advice = WordGuidance(random_ngrams(2), model.target, weight=0.7)
     sentences = [model.encode_text(source) for source in SOURCES]
     requests = [
         Request(0, sentences[0], config, advice=advice),
@@ -145,7 +145,7 @@ def test_sentences_with_and_without_advice_and_rules_are_searched_together(load_
 
 
 def test_lines_with_advice_are_translated(load_tiny: Load) -> None:
-    asked = NgramAdvice(random_ngrams(3), 0.9, FACTORS)
+    asked = NgramGuidance(random_ngrams(3), 0.9, FACTORS)
     model = load_tiny("rnnsearch")
     translator = Translator([model], config=DecodingConfig(beam=4))
     (advised, *_), blank = translator.translate([SourceLine(SOURCES[0], advice=asked), SourceLine("", advice=asked)])

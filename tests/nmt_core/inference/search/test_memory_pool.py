@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt_core.inference.search.memory import Slots
-from nmt_core.inference.search.predictor import EnsembleState
+from nmt_core.inference.search.ensemble import EnsembleState
+from nmt_core.inference.search.memory_pool import MemoryPool
 from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory
 
 
@@ -30,7 +30,7 @@ def sources(*lengths: int, first: int = 1) -> EnsembleState:
     return EnsembleState((Sources((mask * numbers).unsqueeze(2).repeat(1, 1, 3), mask, numbers.repeat(1, 4)),))
 
 
-def inside(slots: Slots, slot: int) -> tuple[list[int], int]:
+def inside(slots: MemoryPool, slot: int) -> tuple[list[int], int]:
     """The numbers at the positions of a sentence, padding cut off, and the number of the whole."""
     assert isinstance(slots.memory, EnsembleState)
     (memory,) = slots.memory.members
@@ -41,7 +41,7 @@ def inside(slots: Slots, slot: int) -> tuple[list[int], int]:
 
 
 def test_a_slot_left_is_given_to_another() -> None:
-    slots = Slots(torch.device("cpu"))
+    slots = MemoryPool(torch.device("cpu"))
     first = slots.put(sources(4, 2, 3), [4, 2, 3])
     assert first.tolist() == [0, 1, 2]
     slots.release(np.array([0]))
@@ -53,7 +53,7 @@ def test_a_slot_left_is_given_to_another() -> None:
 
 
 def test_memory_is_given_back() -> None:
-    slots = Slots(torch.device("cpu"))
+    slots = MemoryPool(torch.device("cpu"))
     slots.put(sources(50, *[3] * 9), [50, *[3] * 9])
     assert slots.pack() is None
     slots.release(np.array([0]))

@@ -22,7 +22,7 @@ Integers = npt.NDArray[np.int64]
 _EMPTY = 4  # as many times larger than needed, and the tensors are made smaller
 
 
-class Slots:
+class MemoryPool:
     """``widths`` has the source positions of the sentence in every slot; 0: the slot is free."""
 
     def __init__(self, device: torch.device) -> None:
