@@ -5,8 +5,8 @@ share their decoder states, and each state is normalised once. The trees, and wh
 depend on the pairs given alone, so the same call gives the same numbers.
 
 Models that spell unknown words (Luong and Manning 2016, section 4.3) read ``<unk>`` whatever the spelling, so that
-words of different spellings are one edge of a tree. To the edge's log-probability each pair adds that of its own spelling;
-equal spellings at one edge are scored once.
+words of different spellings are one edge of a tree. To the edge's log-probability each pair adds that of its own
+spelling; equal spellings at one edge are scored once.
 
 Shapes: P pairs, L positions, A distinct (edge, spelling), X spellings, C characters, Q unknown words of all pairs.
 """
