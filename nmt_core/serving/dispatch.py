@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import functools
 import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -12,6 +10,7 @@ from google.rpc import code_pb2
 
 from nmt_core.base.errors import is_full_gpu
 from nmt_core.serving.call import current_client, note
+from nmt_core.serving.engine.jobs import Part
 from nmt_core.serving.engine.work import LARGE
 from nmt_core.serving.errors import Refusal, internal
 from nmt_core.serving.models.devices import Place
@@ -59,8 +58,8 @@ async def do(texts: TextProcessing, place: Place, ask: Ask, items: Sequence[Any]
     note(model=place.name, items=len(items))
     most = place.model.proportions.together // LONG if isinstance(ask.key, Decoding) else LARGE
     parts = await texts.run(_divided, ask.lane, items, tokens, most)
-    submit = functools.partial(place.engine.submit, ask.key, client=current_client(), deadline=ask.deadline)
-    answers = await _all(submit(part.items, tokens=part.tokens, lane=part.lane) for part in parts)
+    jobs = [Part(part.lane, part.items, part.tokens) for part in parts]
+    answers = await place.engine.submit(ask.key, jobs, client=current_client(), deadline=ask.deadline)
     return await texts.run(_merged, items, parts, answers)
 
 
@@ -92,19 +91,6 @@ def _merged(items: Sequence[Any], parts: Sequence[_Part], answers: Sequence[list
 def _has_any(values: Iterable[object], kind: type) -> bool:
     """Whether any value is of a kind. Values are of few types, which are told apart sooner than the values."""
     return any(issubclass(one, kind) for one in set(map(type, values)))
-
-
-async def _all(parts: Iterable[Any]) -> list[Any]:
-    """The results of coroutines; when one fails, or nobody waits any more, the others are called off."""
-    coroutines = list(parts)
-    if len(coroutines) == 1:  # as nearly always: no task of its own
-        return [await coroutines[0]]
-    tasks = [asyncio.ensure_future(part) for part in coroutines]
-    try:
-        return list(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
 
 
 def _as_refusal(error: Exception) -> Refusal:

@@ -70,7 +70,7 @@ class Metrics:
         """See ``Observer``."""
         self._of(self.queue_seconds, device).observe(waited)
 
-    def turned(self, device: str, kind: str, *, tokens: int, room: int, seconds: float) -> None:
+    def iterated(self, device: str, kind: str, *, tokens: int, room: int, seconds: float) -> None:
         """See ``Observer``."""
         self._of(self.turns, device, kind).observe(seconds)
         self._of(self.fill, device, kind).observe(min(1.0, tokens / room) if room else 1.0)

@@ -20,9 +20,9 @@ from nmt_core.base.words import split_words, without_markup
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine.slices import Sliced
+from nmt_core.serving.engine.work import StepDecoder
 from nmt_core.serving.errors import unavailable
 from nmt_core.serving.models.search import SearchItem
-from nmt_core.serving.step_work import StepDecoder
 from smt_bridge.decoder.moses_child import MosesLines
 from smt_bridge.graphs.lists import GraphLists
 from smt_bridge.hybrid.chooser import Choice, Chooser, lists_of, why_silent

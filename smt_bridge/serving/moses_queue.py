@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from nmt_core.serving.fair_queue import FairQueue
+from nmt_core.serving.engine.round_robin import RoundRobin
 from smt_bridge.decoder.moses_child import MosesFailed, MosesLines, MosesOptions
 from smt_bridge.decoder.moses_process import MosesProcess
 from smt_bridge.graphs.lists import GraphReader
@@ -64,7 +64,7 @@ class MosesQueue:
         self.failures = 0
         self._counted = (0, 0)  # restarts and given up, of processes that have ended
         self._process: MosesProcess | None = None
-        self._waiting: FairQueue[Ticket] = FairQueue(quantum=1)
+        self._waiting: RoundRobin[Ticket] = RoundRobin(quantum=1)
         self._changed = threading.Condition()
         self._closed = self._retired = False
         self._error = MosesFailed(f"{options.program} was not started")
@@ -187,7 +187,7 @@ class MosesQueue:
                 self.failures += 1
                 _log.warning("%s", error)
             batch = [*batch, *self._waiting]
-            self._waiting = FairQueue(quantum=1)
+            self._waiting = RoundRobin(quantum=1)
         for ticket in batch:
             ticket.settle(None, error)
 

@@ -28,18 +28,21 @@ class Sliced(Generic[_Result]):
 
     def __init__(self, compute: Callable[[], _Result]) -> None:
         self._compute = compute
+        self.seconds = 0.0  # of all slices so far
         self._future: Future[_Result] = Future()
         self._end = 0.0
         self._given_up = False
-        self._goes_on, self._rests = threading.Semaphore(0), threading.Semaphore(0)
+        self._resumes, self._rests = threading.Semaphore(0), threading.Semaphore(0)
         self._thread = threading.Thread(target=self._work, name="sliced", daemon=True)
         self._thread.start()
 
     def advance(self, seconds: float) -> bool:
-        """Go on for that time; whether it has ended."""
-        self._end = time.monotonic() + seconds
-        self._goes_on.release()
+        """Compute for that time; whether it has ended."""
+        begin = time.monotonic()
+        self._end = begin + seconds
+        self._resumes.release()
         self._rests.acquire()
+        self.seconds += time.monotonic() - begin
         return self._future.done()
 
     def result(self) -> _Result:
@@ -49,7 +52,7 @@ class Sliced(Generic[_Result]):
     def give_up(self, *, wait: bool = False) -> None:
         """Let it end where it is; when this returns it has, if that is to be waited for."""
         self._given_up = True
-        self._goes_on.release()
+        self._resumes.release()
         if wait:
             self._thread.join()
 
@@ -69,6 +72,6 @@ class Sliced(Generic[_Result]):
             self._rest()
 
     def _rest(self) -> None:
-        self._goes_on.acquire()
+        self._resumes.acquire()
         if self._given_up:
             raise _GivenUp

@@ -24,11 +24,11 @@ from nmt_core.model_directory.identity import fingerprints
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models
 from nmt_core.model_directory.raw_text import open_raw_text
 from nmt_core.models.rnnencdec import RNNencdec
+from nmt_core.serving.engine.work import StepDecoder
 from nmt_core.serving.methods.costs import Proportions
 from nmt_core.serving.models.options import CandidateChoice, LexiconChoice
 from nmt_core.serving.models.search import CandidateSearch, RunningSearch
 from nmt_core.serving.models.served import ServedModel, Vector
-from nmt_core.serving.step_work import StepDecoder
 from nmt_core.text.lexicon import Keep, Lexicon, fit_lexicon, read_lexicon
 from nmt_core.text.unknown_share import UnknownShare, usual_share
 from nmt_core.text.vocabulary import UNKNOWN_ID, joint_vocabulary

@@ -20,11 +20,10 @@ from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.forms import OTHER_FORMS, FormReader, FormScorer, TextForm
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.serving.engine.work import BatchWork, Work
+from nmt_core.serving.engine.work import BatchWork, StepDecoder, StepWork, Work
 from nmt_core.serving.methods.answers import model_fields
 from nmt_core.serving.methods.costs import Proportions
 from nmt_core.serving.models.search import SearchItem
-from nmt_core.serving.step_work import StepDecoder, StepWork
 
 if TYPE_CHECKING:
     from nmt_core.model_directory.loaded_model import LoadedModel

@@ -7,18 +7,33 @@ import contextlib
 import random
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
 import pytest
 
 from nmt_core.serving.engine.engine import Engine
-from nmt_core.serving.engine.work import BatchWork
+from nmt_core.serving.engine.jobs import Part
+from nmt_core.serving.engine.work import BatchWork, StepWork
 from nmt_core.serving.errors import Refusal
-from nmt_core.serving.step_work import StepWork
 
 
 def batches(run: Callable[[object, list], list], **bounds) -> Callable[[object], BatchWork]:
     return lambda key: BatchWork("test", lambda items: run(key, list(items)), **bounds)
+
+
+async def submit(
+    engine: Engine,
+    key: object,
+    items: Sequence[Any],
+    *,
+    tokens: Sequence[int],
+    priority: str = "interactive",
+    **whose: Any,
+) -> list[Any]:
+    """The answers to a request of one part."""
+    [answers] = await engine.submit(key, [Part(priority, items, tokens)], **whose)
+    return answers
 
 
 class Countdown:
@@ -103,7 +118,7 @@ def test_jobs_of_one_key_that_wait_are_done_together() -> None:
         engine = Engine(batches(run), delay=0.5)
         async with held(engine, 4):
             tasks = [
-                asyncio.create_task(engine.submit(key, items, tokens=[1] * len(items)))
+                asyncio.create_task(submit(engine, key, items, tokens=[1] * len(items)))
                 for key, items in [("x", [1]), ("y", [2]), ("x", [3, 4]), ("x", [5])]
             ]
             await until(lambda: engine.waiting_tokens == 5)
@@ -111,7 +126,7 @@ def test_jobs_of_one_key_that_wait_are_done_together() -> None:
         answers = await asyncio.gather(*tasks, return_exceptions=True)
         await engine.close()
         with pytest.raises(Refusal, match="shutting down"):
-            await engine.submit("x", [6], tokens=[1])
+            await submit(engine, "x", [6], tokens=[1])
         return answers
 
     first, other, second, cancelled = asyncio.run(scenario())
@@ -128,7 +143,7 @@ def test_an_item_that_cannot_be_done_takes_no_other_with_it() -> None:
 
     async def scenario() -> list:
         engine = Engine(batches(run))
-        answers = await engine.submit("x", list(range(20)), tokens=[1] * 20)
+        answers = await submit(engine, "x", list(range(20)), tokens=[1] * 20)
         await engine.close()
         return answers
 
@@ -151,7 +166,7 @@ def test_a_batch_that_fails_again_and_again_is_given_up() -> None:
 
 async def _one_job(work: BatchWork, items: int) -> None:
     engine = Engine(lambda key: work)
-    answers = await engine.submit("x", list(range(items)), tokens=[1] * items)
+    answers = await submit(engine, "x", list(range(items)), tokens=[1] * items)
     await engine.close()
     assert all(isinstance(answer, MemoryError) for answer in answers)
 
@@ -161,12 +176,12 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_come_again() -> None:
 
     async def scenario() -> None:
         engine = Engine(batches(work), capacity=10)
-        running = asyncio.create_task(engine.submit("x", [1], tokens=[8]))
+        running = asyncio.create_task(submit(engine, "x", [1], tokens=[8]))
         await until(lambda: engine.running_items == 1)
-        waiting = asyncio.create_task(engine.submit("x", [2], tokens=[8]))
+        waiting = asyncio.create_task(submit(engine, "x", [2], tokens=[8]))
         await asyncio.sleep(0)
         with pytest.raises(Refusal, match="8 tokens wait") as caught:
-            await engine.submit("x", [3], tokens=[8])
+            await submit(engine, "x", [3], tokens=[8])
         assert caught.value.reason == "QUEUE_FULL"
         assert caught.value.retry_after
         work.release()
@@ -183,14 +198,14 @@ def test_a_caller_who_goes_away_makes_room_at_once() -> None:
 
     async def scenario() -> None:
         engine = Engine(batches(work), capacity=10)
-        running = asyncio.create_task(engine.submit("x", ["running"], tokens=[9]))
+        running = asyncio.create_task(submit(engine, "x", ["running"], tokens=[9]))
         await until(lambda: engine.running_items == 1)
-        gone = asyncio.create_task(engine.submit("x", ["gone"], tokens=[9]))
+        gone = asyncio.create_task(submit(engine, "x", ["gone"], tokens=[9]))
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.gather(gone, return_exceptions=True)
         assert engine.waiting_tokens == 0
-        stays = asyncio.create_task(engine.submit("x", ["stays"], tokens=[9]))
+        stays = asyncio.create_task(submit(engine, "x", ["stays"], tokens=[9]))
         running.cancel()  # too late to stop it, but nobody else may be hurt
         await asyncio.sleep(0)
         work.release()
@@ -211,8 +226,8 @@ def test_a_large_job_is_cut_and_others_come_in_between() -> None:
     async def scenario() -> None:
         engine = Engine(batches(run, most=10))
         large, small = await asyncio.gather(
-            engine.submit("x", list(range(35)), tokens=[1] * 35),
-            engine.submit("x", ["small"], tokens=[50]),
+            submit(engine, "x", list(range(35)), tokens=[1] * 35),
+            submit(engine, "x", ["small"], tokens=[50]),
         )
         assert large == list(range(35))
         assert small == ["small"]
@@ -230,7 +245,7 @@ def test_sentences_enter_and_leave_a_running_batch() -> None:
         engine = Engine(lambda key: StepWork("test", decoder, most=2))
 
         async def ask(name: str, steps: int) -> None:
-            assert await engine.submit("x", [steps], tokens=[1]) == ["done"]
+            assert await submit(engine, "x", [steps], tokens=[1]) == ["done"]
             order.append(name)
 
         async with held(engine, 4):
@@ -258,11 +273,11 @@ def test_rows_of_a_caller_who_has_gone_are_freed_within_a_step() -> None:
 
     async def scenario() -> None:
         engine = Engine(lambda key: StepWork("test", decoder, most=10))
-        gone = asyncio.create_task(engine.submit("x", [10_000, 10_000], tokens=[5, 5]))
+        gone = asyncio.create_task(submit(engine, "x", [10_000, 10_000], tokens=[5, 5]))
         await until(lambda: len(decoder.live) == 2)
         gone.cancel()
         await asyncio.wait([gone])
-        following = asyncio.create_task(engine.submit("x", [1], tokens=[10]))
+        following = asyncio.create_task(submit(engine, "x", [1], tokens=[10]))
         await until(lambda: engine.waiting_tokens == 10)
         steps.release(2)
         assert await following == ["done"]
@@ -279,9 +294,9 @@ def test_work_whose_deadline_has_passed_is_never_begun() -> None:
 
     async def scenario() -> None:
         engine = Engine(batches(work))
-        running = asyncio.create_task(engine.submit("x", ["first"], tokens=[1]))
+        running = asyncio.create_task(submit(engine, "x", ["first"], tokens=[1]))
         await until(lambda: engine.running_items == 1)
-        late = asyncio.create_task(engine.submit("x", ["late"], tokens=[1], deadline=time.monotonic() + 0.05))
+        late = asyncio.create_task(submit(engine, "x", ["late"], tokens=[1], deadline=time.monotonic() + 0.05))
         await asyncio.sleep(0.1)
         work.release()
         assert await running == ["first"]
@@ -303,8 +318,8 @@ def test_a_step_that_fails_is_repeated_one_by_one() -> None:
 
     async def scenario() -> list:
         engine = Engine(open_work)
-        answers = await engine.submit("x", [3, -1, 4], tokens=[1] * 3)
-        assert await engine.submit("x", [2], tokens=[1]) == ["done"]
+        answers = await submit(engine, "x", [3, -1, 4], tokens=[1] * 3)
+        assert await submit(engine, "x", [2], tokens=[1]) == ["done"]
         await engine.close()
         return answers
 
@@ -321,9 +336,9 @@ def test_a_work_that_cannot_be_opened_is_an_answer() -> None:
 
     async def scenario() -> None:
         engine = Engine(open_work)
-        (answer,) = await engine.submit("bad", [1], tokens=[1])
+        (answer,) = await submit(engine, "bad", [1], tokens=[1])
         assert isinstance(answer, RuntimeError)
-        assert await engine.submit("good", [1], tokens=[1]) == [1]
+        assert await submit(engine, "good", [1], tokens=[1]) == [1]
         await engine.close()
 
     asyncio.run(scenario())
@@ -336,13 +351,13 @@ def test_interactive_jobs_pass_bulk_jobs_and_neither_starves() -> None:
 
     async def scenario() -> tuple[float, int]:
         engine = Engine(batches(run, most=4))
-        bulk = asyncio.create_task(engine.submit("bulk", list(range(2000)), tokens=[1] * 2000, lane="bulk"))
+        bulk = asyncio.create_task(submit(engine, "bulk", list(range(2000)), tokens=[1] * 2000, priority="bulk"))
         await asyncio.sleep(0.05)
         waits = []
         begin_left, begin = engine.waiting_tokens, time.monotonic()
         while time.monotonic() - begin < 0.4:  # somebody always has something interactive to do
             asked = time.monotonic()
-            await asyncio.gather(*(engine.submit(f"x{n}", [1], tokens=[1]) for n in range(3)))
+            await asyncio.gather(*(submit(engine, f"x{n}", [1], tokens=[1]) for n in range(3)))
             waits.append(time.monotonic() - asked)
         done = begin_left - engine.waiting_tokens
         bulk.cancel()
@@ -358,7 +373,7 @@ def test_interactive_jobs_pass_bulk_jobs_and_neither_starves() -> None:
 def test_closing_finishes_what_was_accepted() -> None:
     async def scenario() -> None:
         engine = Engine(batches(lambda key, items: items))
-        waiting = [asyncio.create_task(engine.submit(key, [key], tokens=[1])) for key in "abc"]
+        waiting = [asyncio.create_task(submit(engine, key, [key], tokens=[1])) for key in "abc"]
         await asyncio.sleep(0)
         await engine.close()
         assert [await one for one in waiting] == [["a"], ["b"], ["c"]]
@@ -381,8 +396,12 @@ def test_many_random_callers_are_all_answered_or_gone() -> None:
         async def caller() -> None:
             nonlocal answered, cancelled
             steps = [chosen.randint(1, 9) for _ in range(chosen.randint(1, 5))]
-            call = engine.submit(
-                chosen.choice(["steps", "batch"]), steps, tokens=steps, lane=chosen.choice(["interactive", "bulk"])
+            call = submit(
+                engine,
+                chosen.choice(["steps", "batch"]),
+                steps,
+                tokens=steps,
+                priority=chosen.choice(["interactive", "bulk"]),
             )
             try:
                 assert len(await asyncio.wait_for(call, chosen.choice([0.001, 0.01, 5]))) == len(steps)
@@ -430,12 +449,12 @@ def test_work_that_waits_for_somebody_else_leaves_the_device_to_others() -> None
 
     async def scenario() -> list:
         engine = Engine(open_work)
-        waiting = asyncio.create_task(engine.submit("hybrid", [1], tokens=[1]))
+        waiting = asyncio.create_task(submit(engine, "hybrid", [1], tokens=[1]))
         await until(lambda: decoder.sizes)
         for item in range(5):
-            assert await engine.submit("x", [item], tokens=[1]) == [item]
+            assert await submit(engine, "x", [item], tokens=[1]) == [item]
         assert len(decoder.sizes) == 1
-        gone = asyncio.create_task(engine.submit("hybrid", [3], tokens=[1]))
+        gone = asyncio.create_task(submit(engine, "hybrid", [3], tokens=[1]))
         await until(lambda: len(decoder.live) == 2)  # somebody new is let in
         gone.cancel()
         await until(lambda: decoder.gone)  # and who has gone let out
@@ -465,10 +484,10 @@ def test_a_batch_that_takes_long_leaves_turns_to_others_and_what_is_cancelled_is
     async def scenario() -> tuple[list, list]:
         engine = Engine(open_work)
         async with held(engine, 5):
-            long = asyncio.create_task(engine.submit("long", [3, 1, 2], tokens=[1, 1, 1]))
-            gone = asyncio.create_task(engine.submit("long", [4, 5], tokens=[1, 1]))
+            long = asyncio.create_task(submit(engine, "long", [3, 1, 2], tokens=[1, 1, 1]))
+            gone = asyncio.create_task(submit(engine, "long", [4, 5], tokens=[1, 1]))
         await until(first.is_set)
-        short = asyncio.create_task(engine.submit("short", ["x"], tokens=[1]))
+        short = asyncio.create_task(submit(engine, "short", ["x"], tokens=[1]))
         await until(lambda: engine.waiting_tokens == 1)
         gone.cancel()
         await asyncio.wait([gone])

@@ -14,23 +14,23 @@ from hypothesis import strategies as st
 from nmt_core.base.interfaces import PairScore
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine.engine import Engine
-from nmt_core.serving.engine.work import BatchWork
+from nmt_core.serving.engine.iteration import Iterations
+from nmt_core.serving.engine.jobs import Job
+from nmt_core.serving.engine.queue import Queues
+from nmt_core.serving.engine.round_robin import RoundRobin
+from nmt_core.serving.engine.work import BatchWork, StepWork
 from nmt_core.serving.errors import Refusal
-from nmt_core.serving.fair_queue import FairQueue
-from nmt_core.serving.intake import Intake
-from nmt_core.serving.lanes import Job, Lane, Line
 from nmt_core.serving.metrics import Metrics
 from nmt_core.serving.models.served import Decoding, Scoring, ServedModel
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.service import NmtServicer
-from nmt_core.serving.step_work import StepWork
-from tests.nmt_core.serving.test_engine import Countdown, batches, until
+from tests.nmt_core.serving.test_engine import Countdown, batches, submit, until
 from tests.nmt_core.serving.test_streams import metrics_of
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 9)), max_size=30), st.integers(1, 20))
 def test_every_job_has_its_turn_and_each_clients_are_in_order(jobs: list[tuple[str, int]], quantum: int) -> None:
-    queue: FairQueue[tuple[str, int, int]] = FairQueue(quantum)
+    queue: RoundRobin[tuple[str, int, int]] = RoundRobin(quantum)
     for number, (client, tokens) in enumerate(jobs):
         queue.put(client, (client, number, tokens))
     found = []
@@ -57,9 +57,9 @@ def test_a_client_with_many_jobs_lets_others_pass() -> None:
 
     async def scenario() -> None:
         engine = Engine(batches(run, most=100, rate=1e9))
-        many = [asyncio.create_task(engine.submit("x", ["many"], tokens=[100], client="a")) for _ in range(400)]
+        many = [asyncio.create_task(submit(engine, "x", ["many"], tokens=[100], client="a")) for _ in range(400)]
         await until(lambda: engine.waiting_tokens >= 30_000)
-        other = asyncio.create_task(engine.submit("x", ["one"], tokens=[100], client="b"))
+        other = asyncio.create_task(submit(engine, "x", ["one"], tokens=[100], client="b"))
         await asyncio.sleep(0)
         release.set()
         await asyncio.gather(other, *many)
@@ -85,10 +85,10 @@ def test_a_client_that_has_nothing_running_enters_a_full_batch() -> None:
 
     async def scenario() -> float:
         engine = Engine(lambda key: StepWork("test", decoder, most=10))
-        first = asyncio.create_task(engine.submit("x", [2000] * 10, tokens=[1] * 10, client="a"))
+        first = asyncio.create_task(submit(engine, "x", [2000] * 10, tokens=[1] * 10, client="a"))
         await until(lambda: len(decoder.live) == 10)
         begin = time.monotonic()
-        assert await engine.submit("x", [5], tokens=[1], client="b") == ["done"]
+        assert await submit(engine, "x", [5], tokens=[1], client="b") == ["done"]
         taken = time.monotonic() - begin
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
@@ -99,45 +99,42 @@ def test_a_client_that_has_nothing_running_enters_a_full_batch() -> None:
 
 
 class Waiting:
-    """The jobs of a line, and their admission to a search of ten tokens."""
+    """A queue, and its iterations with a search of ten tokens."""
 
     def __init__(self) -> None:
         self.work = StepWork("test", Sized(), most=10)
-        self.lane: Lane[str] = Lane(1.0)
-        self.line: Line[str] = Line("key")
-        self.line.work = self.work
-        self._intake = Intake("cpu", threading.Condition(), None)
+        self._queues: Queues[str] = Queues(capacity=1000, client_capacity=None, delay=0.0)
+        self._iterations = Iterations(lambda key: self.work, "cpu", self._queues, threading.Condition(), None)
+        self.queue = self._queues.put("key", "interactive", Job("first", [1], [1]))
+        self.iterate()
+        (entry,) = self.queue.running.values()
+        self.end(entry.job)
 
     def put(self, client: str, tokens: int, deadline: float | None = None) -> Job:
-        job = Job(client, [tokens], [tokens], deadline, _FUTURE)
-        self.line.waiting.put(client, job)
-        self.lane.count(client, tokens)
+        job = Job(client, [tokens], [tokens], deadline)
+        self._queues.put("key", "interactive", job)
         return job
 
-    def turn(self) -> None:
-        self.work.admit(self._intake.take(self.lane, self.line, self.work.room(1.0), now=1.0))
-        self.work.turn()
+    def iterate(self) -> None:
+        self._iterations.run(self.queue)
 
     def end(self, job: Job) -> None:
         """It leaves the search, if it is there."""
-        for entry in [entry for entry in self.line.running.values() if entry.owner is job]:
-            self.work.cancel([self.line.running.pop(id(entry))])
-
-
-_FUTURE: asyncio.Future[list[object]] = asyncio.Future(loop=asyncio.new_event_loop())
+        job.cancelled = True
+        self.iterate()
 
 
 def test_what_needs_a_batch_for_itself_is_not_passed_for_ever() -> None:
     """Of three other clients one begins whenever another one's ends: there is no moment without any of them."""
     waiting = Waiting()
     running = waiting.put("b", 6)
-    waiting.turn()
+    waiting.iterate()
     large = waiting.put("a", 30)
     for turn in range(20):
         following = waiting.put("cd"[turn % 2], 6)
-        waiting.turn()
+        waiting.iterate()
         waiting.end(running)
-        waiting.turn()
+        waiting.iterate()
         running = following
     assert large.taken
 
@@ -145,13 +142,13 @@ def test_what_needs_a_batch_for_itself_is_not_passed_for_ever() -> None:
 def test_a_newcomer_whose_deadline_has_passed_is_not_let_in() -> None:
     waiting = Waiting()
     waiting.put("a", 6)
-    waiting.turn()
+    waiting.iterate()
     waiting.put("a", 6)
-    late, soon = waiting.put("b", 6, deadline=0.5), waiting.put("c", 6, deadline=1.5)
-    waiting.turn()
+    late, soon = waiting.put("b", 6, deadline=time.monotonic() - 1.0), waiting.put("c", 6)
+    waiting.iterate()
     assert (late.taken, late.missing) == (0, 0)
     assert soon.taken
-    assert waiting.lane.waiting_tokens == 6
+    assert waiting.queue.waiting_tokens.total() == 6
 
 
 def test_one_client_cannot_fill_the_queue() -> None:
@@ -163,12 +160,12 @@ def test_one_client_cannot_fill_the_queue() -> None:
 
     async def scenario() -> None:
         engine = Engine(batches(run), capacity=100, client_capacity=25)
-        running = asyncio.create_task(engine.submit("x", [0], tokens=[1], client="a"))
+        running = asyncio.create_task(submit(engine, "x", [0], tokens=[1], client="a"))
         await until(lambda: engine.running_items == 1)
-        waiting = [asyncio.create_task(engine.submit("x", [1], tokens=[20], client=name)) for name in "ab"]
+        waiting = [asyncio.create_task(submit(engine, "x", [1], tokens=[20], client=name)) for name in "ab"]
         await asyncio.sleep(0)
         with pytest.raises(Refusal, match="20 tokens of this client wait"):
-            await engine.submit("x", [2], tokens=[20], client="a")
+            await submit(engine, "x", [2], tokens=[20], client="a")
         release.set()
         await asyncio.gather(running, *waiting)
         await engine.close()
@@ -179,17 +176,17 @@ def test_one_client_cannot_fill_the_queue() -> None:
 def test_a_thread_that_fails_fails_its_jobs_and_begins_anew(monkeypatch) -> None:
     async def scenario() -> None:
         engine = Engine(batches(lambda key, items: items))
-        choose, broken = engine._scheduler.choose, [True]
+        choose, broken = engine._queues.choose, [True]
 
         def fails_once():
             if broken.pop() if broken else False:
                 raise RuntimeError("outside of what is guarded")
             return choose()
 
-        monkeypatch.setattr(engine._scheduler, "choose", fails_once)
+        monkeypatch.setattr(engine._queues, "choose", fails_once)
         with pytest.raises(Refusal, match="its log says more"):
-            await asyncio.wait_for(engine.submit("x", [1], tokens=[1]), 10)
-        assert await asyncio.wait_for(engine.submit("x", [2], tokens=[1]), 10) == [2]
+            await asyncio.wait_for(submit(engine, "x", [1], tokens=[1]), 10)
+        assert await asyncio.wait_for(submit(engine, "x", [2], tokens=[1]), 10) == [2]
         assert engine.waiting_tokens == engine.running_items == 0
         await engine.close()
 
@@ -234,14 +231,14 @@ def test_a_device_that_fails_again_and_again_is_down_and_health_says_so(monkeypa
         def fails():
             raise MemoryError
 
-        monkeypatch.setattr(engine._scheduler, "choose", fails)
+        monkeypatch.setattr(engine._queues, "choose", fails)
         for _ in range(5):
             with pytest.raises(Refusal):
-                await asyncio.wait_for(engine.submit(key, [1], tokens=[1]), 10)
+                await asyncio.wait_for(submit(engine, key, [1], tokens=[1]), 10)
         await until(lambda: engine.down)
         assert up() == 0
         with pytest.raises(Refusal, match="has failed"):
-            await engine.submit(key, [1], tokens=[1])
+            await submit(engine, key, [1], tokens=[1])
         await until(lambda: not server.health.serving)
         await server.stop(1.0)
 
@@ -260,7 +257,7 @@ def test_a_device_that_hangs_is_not_healthy_until_it_goes_on() -> None:
         scores.release.clear()
         engine = server.servicer.devices.engines["cpu"]
         asking = asyncio.create_task(
-            engine.submit(Scoring(server.servicer.devices.models["cpu"]["m"]), [1], tokens=[1])
+            submit(engine, Scoring(server.servicer.devices.models["cpu"]["m"]), [1], tokens=[1])
         )
         await until(lambda: not server.health.serving)
         scores.release.set()
@@ -282,10 +279,10 @@ def test_long_searches_have_a_lane_of_their_own() -> None:
     async def scenario() -> float:
         engine = Engine(lambda key: key.model.work(key))
         key = Decoding(Model())
-        long = asyncio.create_task(engine.submit(key, [1000], tokens=[5000], lane="long", client="a"))
+        long = asyncio.create_task(submit(engine, key, [1000], tokens=[5000], priority="long", client="a"))
         await until(lambda: engine.running_items == 1)
         begin = time.monotonic()
-        assert await engine.submit(key, [10], tokens=[5], client="b") == ["done"]
+        assert await submit(engine, key, [10], tokens=[5], client="b") == ["done"]
         taken = time.monotonic() - begin
         long.cancel()
         await asyncio.gather(long, return_exceptions=True)
@@ -300,9 +297,9 @@ def test_works_that_nobody_will_use_again_are_forgotten() -> None:
     async def scenario() -> None:
         engine = Engine(lambda key: BatchWork("test", list))
         for key in "ab":
-            await engine.submit(key, [1], tokens=[1])
+            await submit(engine, key, [1], tokens=[1])
         engine.forget(lambda key: key == "a")
-        assert [key for lane in engine._scheduler.lanes.values() for key in lane.lines] == ["b"]
+        assert [key for key, _ in engine._queues.queues] == ["b"]
         await engine.close()
 
     asyncio.run(scenario())
@@ -317,20 +314,20 @@ def test_works_that_are_busy_when_nobody_will_use_them_again_are_forgotten_when_
 
     async def scenario() -> None:
         engine = Engine(batches(run))
-        lines = [lane.lines for lane in engine._scheduler.lanes.values()]
-        running = asyncio.create_task(engine.submit("old", [1], tokens=[1]))
+        queues = engine._queues.queues
+        running = asyncio.create_task(submit(engine, "old", [1], tokens=[1]))
         await until(lambda: engine.running_items == 1)
-        waiting = asyncio.create_task(engine.submit("older", [1], tokens=[1]))
+        waiting = asyncio.create_task(submit(engine, "older", [1], tokens=[1]))
         await until(lambda: engine.waiting_tokens == 1)
         engine.forget(lambda key: key != "new")
-        assert sum(map(len, lines)) == 2
+        assert len(queues) == 2
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         release.set()
         await running
-        await engine.submit("old", [2], tokens=[1])  # of a call that has the old model
-        await engine.submit("new", [2], tokens=[1])
-        assert [key for some in lines for key in some] == ["new"]
+        await submit(engine, "old", [2], tokens=[1])  # of a call that has the old model
+        await submit(engine, "new", [2], tokens=[1])
+        assert [key for key, _ in queues] == ["new"]
         await engine.close()
 
     asyncio.run(scenario())

@@ -13,12 +13,14 @@ import pytest
 from nmt_core.base.pauses import held_up_by, yield_point
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.model_directory.loaded_model import load_model
-from nmt_core.serving import step_work
+from nmt_core.serving.engine import work as engine_work
 from nmt_core.serving.engine.engine import Engine
-from nmt_core.serving.engine.work import BatchWork, Entry
+from nmt_core.serving.engine.iteration import takes_long
+from nmt_core.serving.engine.jobs import Entry
+from nmt_core.serving.engine.slices import Sliced
+from nmt_core.serving.engine.work import BatchWork, StepWork
 from nmt_core.serving.models.search import RunningSearch, SearchItem
-from nmt_core.serving.step_work import StepWork
-from tests.nmt_core.serving.test_engine import until
+from tests.nmt_core.serving.test_engine import held, submit, until
 from tests.nmt_core.serving.test_slices import runs_until
 
 FULL = 10
@@ -59,10 +61,10 @@ def test_others_have_their_turns_within_a_step_of_a_wide_search() -> None:
     async def scenario() -> list[str]:
         decoder = Steps()
         engine = Engine(lambda key: opened(decoder, key))
-        wide = asyncio.create_task(engine.submit("wide", ["a"], tokens=[FULL + 1], lane="long", client="a"))
+        wide = asyncio.create_task(submit(engine, "wide", ["a"], tokens=[FULL + 1], priority="long", client="a"))
         await until(decoder.begun.is_set)
         for _ in range(3):
-            assert await engine.submit("small", ["b"], tokens=[1], client="b") == ["b"]
+            assert await submit(engine, "small", ["b"], tokens=[1], client="b") == ["b"]
         assert not decoder.ended.is_set()
         decoder.goes_on.set()
         found = await wide
@@ -76,14 +78,14 @@ def test_a_step_that_nobody_waits_for_any_more_ends_where_it_is() -> None:
     async def scenario() -> list[str]:
         decoder = Steps()
         engine = Engine(lambda key: opened(decoder, key))
-        wide = asyncio.create_task(engine.submit("wide", ["a"], tokens=[FULL + 1]))
+        wide = asyncio.create_task(submit(engine, "wide", ["a"], tokens=[FULL + 1]))
         await until(decoder.begun.is_set)
         wide.cancel()
         await until(lambda: engine.running_items == 0)
         assert decoder.ended.is_set()
         assert decoder.items == {}
         decoder.goes_on.set()
-        found = await engine.submit("wide", ["b"], tokens=[FULL + 1])
+        found = await submit(engine, "wide", ["b"], tokens=[FULL + 1])
         await engine.close()
         return found
 
@@ -92,39 +94,37 @@ def test_a_step_that_nobody_waits_for_any_more_ends_where_it_is() -> None:
 
 def test_many_ordinary_items_make_no_step_a_long_one() -> None:
     """They count in full until they are answered: under load, some 40 of 100 steps were in slices, and not measured."""
-    threads: list[threading.Thread] = []
-
-    class Nearly(Steps):
-        def step(self) -> list[tuple[int, Any]]:
-            threads.append(threading.current_thread())
-            return []
-
-    work = StepWork("test", Nearly(), most=FULL)
+    work = StepWork("test", Steps(), most=FULL)
     for _ in range(3):
         work.admit([Entry(None, 0, "a", FULL)])
-        assert work.turn() == []
-    assert threads == [threading.current_thread()] * 3
+        assert not takes_long(work.prepare(), 0.0)
 
 
-@pytest.mark.parametrize("finished", [True, False])
-def test_who_leaves_within_a_step_has_no_answer(finished: bool) -> None:
-    """Nobody enters or leaves a search within its step, whether the step finds translations for them or not."""
-    decoder = Steps()
-    if not finished:
-        decoder.step = lambda: runs_until(decoder.goes_on.is_set) or []  # type: ignore[method-assign]
-    work = StepWork("test", decoder, most=FULL)
-    stays, leaves, late = (Entry(None, 0, name, FULL + 1) for name in ("stays", "leaves", "late"))
-    work.admit([stays, leaves])
-    assert work.turn() == []
-    assert (work.room(1.0), work.spare, work.waits) == (0, 0, 0.0)
-    work.cancel([leaves])
-    work.admit([late])
-    assert sorted(decoder.items.values()) == ["leaves", "stays"]
-    decoder.goes_on.set()
-    assert [(answer.entry, answer.value) for answer in work.turn()] == ([(stays, "stays")] if finished else [])
-    assert list(decoder.items.values()) == ([] if finished else ["stays"])
-    work.cancel([late])
-    assert work.tokens == (0 if finished else FULL + 1)
+def test_a_caller_that_leaves_within_a_step_leaves_the_search_after_it() -> None:
+    """Nobody enters or leaves a search within its step."""
+
+    class SomeStay(Steps):
+        def step(self) -> list[tuple[int, Any]]:
+            runs_until(self.goes_on.is_set)
+            return [] if "leaves" in self.items.values() else super().step()
+
+    async def scenario() -> list[str]:
+        decoder = SomeStay()
+        engine = Engine(lambda key: opened(decoder, key))
+        async with held(engine, FULL + 2):
+            stays = asyncio.create_task(submit(engine, "wide", ["stays"], tokens=[1], client="a"))
+            leaves = asyncio.create_task(submit(engine, "wide", ["leaves"], tokens=[FULL + 1], client="b"))
+        await until(lambda: len(decoder.items) == 2)
+        late = asyncio.create_task(submit(engine, "wide", ["late"], tokens=[1], client="a"))
+        leaves.cancel()
+        await asyncio.wait([leaves])
+        assert sorted(decoder.items.values()) == ["leaves", "stays"]
+        decoder.goes_on.set()
+        found = [*await stays, *await late]
+        await engine.close()
+        return found
+
+    assert asyncio.run(scenario()) == ["stays", "late"]
 
 
 def test_what_fails_in_a_slice_of_a_step_fails_alone() -> None:
@@ -142,7 +142,7 @@ def test_what_fails_in_a_slice_of_a_step_fails_alone() -> None:
 
     async def scenario() -> list[Any]:
         engine = Engine(lambda key: opened(begin(), key))
-        found = await engine.submit("wide", ["good", "bad"], tokens=[FULL + 1] * 2)
+        found = await submit(engine, "wide", ["good", "bad"], tokens=[FULL + 1] * 2)
         await engine.close()
         return found
 
@@ -167,21 +167,24 @@ def test_reading_a_long_text_and_a_step_with_a_wide_beam_pause(folder: str) -> N
 def test_a_search_in_slices_finds_the_same(folder: str) -> None:
     items = [SearchItem(" ".join(["un", "deux"] * 40), DecodingConfig(beam=beam)) for beam in (9, 3)]
 
-    def searched(most: int) -> list[Any]:
-        work = StepWork("test", RunningSearch([load_model(folder)], attention=False), most=most)
+    def searched(seconds: float) -> list[Any]:
+        work = StepWork("test", RunningSearch([load_model(folder)], attention=False), most=10_000)
         work.admit([Entry(None, place, item, 81 * item.config.beam) for place, item in enumerate(items)])
         found: dict[int, Any] = {}
         while len(found) < len(items):
-            found.update((answer.entry.place, answer.value) for answer in work.turn())
+            step = Sliced(work.iterate)
+            while not step.advance(seconds):
+                pass
+            found.update((answer.entry.number, answer.value) for answer in step.result())
         return [[(one.text, one.score) for one in found[place]] for place in range(len(items))]
 
-    assert searched(1) == searched(10_000)
+    assert searched(0.0) == searched(60.0)
 
 
 def test_the_first_step_tells_how_long_steps_take(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a tenth of it would be counted, and too much be let in for a while."""
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(step_work.time, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(engine_work.time, "monotonic", lambda: clock.now)
 
     class Timed(Steps):
         def step(self) -> list[tuple[int, Any]]:
@@ -194,7 +197,7 @@ def test_the_first_step_tells_how_long_steps_take(monkeypatch: pytest.MonkeyPatc
     assert (work.room(0.5), work.room(0.02)) == (100, 12)  # before it, a short turn has a small batch
     decoder.tokens = 100.0
     work.admit([Entry(None, 0, "a", 100)])
-    assert work.turn() == []
+    assert work.iterate() == []
     assert work.room(0.05) == 50
 
 
@@ -203,7 +206,7 @@ def test_where_turns_are_short_from_the_beginning_a_fast_search_has_larger_batch
 ) -> None:
     """Clients share it beside another lane: without the time of small batches it would have no others."""
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(step_work.time, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(engine_work.time, "monotonic", lambda: clock.now)
 
     class Fast(Steps):
         def step(self) -> list[tuple[int, Any]]:
@@ -218,7 +221,7 @@ def test_where_turns_are_short_from_the_beginning_a_fast_search_has_larger_batch
     for _ in range(100):
         decoder.tokens += work.room(0.01) // 12 * 12  # sentences of so many tokens
         batches.append(decoder.tokens)
-        work.turn()
+        work.iterate()
         decoder.tokens = max(0.0, decoder.tokens - 12)
     assert batches[0] <= 100  # before anything was measured
     assert max(batches) > 700

@@ -1,8 +1,7 @@
-"""Whose turn it is on a device, in counted turns."""
+"""Which queue uses a device next, in counted iterations."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -11,162 +10,167 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.serving.engine.queue import SHORT_TURN, Scheduler
-from nmt_core.serving.lanes import SHARES, Job, Line
+from nmt_core.serving.engine.jobs import Job
+from nmt_core.serving.engine.queue import PRIORITY_WEIGHTS, SHORT_ITERATION, BatchQueue, Queues
+
+
+def queues_of_a_device() -> Queues[str]:
+    return Queues(capacity=1000, client_capacity=None, delay=0.0)
+
+
+def one_item(client: str, tokens: int = 1) -> Job:
+    return Job(client, [None], [tokens])
 
 
 class Device:
-    """Turns of lanes that last as long as is said; nothing is computed."""
+    """Iterations of priority classes that last as long as is said; nothing is computed."""
 
     def __init__(self) -> None:
-        self.scheduler: Scheduler[str] = Scheduler(capacity=1000, client_capacity=None, delay=0.0)
+        self.queues = queues_of_a_device()
         self.jobs: dict[str, Job] = {}
 
-    def put(self, lane: str) -> None:
-        """A job of a lane begins to wait."""
-        self.jobs[lane] = Job("client", [None], [1], None, _FUTURE)
-        self.scheduler.put("key", self.jobs[lane], lane)
+    def queue(self, priority: str) -> BatchQueue[str]:
+        """The only queue of a class."""
+        return self.queues.queues["key", priority]
 
-    def remove(self, lane: str) -> None:
+    def put(self, priority: str) -> None:
+        """A job of a class begins to wait."""
+        self.jobs[priority] = one_item("client")
+        self.queues.put("key", priority, self.jobs[priority])
+
+    def remove(self, priority: str) -> None:
         """It is done."""
-        self.scheduler.remove("key", self.jobs.pop(lane), lane)
+        self.queues.remove(self.queue(priority), self.jobs.pop(priority))
 
-    def turn(self, seconds: float = 0.1) -> str:
-        """The lane that has the next turn, of so many seconds."""
-        chosen, _ = self.scheduler.choose()
-        assert chosen is not None
-        lane, line = chosen
-        self.scheduler.turned(lane, line, tokens=1, begin=0.0, seconds=seconds)
-        return next(name for name, one in self.scheduler.lanes.items() if one is lane)
+    def iterate(self, seconds: float = 0.1) -> str:
+        """The class that has the next iteration, of so many seconds."""
+        queue, _ = self.queues.choose()
+        assert queue is not None
+        self.queues.used(queue, tokens=1, begin=0.0, seconds=seconds)
+        return queue.priority
 
-    def turns(self) -> Iterator[str]:
-        """The lanes that have turns of a tenth of a second."""
+    def iterations(self) -> Iterator[str]:
+        """The classes that have iterations of a tenth of a second."""
         while True:
-            yield self.turn()
-
-
-_FUTURE: asyncio.Future[list[object]] = asyncio.Future(loop=asyncio.new_event_loop())
+            yield self.iterate()
 
 
 @pytest.mark.parametrize("before", ["interactive", "bulk"])
-@pytest.mark.parametrize("first", SHARES)
-@pytest.mark.parametrize("second", SHARES)
-def test_a_lane_has_no_credit_for_time_in_which_another_had_the_idle_device(
+@pytest.mark.parametrize("first", PRIORITY_WEIGHTS)
+@pytest.mark.parametrize("second", PRIORITY_WEIGHTS)
+def test_a_class_has_no_credit_for_time_in_which_another_had_the_idle_device(
     before: str, first: str, second: str
 ) -> None:
-    """One lane works for a minute. Then all are idle, then another begins, and then the one that waits too long."""
+    """One class works for a minute. Then all are idle, then another begins, and then the one that waits too long."""
     if first == second:
         return
     device = Device()
     device.put(before)
-    device.turn(seconds=60.0)
+    device.iterate(seconds=60.0)
     device.remove(before)
     device.put(first)
-    assert device.turn() == first
+    assert device.iterate() == first
     device.put(second)
-    taken = [lane for lane, _ in zip(device.turns(), range(10), strict=False)]
+    taken = [priority for priority, _ in zip(device.iterations(), range(10), strict=False)]
     assert second in taken[:2]
     assert {first, second} == set(taken)
 
 
-@given(st.lists(st.tuples(st.sampled_from(list(SHARES)), st.sampled_from([0.1, 10.0])), max_size=40))
+@given(st.lists(st.tuples(st.sampled_from(list(PRIORITY_WEIGHTS)), st.sampled_from([0.1, 10.0])), max_size=40))
 def test_whoever_arrives_is_at_most_a_turn_behind(steps: list[tuple[str, float]]) -> None:
     """Jobs come and go in any order. Who has work at the same time is at most one turn apart."""
     device = Device()
-    for lane, seconds in steps:
-        if lane in device.jobs:
-            device.remove(lane)
+    for priority, seconds in steps:
+        if priority in device.jobs:
+            device.remove(priority)
         else:
-            device.put(lane)
+            device.put(priority)
         if device.jobs:
-            device.turn(seconds)
-    for lane in SHARES:
-        if lane not in device.jobs:
-            device.put(lane)
-    used = [lane.used for lane in device.scheduler.lanes.values()]
-    assert max(used) - min(used) <= 10.0 / min(SHARES.values()) + 1e-9
+            device.iterate(seconds)
+    for priority in PRIORITY_WEIGHTS:
+        if priority not in device.jobs:
+            device.put(priority)
+    used = [device.queue(priority).used for priority in PRIORITY_WEIGHTS]
+    assert max(used) - min(used) <= 10.0 / min(PRIORITY_WEIGHTS.values()) + 1e-9
 
 
-def test_a_lane_that_waits_for_somebody_else_has_no_credit_for_that_time() -> None:
+def test_a_queue_that_waits_for_something_else_has_no_credit_for_that_time() -> None:
     """As hybrids do, for Moses."""
     device = Device()
     device.put("long")
-    device.turn()
-    line: Line[str] = device.scheduler.lanes["long"].lines["key"]
-    pause, device.scheduler._pause = device.scheduler._pause, lambda _, one: 1.0 if one is line else 0.0  # type: ignore[method-assign]
+    device.iterate()
+    blocked = device.queue("long")
+    wait, device.queues._wait = device.queues._wait, lambda one: 1.0 if one is blocked else 0.0  # type: ignore[method-assign]
     device.put("interactive")
-    assert [device.turn(seconds=10.0) for _ in range(5)] == ["interactive"] * 5
-    device.scheduler._pause = pause  # type: ignore[method-assign]
-    taken = [lane for lane, _ in zip(device.turns(), range(200), strict=False)]
-    assert taken.index("interactive") <= 26  # the share of one turn of 10 s, not of five
+    assert [device.iterate(seconds=10.0) for _ in range(5)] == ["interactive"] * 5
+    device.queues._wait = wait  # type: ignore[method-assign]
+    taken = [priority for priority, _ in zip(device.iterations(), range(200), strict=False)]
+    assert taken.index("interactive") <= 26  # the share of one iteration of 10 s, not of five
 
 
 @pytest.mark.parametrize(("cost", "admitted"), [(5, True), (9, False)])
-def test_a_search_that_waits_for_somebody_else_has_a_turn_for_what_can_enter(cost: int, admitted: bool) -> None:
-    """Turns for what has no room are a loop without a pause, beside the one that is waited for."""
+def test_a_search_that_waits_for_something_else_has_an_iteration_for_what_can_enter(cost: int, admitted: bool) -> None:
+    """Iterations for what has no room are a loop without a pause, next to the one that is waited for."""
     device = Device()
     device.put("interactive")
-    line: Line[str] = device.scheduler.lanes["interactive"].lines["key"]
-    (entry,) = device.jobs.pop("interactive").take(most=1, room=1, turn=1)
-    line.waiting.remove("client", entry.owner)
-    line.running[id(entry)] = entry
-    line.work = SimpleNamespace(waits=0.01, patient=False, spare=0, room=lambda seconds: int(10 * seconds / 0.02))  # type: ignore[assignment]
-    for client in ("client", "other"):  # who share it, so that its turns are short beside another lane
-        device.scheduler.put("key", Job(client, [None], [cost], None, _FUTURE), "interactive")
-    device.scheduler.lanes["bulk"].last = time.monotonic()
-    chosen, pause = device.scheduler.choose()
-    assert (chosen is not None, pause) == ((True, None) if admitted else (False, 0.01))
+    queue = device.queue("interactive")
+    queue.take(device.jobs.pop("interactive"), most=1, room=1)
+    queue.work = SimpleNamespace(  # type: ignore[assignment]
+        blocked_for=0.01, waits_for_more=False, overcommit=0, room=lambda seconds: int(10 * seconds / 0.02)
+    )
+    for client in ("client", "other"):  # that share it, so that its iterations are short next to another class
+        device.queues.put("key", "interactive", one_item(client, cost))
+    bulk = device.queues.put("key", "bulk", one_item("client"))
+    bulk.waiting.remove("client", bulk.waiting.first())
+    bulk.last = time.monotonic()
+    queue, wait = device.queues.choose()  # type: ignore[assignment]
+    assert (queue is not None, wait) == ((True, None) if admitted else (False, 0.01))
 
 
 def test_steps_of_a_search_that_clients_share_are_short_and_batches_are_not() -> None:
     """A sentence takes many steps: where they are long, each makes the sentences of others wait."""
     device = Device()
     device.put("interactive")
-    lane = device.scheduler.lanes["interactive"]
-    line: Line[str] = lane.lines["key"]
+    queue = device.queue("interactive")
 
-    def seconds(now: float, *, patient: bool) -> float:
-        line.work = SimpleNamespace(patient=patient)  # type: ignore[assignment]
-        return device.scheduler.turn_seconds(lane, line, now)
+    def seconds(now: float, *, waits_for_more: bool) -> float:
+        queue.work = SimpleNamespace(waits_for_more=waits_for_more)  # type: ignore[assignment]
+        return device.queues.iteration_seconds(queue, now)
 
-    alone = seconds(10.0, patient=False)
-    device.scheduler.put("key", other := Job("other", [None], [1], None, _FUTURE), "interactive")
-    shared = seconds(10.0, patient=False)
+    alone = seconds(10.0, waits_for_more=False)
+    other = one_item("other")
+    device.queues.put("key", "interactive", other)
+    shared = seconds(10.0, waits_for_more=False)
     assert shared < alone / 10
-    assert seconds(10.0, patient=True) == alone
+    assert seconds(10.0, waits_for_more=True) == alone
     device.put("bulk")
-    assert seconds(10.0, patient=False) < shared  # others' turns come between a sentence's steps
-    assert shared <= seconds(10.0, patient=True) < alone
-    device.scheduler.clear()
-    device.put("interactive")
-    lane = device.scheduler.lanes["interactive"]
-    line = lane.lines["key"]
-    device.scheduler.put("key", other, "interactive")
-    assert seconds(10.0, patient=False) == shared
-    device.scheduler.remove("key", other, "interactive")
-    assert seconds(10.1, patient=False) == shared  # the next one is expected soon
-    assert seconds(60.0, patient=False) == alone
+    assert seconds(10.0, waits_for_more=False) < shared  # others' iterations come between a sentence's steps
+    assert shared <= seconds(10.0, waits_for_more=True) < alone
+    device.remove("bulk")
+    assert seconds(10.0, waits_for_more=False) == shared
+    device.queues.remove(queue, other)
+    assert seconds(10.1, waits_for_more=False) == shared  # the next one is expected soon
+    assert seconds(60.0, waits_for_more=False) == alone
 
 
-def turns_of_keys(jobs: list[tuple[str, str]], seconds: dict[str, float], total: float) -> dict[str, float]:
-    """The seconds that each key of a lane has of so many, with turns that long; jobs are clients and keys."""
-    scheduler: Scheduler[str] = Scheduler(capacity=1000, client_capacity=None, delay=0.0)
+def seconds_of_keys(jobs: list[tuple[str, str]], seconds: dict[str, float], total: float) -> dict[str, float]:
+    """The seconds that each key of a class has of so many, with iterations that long; jobs are clients and keys."""
+    queues = queues_of_a_device()
     for client, key in jobs:
-        scheduler.put(key, Job(client, [None], [1], None, _FUTURE), "interactive")
+        queues.put(key, "interactive", one_item(client))
     used = dict.fromkeys(seconds, 0.0)
     while sum(used.values()) < total:
-        chosen, _ = scheduler.choose()
-        assert chosen is not None
-        lane, line = chosen
-        scheduler.turned(lane, line, tokens=1, begin=0.0, seconds=seconds[line.key])
-        used[line.key] += seconds[line.key]
+        queue, _ = queues.choose()
+        assert queue is not None
+        queues.used(queue, tokens=1, begin=0.0, seconds=seconds[queue.key])
+        used[queue.key] += seconds[queue.key]
     return used
 
 
 def test_a_client_with_many_keys_has_no_more_than_one_with_one() -> None:
     """Options of requests choose keys: with eight kinds of requests one client had eight ninths of the device."""
     many = [f"key {number}" for number in range(8)]
-    used = turns_of_keys(
+    used = seconds_of_keys(
         [*(("greedy", key) for key in many), ("other", "mine")], dict.fromkeys(many, 0.02) | {"mine": 0.005}, 100.0
     )
     assert used["mine"] == pytest.approx(50.0, abs=0.1)
@@ -175,32 +179,33 @@ def test_a_client_with_many_keys_has_no_more_than_one_with_one() -> None:
 
 def test_long_turns_of_one_key_are_made_up_for_by_those_of_another() -> None:
     """As many turns for each, one of half a second before every step of a sentence, made it wait for 5 s."""
-    used = turns_of_keys([("a", "batches"), ("b", "steps")], {"batches": 0.5, "steps": 0.005}, 100.0)
+    used = seconds_of_keys([("a", "batches"), ("b", "steps")], {"batches": 0.5, "steps": 0.005}, 100.0)
     assert used["steps"] == pytest.approx(50.0, abs=0.6)
 
 
 def test_many_clients_of_a_key_leave_another_its_share() -> None:
     """They share a batch, and so each of its steps: what one needs does not grow with their number."""
     jobs = [*((f"client {number}", "shared") for number in range(64)), ("other", "mine")]
-    used = turns_of_keys(jobs, {"shared": 0.02, "mine": 0.005}, 10.0)
+    used = seconds_of_keys(jobs, {"shared": 0.02, "mine": 0.005}, 10.0)
     assert used["mine"] == pytest.approx(5.0, abs=0.1)
 
 
 def test_a_key_has_no_credit_for_time_in_which_nobody_used_it() -> None:
-    scheduler: Scheduler[str] = Scheduler(capacity=1000, client_capacity=None, delay=0.0)
+    queues = queues_of_a_device()
 
     def put(client: str, key: str) -> Job:
-        job = Job(client, [None], [1], None, _FUTURE)
-        scheduler.put(key, job, "interactive")
+        job = one_item(client)
+        queues.put(key, "interactive", job)
         return job
 
     def turn() -> str:
-        chosen, _ = scheduler.choose()
-        assert chosen is not None
-        scheduler.turned(*chosen, tokens=1, begin=0.0, seconds=0.1)
-        return chosen[1].key
+        queue, _ = queues.choose()
+        assert queue is not None
+        queues.used(queue, tokens=1, begin=0.0, seconds=0.1)
+        return queue.key
 
-    scheduler.remove("new", put("b", "new"), "interactive")
+    job = put("b", "new")
+    queues.remove(queues.queues["new", "interactive"], job)
     put("a", "busy")
     assert [turn() for _ in range(100)] == ["busy"] * 100
     put("b", "new")
@@ -210,21 +215,21 @@ def test_a_key_has_no_credit_for_time_in_which_nobody_used_it() -> None:
 @pytest.mark.parametrize("idle", [False, True])
 def test_who_comes_to_a_key_of_a_client_with_many_does_not_wait_for_the_others(idle: bool) -> None:
     """A turn counts eightfold for one of eight keys: after one of 0.3 s all others had as much before the next."""
-    scheduler: Scheduler[str] = Scheduler(capacity=1000, client_capacity=None, delay=0.0)
-    jobs = {f"key {number}": Job("greedy", [None], [1], None, _FUTURE) for number in range(8)}
+    queues = queues_of_a_device()
+    jobs = {f"key {number}": one_item("greedy") for number in range(8)}
     for key, job in jobs.items():
-        scheduler.put(key, job, "interactive")
+        queues.put(key, "interactive", job)
 
     def turn(seconds: float) -> str:
-        chosen, _ = scheduler.choose()
-        assert chosen is not None
-        scheduler.turned(*chosen, tokens=1, begin=0.0, seconds=seconds)
-        return chosen[1].key
+        queue, _ = queues.choose()
+        assert queue is not None
+        queues.used(queue, tokens=1, begin=0.0, seconds=seconds)
+        return queue.key
 
     first = turn(0.3)
     if idle:
-        scheduler.remove(first, jobs[first], "interactive")
-    scheduler.put(first, Job("other", [None], [1], None, _FUTURE), "interactive")
+        queues.remove(queues.queues[first, "interactive"], jobs[first])
+    queues.put(first, "interactive", one_item("other"))
     waited = 0.0
     while turn(0.02) != first:
         waited += 0.02
@@ -232,30 +237,25 @@ def test_who_comes_to_a_key_of_a_client_with_many_does_not_wait_for_the_others(i
     assert [turn(0.02) for _ in range(100)].count(first) == pytest.approx(50, abs=10)
 
 
-def test_turns_are_short_beside_another_key_of_the_lane() -> None:
-    scheduler: Scheduler[str] = Scheduler(capacity=1000, client_capacity=None, delay=0.0)
-    scheduler.put("scores", Job("a", [None], [1], None, _FUTURE), "interactive")
-    lane = scheduler.lanes["interactive"]
-    assert scheduler.turn_seconds(lane, lane.lines["scores"], 10.0) == 0.5
-    other = Job("b", [None], [1], None, _FUTURE)
-    scheduler.put("sentences", other, "interactive")
-    assert scheduler.turn_seconds(lane, lane.lines["scores"], 10.0) == SHORT_TURN
-    chosen = lane, lane.lines["sentences"]
-    scheduler.remove("sentences", other, "interactive")
-    scheduler.turned(*chosen, tokens=1, begin=10.0, seconds=0.1)
-    assert scheduler.turn_seconds(lane, lane.lines["scores"], 11.0) == SHORT_TURN  # the next one is expected soon
-    assert scheduler.turn_seconds(lane, lane.lines["scores"], 60.0) == 0.5
+def test_iterations_are_short_next_to_another_key_of_the_class() -> None:
+    queues = queues_of_a_device()
+    scores = queues.put("scores", "interactive", one_item("a"))
+    assert queues.iteration_seconds(scores, 10.0) == 0.5
+    other = one_item("b")
+    sentences = queues.put("sentences", "interactive", other)
+    assert queues.iteration_seconds(scores, 10.0) == SHORT_ITERATION
+    queues.remove(sentences, other)
+    queues.used(sentences, tokens=1, begin=10.0, seconds=0.1)
+    assert queues.iteration_seconds(scores, 11.0) == SHORT_ITERATION  # the next one is expected soon
+    assert queues.iteration_seconds(scores, 60.0) == 0.5
 
 
 def test_of_many_keys_the_latest_are_kept() -> None:
-    """Clients choose options, and so keys; the line that is used most lately is not the one to forget."""
-    scheduler: Scheduler[str] = Scheduler(capacity=1000, client_capacity=None, delay=0.0)
-    lane = scheduler.lanes["bulk"]
+    """Clients choose options, and so keys; the queue that is used most lately is not the one to forget."""
+    queues = queues_of_a_device()
     for number in range(40):
-        job = Job("client", [None], [1], None, _FUTURE)
-        scheduler.put(f"key {number}", job, "bulk")
-        line = lane.lines[f"key {number}"]
-        line.waiting.remove("client", job)  # as if it were done
-        lane.count("client", -1)
-        scheduler.turned(lane, line, tokens=1, begin=0.0, seconds=0.1)
-    assert list(lane.lines) == [f"key {number}" for number in range(8, 40)]
+        job = one_item("client")
+        queue = queues.put(f"key {number}", "bulk", job)
+        queue.remove(job)  # as if it were done
+        queues.used(queue, tokens=1, begin=float(number), seconds=0.1)
+    assert [key for key, _ in queues.queues] == [f"key {number}" for number in range(8, 40)]

@@ -21,17 +21,18 @@ from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.serving.call import charge_to
 from nmt_core.serving.dispatch import ask_for, do
 from nmt_core.serving.engine.engine import Engine
-from nmt_core.serving.engine.queue import SHORT_TURN
+from nmt_core.serving.engine.iteration import Iterations
+from nmt_core.serving.engine.jobs import Job, Part
+from nmt_core.serving.engine.queue import Queues
 from nmt_core.serving.engine.slices import Sliced
-from nmt_core.serving.engine.work import LARGE, Answer, BatchWork, Entry
+from nmt_core.serving.engine.work import LARGE, BatchWork, StepWork
 from nmt_core.serving.errors import Refusal
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.costs import Proportions
 from nmt_core.serving.models.served import Decoding, Encoding, SampleItem, Sampling, Scoring, ServedModel
 from nmt_core.serving.shares import Memory
-from nmt_core.serving.step_work import StepWork
 from nmt_core.serving.text_processing import TextProcessing
-from tests.nmt_core.serving.test_engine import batches, until
+from tests.nmt_core.serving.test_engine import batches, submit, until
 
 
 def runs_until(condition: Callable[[], bool]) -> None:
@@ -51,9 +52,9 @@ def test_others_have_their_turns_while_a_large_item_is_done() -> None:
 
     async def scenario() -> tuple[list[bool], ...]:
         engine = Engine(batches(run))
-        large = asyncio.create_task(engine.submit("large", [0], tokens=[LARGE + 1], lane="long", client="a"))
+        large = asyncio.create_task(submit(engine, "large", [0], tokens=[LARGE + 1], priority="long", client="a"))
         await until(lambda: engine.running_items == 1)
-        small = [await engine.submit("small", [0], tokens=[1], client="b") for _ in range(3)]
+        small = [await submit(engine, "small", [0], tokens=[1], client="b") for _ in range(3)]
         answered.set()
         found = await large
         await engine.close()
@@ -62,7 +63,7 @@ def test_others_have_their_turns_while_a_large_item_is_done() -> None:
     assert asyncio.run(scenario()) == ([False], [False], [False], [True])
 
 
-def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_turns() -> None:
+def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_iterations() -> None:
     """As samples do: a text takes as many steps as it has words. Little is known of the first batch."""
     seconds = 0.001
 
@@ -72,26 +73,42 @@ def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_turns() ->
             yield_point()
         return items
 
-    def turns(tokens: int = 10) -> int:
-        item = Entry(None, 0, "item", tokens)
-        assert work.room(SHORT_TURN) >= 1
-        work.admit([item])
-        count = 1
-        while not (answers := work.turn()):
-            count += 1
-        assert answers == [Answer(item, "item")]
-        return count
+    counted = Counted()
 
-    work = BatchWork("test", run)
-    assert turns() == 1
+    def iterations(key: str = "x", tokens: int = 10) -> int:
+        counted.iterations.clear()
+        queue = queues.put(key, "interactive", Job("client", ["item"], [tokens]))
+        while not queue.idle:
+            device.run(queue)
+        return len(counted.iterations)
+
+    queues: Queues[str] = Queues(capacity=1000, client_capacity=None, delay=0.0)
+    queues.put("other", "interactive", Job("other", ["item"], [1]))  # next to which iterations are short
+    device = Iterations(lambda key: BatchWork("test", run), "cpu", queues, threading.Condition(), counted)
+    assert iterations() == 1
     seconds = 0.3
-    assert turns() == 1  # which was not expected
-    assert turns() >= 5
+    assert iterations() == 1  # which was not expected
+    assert iterations() >= 5
     seconds = 0.001
-    assert [turns() for _ in range(30)][-1] == 1  # as it is again, when enough were short
-    work = BatchWork("test", run)
+    assert [iterations() for _ in range(30)][-1] == 1  # as it is again, when enough were short
     seconds = 0.3
-    assert turns(tokens=LARGE) >= 5
+    assert iterations("y", tokens=LARGE) >= 5
+
+
+class Counted:
+    """Notes the iterations of a device."""
+
+    def __init__(self) -> None:
+        self.iterations: list[float] = []
+
+    def iterated(self, device: str, kind: str, *, tokens: int, room: int, seconds: float) -> None:
+        self.iterations.append(seconds)
+
+    def began(self, device: str, waited: float) -> None: ...
+
+    def cancelled(self, device: str, items: int) -> None: ...
+
+    def expired(self, device: str) -> None: ...
 
 
 def test_a_large_item_that_nobody_waits_for_any_more_is_given_up() -> None:
@@ -106,11 +123,11 @@ def test_a_large_item_that_nobody_waits_for_any_more_is_given_up() -> None:
 
     async def scenario() -> list[str]:
         engine = Engine(lambda key: BatchWork("test", run))
-        large = asyncio.create_task(engine.submit("x", ["large"], tokens=[LARGE + 1]))
+        large = asyncio.create_task(submit(engine, "x", ["large"], tokens=[LARGE + 1]))
         await until(lambda: engine.running_items == 1)
         large.cancel()
         assert await asyncio.to_thread(ended.wait, 30)
-        found = await engine.submit("x", ["other"], tokens=[LARGE + 1])
+        found = await submit(engine, "x", ["other"], tokens=[LARGE + 1])
         assert engine.running_items == 0
         await engine.close()
         return found
@@ -128,7 +145,7 @@ def test_a_large_item_that_fails_takes_no_other_with_it() -> None:
 
     async def scenario() -> list:
         engine = Engine(batches(run))
-        found = await engine.submit("x", ["good", "bad"], tokens=[LARGE + 1] * 2)
+        found = await submit(engine, "x", ["good", "bad"], tokens=[LARGE + 1] * 2)
         await engine.close()
         return found
 
@@ -150,32 +167,32 @@ async def scored(
         texts.close()
 
 
-def test_large_items_wait_in_the_lane_for_long_searches() -> None:
-    lanes: list[tuple[str, list[str]]] = []
+def test_large_items_wait_in_the_class_for_long_searches() -> None:
+    waited: list[tuple[str, list[str]]] = []
 
-    async def submit(key, items, *, lane: str, **rest) -> list[PairScore]:
-        lanes.append((lane, [item.source for item in items]))
-        return [PairScore(float(len(item.source))) for item in items]
+    async def submit(key, parts: Sequence[Part], **rest) -> list[list[PairScore]]:
+        waited.extend((part.priority, [item.source for item in part.items]) for part in parts)
+        return [[PairScore(float(len(item.source))) for item in part.items] for part in parts]
 
     pairs = [SentencePair(name * 2, "") for name in ("a", "bb", "c")]
     found = asyncio.run(scored(pairs, [5, LARGE + 1, LARGE], submit))
     assert [score.log_prob for score in found] == [2.0, 4.0, 2.0]
-    assert sorted(lanes) == [("interactive", ["aa", "cc"]), ("long", ["bbbb"])]
+    assert sorted(waited) == [("interactive", ["aa", "cc"]), ("long", ["bbbb"])]
 
 
 @pytest.mark.parametrize(
     ("kind", "most"), [(Decoding, Proportions().together // 16), (Sampling, LARGE), (Encoding, LARGE)]
 )
-def test_what_takes_long_waits_in_its_own_lane_for_every_kind_of_work(kind: Callable[[Any], Any], most: int) -> None:
-    lanes: dict[str, list[str]] = {}
+def test_what_takes_long_waits_in_its_own_class_for_every_kind_of_work(kind: Callable[[Any], Any], most: int) -> None:
+    waited: dict[str, list[str]] = {}
 
-    async def submit(key, items, *, lane: str, **rest) -> list[str]:
-        lanes[lane] = items
-        return items
+    async def submit(key, parts: Sequence[Part], **rest) -> list[Sequence[str]]:
+        waited.update((part.priority, list(part.items)) for part in parts)
+        return [part.items for part in parts]
 
     items = ["short", "longer", "long", "short, too"]
     assert asyncio.run(scored(items, [1, most + 1, 20 * most, most], submit, kind)) == items
-    assert lanes == {"interactive": ["short", "short, too"], "long": ["longer", "long"]}
+    assert waited == {"interactive": ["short", "short, too"], "long": ["longer", "long"]}
 
 
 @pytest.mark.parametrize(("size", "beside"), [(100, False), (1 << 20, True)])
@@ -188,8 +205,8 @@ def test_items_of_large_requests_are_gone_through_beside_the_event_loop(size: in
             threads.add(threading.current_thread() is not threading.main_thread())
             return super().__iter__()
 
-    async def submit(key, items, **rest) -> Watched:
-        return Watched([PairScore(-1.0), ValueError("secret")])
+    async def submit(key, parts, **rest) -> list[Watched]:
+        return [Watched([PairScore(-1.0), ValueError("secret")])]
 
     async def scenario() -> list[Any]:
         account = Memory(1 << 30).account("client")
@@ -221,7 +238,7 @@ def test_samples_with_many_different_options_let_others_pass() -> None:
 
         def ask(text: str, seed: int, client: str):
             item = SampleItem(text, SamplingConfig(seed=seed))
-            return asyncio.create_task(engine.submit(Sampling(model), [item], tokens=[100], client=client))
+            return asyncio.create_task(submit(engine, Sampling(model), [item], tokens=[100], client=client))
 
         many = [ask("many", seed, "a") for seed in range(200)]
         await until(lambda: engine.running_items)
@@ -323,17 +340,17 @@ def test_what_is_done_in_slices_ends_when_an_engine_begins_anew(monkeypatch: pyt
 
     async def scenario() -> None:
         engine = Engine(lambda key: BatchWork("test", run if key == "large" else list))
-        large = asyncio.create_task(engine.submit("large", ["a"], tokens=[LARGE + 1]))
+        large = asyncio.create_task(submit(engine, "large", ["a"], tokens=[LARGE + 1]))
         await until(begun.is_set)
 
         def fail() -> None:
             monkeypatch.undo()
             raise SystemExit
 
-        monkeypatch.setattr(engine._scheduler, "choose", fail)
+        monkeypatch.setattr(engine._queues, "choose", fail)
         assert [type(found) for found in await large] == [Refusal]
         assert await asyncio.to_thread(ended.wait, 30)
-        assert await engine.submit("small", ["b"], tokens=[1]) == ["b"]
+        assert await submit(engine, "small", ["b"], tokens=[1]) == ["b"]
         await engine.close()
 
     asyncio.run(scenario())
@@ -373,9 +390,9 @@ def test_what_is_done_in_slices_ends_when_its_work_fails() -> None:
 
     async def scenario() -> None:
         engine = Engine(lambda key: StepWork("test", Breaking(), most=100))
-        good = asyncio.create_task(engine.submit("x", ["good"], tokens=[1]))
+        good = asyncio.create_task(submit(engine, "x", ["good"], tokens=[1]))
         await until(begun.is_set)
-        bad = asyncio.create_task(engine.submit("x", ["bad"], tokens=[1]))
+        bad = asyncio.create_task(submit(engine, "x", ["bad"], tokens=[1]))
         assert await asyncio.to_thread(ended.wait, 30)
         good.cancel()
         (found,) = await bad

@@ -10,9 +10,10 @@ from typing import Any
 
 from nmt_core.base.pauses import yield_point
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.engine.work import Entry
+from nmt_core.serving.engine.jobs import Entry
+from nmt_core.serving.engine.slices import Sliced
+from nmt_core.serving.engine.work import StepWork
 from nmt_core.serving.models.search import SearchItem
-from nmt_core.serving.step_work import StepWork
 from smt_bridge.serving.hybrid_search import HybridSearch, Parts
 
 
@@ -66,8 +67,10 @@ def test_a_step_that_is_given_up_while_it_answers_lets_go_of_all_sentences() -> 
     items = [SearchItem(text, config) for text in ("a", "b", "c")]
     entries = [Entry(None, place, item, 2) for place, item in enumerate(items)]  # more than a full batch each
     work.admit(entries)
+    step = Sliced(work.iterate)
     while not begun.is_set():
-        assert work.turn() == []
+        assert not step.advance(0.01)
+    step.give_up(wait=True)
     work.cancel(entries)
     assert (work.tokens, search.tokens) == (0, 0)
     assert moses.forgotten == [b"b", b"c"]

@@ -1,4 +1,4 @@
-"""Jobs of several clients in fair order: each client's own in the order in which they came, clients in turns."""
+"""Jobs of several clients: each client's own in the order in which they came, clients in turns."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 Job = TypeVar("Job")
 
 
-class FairQueue(Generic[Job]):
-    """The first job is that of the client whose turn it is; a turn ends when it has used up ``quantum`` tokens."""
+class RoundRobin(Generic[Job]):
+    """The first job is that of the client whose turn it is. A turn ends when ``quantum`` tokens of it are used."""
 
     def __init__(self, quantum: int = 500) -> None:
         self._quantum = quantum
@@ -26,16 +26,16 @@ class FairQueue(Generic[Job]):
 
     @property
     def clients(self) -> list[str]:
-        """Those who have jobs, in the order of their turns."""
+        """The clients that have jobs, in the order of their turns."""
         return list(self._jobs)
 
     @property
-    def turn(self) -> int:
-        """Tokens that the client whose turn it is has left of it."""
+    def left(self) -> int:
+        """Tokens that are left of the present turn."""
         return self._quantum - self._used
 
     def put(self, client: str, job: Job) -> None:
-        """Behind the client's other jobs; a new client is the last to have a turn."""
+        """Behind the client's other jobs; a new client has the last turn."""
         self._jobs.setdefault(client, collections.deque()).append(job)
 
     def first(self, client: str | None = None) -> Job:
@@ -46,7 +46,8 @@ class FairQueue(Generic[Job]):
         """Count work that was taken from the first job."""
         self._used += tokens
         if self._used >= self._quantum:
-            self._next()
+            self._used = 0
+            self._jobs.move_to_end(next(iter(self._jobs)))
 
     def remove(self, client: str, job: Job) -> bool:
         """Take a job out, wherever it is; False if it is not there."""
@@ -59,8 +60,3 @@ class FairQueue(Generic[Job]):
                 self._used = 0
             del self._jobs[client]
         return True
-
-    def _next(self) -> None:
-        self._used = 0
-        if len(self._jobs) > 1:
-            self._jobs.move_to_end(next(iter(self._jobs)))

@@ -1,0 +1,137 @@
+"""Jobs: the items of one caller, on their way through the device's queues, and how the answers reach the caller."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class Part(NamedTuple):
+    """Items of one request in one priority class, and how many tokens each has."""
+
+    priority: str
+    items: Sequence[Any]
+    tokens: Sequence[int]
+
+
+class Entry(NamedTuple):
+    """One item of a job, its number there, and its tokens."""
+
+    job: Any
+    number: int
+    item: Any
+    tokens: int
+
+
+class Answer(NamedTuple):
+    """What was found for an entry: a value, the exception instead of it, or what is ``Unfinished``."""
+
+    entry: Entry
+    value: Any
+
+
+class Unfinished(NamedTuple):
+    """A first result, of so many tokens. A second job makes the answer of it, beside others' first results."""
+
+    item: Any
+    tokens: int
+
+
+@dataclass(eq=False)
+class Job:
+    """Items of one caller. The first ``taken`` were admitted to the work, ``missing`` items have no answer yet.
+
+    The caller waits for ``future``. A second job answers its ``parent`` instead.
+    """
+
+    client: str
+    items: Sequence[Any]
+    tokens: Sequence[int]
+    deadline: float | None = None
+    future: asyncio.Future[list[Any]] | None = None
+    parent: Entry | None = None
+    since: float = field(default_factory=time.monotonic)
+    taken: int = 0
+    cancelled: bool = False
+
+    def __post_init__(self) -> None:
+        self.missing = len(self.items)
+        self.waiting_tokens = sum(self.tokens)  # of the items that were not admitted yet
+        self.answers: list[Any] = [None] * len(self.items)
+
+    @property
+    def root(self) -> Job:
+        """The job of the caller."""
+        return self if self.parent is None else self.parent.job.root
+
+    @property
+    def gone(self) -> bool:
+        """The caller no longer waits."""
+        return self.root.cancelled
+
+    @property
+    def is_delivered(self) -> bool:
+        """The caller has the answers, or the error."""
+        return self.future is not None and self.future.done() and not self.future.cancelled()
+
+    @property
+    def cost(self) -> int:
+        """Tokens of the next item."""
+        return self.tokens[self.taken]
+
+    def is_late(self, now: float) -> bool:
+        """Whether the deadline passed before any of it was started."""
+        return self.deadline is not None and now > self.deadline and self.taken == 0
+
+    def take(self, *, most: int, room: int, quantum: int) -> list[Entry]:
+        """The next item, and up to ``most`` in all that have room, until ``quantum`` tokens are taken."""
+        begin, tokens = self.taken, self.tokens
+        used, end = tokens[begin], begin + 1
+        last = min(begin + most, len(tokens))
+        while end < last and used < quantum and used + tokens[end] <= room:
+            used += tokens[end]
+            end += 1
+        self.taken = end
+        self.waiting_tokens -= used
+        indices = range(begin, end)
+        return list(map(Entry, itertools.repeat(self), indices, self.items[begin:end], tokens[begin:end]))
+
+    def answer(self, number: int, value: Any) -> list[Job]:
+        """Note an answer; the caller's job, once it has all of them."""
+        self.answers[number] = value
+        self.missing -= 1
+        if self.missing:
+            return []
+        return [self] if self.parent is None else self.parent.job.answer(self.parent.number, value)
+
+    def fail(self, error: Exception) -> None:
+        """The same error for all items without an answer."""
+        self.missing = 0
+        self.answers = [error if answer is None else answer for answer in self.answers]
+
+
+def deliver(jobs: Iterable[Job]) -> None:
+    """Hand answers to the callers. Called by the device's thread; each event loop is woken once."""
+    jobs_of_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+    for job in jobs:
+        if not job.gone and job.future is not None:
+            jobs_of_loop.setdefault(job.future.get_loop(), []).append(job)
+    for loop, some in jobs_of_loop.items():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_arrive, some)
+
+
+def _arrive(jobs: Iterable[Job]) -> None:
+    """An error that came before any of a job was started is an error of the whole job."""
+    for job in jobs:
+        if job.future is None or job.future.done():
+            continue
+        if job.taken:
+            job.future.set_result(job.answers)
+        else:
+            job.future.set_exception(job.answers[0])
