@@ -6,6 +6,7 @@ import random
 
 import torch
 
+from nmt_core.layers.products import freeze
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import AnyConfig, build_model
@@ -22,7 +23,8 @@ def confident_model(config: AnyConfig, *, scale: float, dtype: torch.dtype = tor
     for name, parameter in model.named_parameters():
         deviation = 1.5 if "output" in name or "generator" in name else scale
         parameter.copy_(torch.randn(parameter.shape, generator=generator) * deviation)
-    return LoadedModel(model.to(dtype), vocabulary, vocabulary, FolderConfig(model=config), "f" * 12, "confident")
+    freeze(model.to(dtype))
+    return LoadedModel(model, vocabulary, vocabulary, FolderConfig(model=config), "f" * 12, "confident")
 
 
 def text_of(chance: random.Random, words: int) -> str:

@@ -21,11 +21,10 @@ from torch import Tensor, nn
 from nmt_core.base.pauses import yield_point
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import whole_positions
-from nmt_core.layers.init import Initialiser, Linear
-from nmt_core.layers.products import SharedMatrix, SharedRows
+from nmt_core.layers.init import Initialiser, Layer, Linear
+from nmt_core.layers.products import Product, SharedProduct, shared_matrix
 from nmt_core.native import kernels
 
-Product = Callable[[Tensor], Tensor]
 Energies = Callable[[Tensor], Tensor]
 """(queries (B, K, A)) -> scores before the softmax (B, K, S), of the keys of one loop."""
 
@@ -101,7 +100,7 @@ class Attention(nn.Module, abc.ABC):
         return AttentionContext(self, values_BSX, keys_BSA, mask_BS)
 
 
-class AdditiveAttention(Attention):
+class AdditiveAttention(Attention, Layer):
     """e_ij = v . tanh(W_a s_{i-1} + U_a h_j), softmax over j, c_i = sum of a_ij h_j.
 
     Bahdanau et al. 2015, section 3.1 and appendix A.1.2. With W = [W_a; U_a] it is the score ``concat`` of Luong et
@@ -124,7 +123,7 @@ class AdditiveAttention(Attention):
 
     def queries(self) -> Product:
         """W_a s."""
-        return SharedMatrix(self.query.weight)
+        return shared_matrix(self.query.weight)
 
     def energy_vector(self) -> Tensor:
         """V."""
@@ -156,7 +155,7 @@ class DotAttention(Attention):
 
     def energies_in(self, keys_BSA: Tensor) -> Energies:
         """The gradient of the keys is taken once."""
-        return SharedRows(keys_BSA.mT)
+        return SharedProduct(keys_BSA.mT)
 
 
 class GeneralAttention(DotAttention):
@@ -179,7 +178,7 @@ class AttentionContext:
         self.query = attention.queries()
         self.energies_of = attention.energies_in(keys_BSA)
         self.values_BSX, self.keys_BSA = values_BSX, keys_BSA
-        self.blend = SharedRows(values_BSX)
+        self.blend = SharedProduct(values_BSX)
         self.precise = torch.promote_types(keys_BSA.dtype, torch.float32)
         self.padding_BS = None if all(whole_positions(mask_BS)) else ~mask_BS
 

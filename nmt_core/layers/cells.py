@@ -18,16 +18,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt_core.layers.init import Initialiser
-from nmt_core.layers.products import SharedMatrix, linear
+from nmt_core.layers.init import Initialiser, Layer
+from nmt_core.layers.products import Product, linear, shared_matrix
 from nmt_core.native import kernels
 
-Product = Callable[[Tensor], Tensor]
 Recurrence = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """(input (N, G), state (N, U), what a context adds (N, G) or None) -> the next state (N, U)."""
 
 
-class GateInputs(nn.Module):
+class GateInputs(Layer):
     """What an input adds to the gates, in one product; the first ``biases`` parts of the gates have a bias."""
 
     def __init__(self, size: int, rows: int, biases: int) -> None:
@@ -51,7 +50,7 @@ class GateInputs(nn.Module):
         return product if self.bias is None else product + F.pad(self.bias, (0, len(self.weight) - len(self.bias)))
 
 
-class Cell(nn.Module, abc.ABC):
+class Cell(Layer, abc.ABC):
     """One step of a recurrence.
 
     An input has ``input_parts`` times H numbers, of which ``biased_parts`` have a bias; a state ``state_parts`` times.
@@ -112,7 +111,7 @@ class VanillaRNN(Cell):
 
     def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
         """The cell for the steps of one loop."""
-        recurrent = SharedMatrix(self.recurrent, kept_NH)
+        recurrent = shared_matrix(self.recurrent, kept_NH)
 
         def step(word_NH: Tensor, state_NH: Tensor, context_NH: Tensor | None) -> Tensor:
             inputs_NH = word_NH if context_NH is None else word_NH + context_NH
@@ -142,7 +141,7 @@ class GRU(Cell):
 
     def products(self, kept_NH: Tensor | None) -> tuple[Product, Product]:
         """Those with the matrices of the gates and of the candidate, for one loop."""
-        return SharedMatrix(self.gates, kept_NH), SharedMatrix(self.candidate, kept_NH)
+        return shared_matrix(self.gates, kept_NH), shared_matrix(self.candidate, kept_NH)
 
     def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
         """The cell for the steps of one loop."""
@@ -202,7 +201,7 @@ class LSTM(Cell):
 
     def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
         """The cell for the steps of one loop."""
-        gates = SharedMatrix(self.gates, kept_NH)
+        gates = shared_matrix(self.gates, kept_NH)
 
         def step(word_N4H: Tensor, state_N2H: Tensor, context_N4H: Tensor | None) -> Tensor:
             hidden_NH, cell_NH = state_N2H.chunk(2, dim=1)
@@ -224,7 +223,7 @@ class PlainLSTM(LSTM):
     remember = 0.0
 
 
-class PartsNorm(nn.Module):
+class PartsNorm(Layer):
     """Layer normalisation (Ba et al. 2016) of parts of so many numbers that stand side by side, each by itself."""
 
     def __init__(self, *sizes: int, epsilon: float = 1e-5) -> None:

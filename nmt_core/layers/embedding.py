@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from nmt_core.batches.padding import FactoredWords, Padded, bucket_rows
 from nmt_core.layers.dropout import WordDropout
-from nmt_core.layers.init import Initialiser
+from nmt_core.layers.init import Initialiser, Layer
 
 _WORTH_SORTING = 16  # words
 
@@ -36,7 +36,7 @@ class Distinct(NamedTuple):
     """(N,) -> (N, E)."""
 
 
-class WordEmbedding(nn.Embedding):
+class WordEmbedding(nn.Embedding, Layer):
     """Word vectors; ``NO_WORD`` (any negative id) is the zero vector.
 
     In training ``dropout`` drops numbers of the vectors, ``word_dropout`` whole vectors.

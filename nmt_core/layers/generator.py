@@ -11,8 +11,9 @@ pairs of a row and a word (the legend of all letters: ``nmt_core.layers``).
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, final
+from typing import final
 
 import torch
 import torch.nn.functional as F
@@ -20,9 +21,9 @@ from torch import Tensor, nn
 
 from nmt_core.batches.transfer import to_device
 from nmt_core.layers.embedding import WordTable
-from nmt_core.layers.init import Initialiser, Linear
+from nmt_core.layers.init import Initialiser, Layer, Linear
 from nmt_core.layers.normalizer import ROWS, BlockNormalizer
-from nmt_core.layers.products import Version, linear, packed, stays, version
+from nmt_core.layers.products import FrozenParameter, in_order, linear, rows_of
 from nmt_core.native import kernels
 
 
@@ -115,16 +116,8 @@ class _Restricted(Generator):
         return ()
 
 
-class _Built(NamedTuple):
-    """A normaliser, and the weights it was made of: while they are kept, no other tensor has their address."""
-
-    weights: list[Tensor]
-    versions: list[Version]
-    normalizer: BlockNormalizer
-
-
 @final
-class LinearGenerator(Generator):
+class LinearGenerator(Generator, Layer):
     """Logits W_o t + b; with ``low_rank`` the matrix is W_o W_r (Cho et al. 2014, supplement: G = G_l G_r).
 
     ``weight_VD`` may be a parameter of another module, such as the word embeddings, to which it is then tied. Without
@@ -137,7 +130,6 @@ class LinearGenerator(Generator):
         super().__init__()
         self.biased = biased
         self.weight, self.bias, self.low_rank = weight_VD, bias_V, low_rank
-        self._built: _Built | None = None
 
     def initialise(self, initialiser: Initialiser) -> None:
         """Normal; the bias 0. A matrix that is the word embeddings has its values already."""
@@ -154,10 +146,10 @@ class LinearGenerator(Generator):
         return linear(self._inputs(readout), self.weight, self.bias)
 
     def logits_into(self, out_NV: Tensor, readout_NL: Tensor) -> Tensor:
-        """``logits``, written into ``out_NV`` unless the matrix is packed."""
-        matrix = packed(self.weight)
+        """``logits``, written into ``out_NV`` unless the matrix is kept in order."""
+        matrix = in_order(self.weight)
         if matrix is not None:
-            return matrix(self._inputs(readout_NL), self.bias)
+            return matrix.times(self._inputs(readout_NL), self.bias)
         return torch.addmm(self.bias, self._inputs(readout_NL), self.weight.t(), out=out_NV)
 
     def logit_at(self, readout_NL: Tensor, rows_M: Tensor, words_M: Tensor) -> Tensor:
@@ -175,24 +167,22 @@ class LinearGenerator(Generator):
         return self.normalizer().log_probs(readout_NL, rows_M, words_M)
 
     def scores_into(self, out_NV: Tensor, readout_NL: Tensor, block: int) -> tuple[Tensor, Tensor] | None:
-        """Of weights in use, by kernels."""
-        if not kernels.tiles_apply_to(readout_NL, self.weight) or not self._stays():
+        """Of frozen weights, by kernels."""
+        if not isinstance(self.weight, FrozenParameter) or not kernels.tiles_apply_to(readout_NL, self.weight):
             return None
-        return self.normalizer().scores_into(out_NV, readout_NL, block)
+        return self._frozen_normalizer.scores_into(out_NV, readout_NL, block)
 
     def normalizer(self) -> BlockNormalizer:
-        """Made once; again when a weight was changed, moved or replaced, and always of weights in training."""
-        if not self._stays():
-            return self._new_normalizer()
-        weights = self._weights()
-        versions = [version(weight) for weight in weights]
-        if self._built is None or self._built.versions != versions:
-            self._built = _Built([weight.detach() for weight in weights], versions, self._new_normalizer())
-        return self._built.normalizer
+        """That of the weights as they are; of frozen ones it is kept."""
+        return self._frozen_normalizer if isinstance(self.weight, FrozenParameter) else self._new_normalizer()
+
+    @functools.cached_property
+    def _frozen_normalizer(self) -> BlockNormalizer:
+        return self._new_normalizer()
 
     def restricted_to(self, words_C: Tensor) -> LinearGenerator:
         """The same with these words' rows of the matrix."""
-        return LinearGenerator(self.weight[words_C], self.bias[words_C], self.low_rank)
+        return LinearGenerator(rows_of(self.weight, words_C), rows_of(self.bias, words_C), self.low_rank)
 
     def word_tables(self) -> Sequence[WordTable]:
         """The matrix and the bias."""
@@ -201,13 +191,6 @@ class LinearGenerator(Generator):
     def untrained(self) -> Sequence[nn.Parameter]:
         """The bias, where there should be none."""
         return [self.bias] if isinstance(self.bias, nn.Parameter) and not self.biased else []
-
-    def _weights(self) -> list[Tensor]:
-        """All."""
-        return [self.weight, self.bias, *([] if self.low_rank is None else self.low_rank.parameters())]
-
-    def _stays(self) -> bool:
-        return all(map(stays, self._weights()))
 
     def _inputs(self, readout: Tensor) -> Tensor:
         """What the matrix is multiplied with."""

@@ -10,12 +10,12 @@ sizes, which small models trained with Adam like better; recurrent matrices and 
 from __future__ import annotations
 
 import math
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from nmt_core.layers.products import linear
+from nmt_core.layers.products import FrozenParameter, linear
 
 Initialisation = Literal["paper", "glorot", "uniform"]
 DEVIATION = 0.01
@@ -69,16 +69,21 @@ class Initialiser:
             parameter.copy_(torch.randn(parameter.shape, generator=self._generator) * deviation)
 
 
-@runtime_checkable
-class Initialised(Protocol):
-    """A module that gives its own parameters (not those of its children) their first values."""
+class Layer(nn.Module):
+    """A module with parameters of its own, to which it gives their first values; nobody replaces frozen ones."""
 
     def initialise(self, initialiser: Initialiser) -> None:
-        """Give them."""
-        ...
+        """Give its own parameters, not those of its children, their first values."""
+        raise TypeError(f"{type(self).__name__} has parameters and no method initialise")
+
+    def register_parameter(self, name: str, param: nn.Parameter | None) -> None:
+        """As of any module. Raises RuntimeError for one in the place of a frozen parameter."""
+        if isinstance(self._parameters.get(name), FrozenParameter):
+            raise RuntimeError(f"{type(self).__name__}.{name} is frozen: change parameters before the model is in use")
+        super().register_parameter(name, param)
 
 
-class Linear(nn.Linear):
+class Linear(nn.Linear, Layer):
     """A product with a matrix; ``deviation`` is that of its first values in the papers."""
 
     def __init__(self, inputs: int, outputs: int, *, bias: bool = True, deviation: float = DEVIATION) -> None:
@@ -104,10 +109,10 @@ def initialise(model: nn.Module, how: Initialisation, *, seed: int, spread: floa
     """
     initialiser = Initialiser(how, seed=seed, spread=spread)
     for module in model.modules():
-        if isinstance(module, Initialised):
+        if any(True for _ in module.parameters(recurse=False)):
+            if not isinstance(module, Layer):
+                raise TypeError(f"{type(module).__name__} has parameters and is no Layer")
             module.initialise(initialiser)
-        elif any(True for _ in module.parameters(recurse=False)):
-            raise TypeError(f"{type(module).__name__} has parameters and no method initialise")
 
 
 def _glorot(parameter: Tensor) -> float:

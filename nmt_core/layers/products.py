@@ -1,10 +1,13 @@
-"""Products with the matrices of a model in use, put in order once.
+"""Products with the matrices of a model.
 
-In bfloat16 PyTorch's CPU library, oneDNN, copies a matrix into the order of its routines' tiles at every product,
-which for the rows of a step takes a fifth to a half of the time. Of matrices that are not trained the copy is kept
-here, made at the first product, as long as the matrix is. The numbers are the same. Compiled kernels for AMX, where
-they can be used (``native/tiles.py``), take half to nine tenths of that time, least for some hundred rows; numbers are
-the same up to the order of sums, which in oneDNN depends on the number of rows.
+``linear`` is the product with a parameter. The parameters of a model that is loaded for inference are *frozen*
+(``freeze``): nothing changes them, so the matrices that many steps multiply with are put in order once. In bfloat16
+PyTorch's CPU library, oneDNN, copies a matrix into the order of its routines' tiles at every product, which for the
+rows of a step takes a fifth to a half of the time; the numbers are the same. Compiled kernels for AMX, where they can
+be used (``native/tiles.py``), take half to nine tenths of that time; numbers are the same up to the order of sums,
+which in oneDNN depends on the number of rows.
+
+``SharedProduct`` is the product with one matrix at all steps of a loop: its gradient is one product.
 
 Shapes: I inputs, O outputs.
 """
@@ -12,118 +15,99 @@ Shapes: I inputs, O outputs.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd import Function
-from torch.utils.weak import WeakIdKeyDictionary
 
 from nmt_core.native import kernels
 from nmt_core.native.tiles import TiledMatrix
 
 _LEAST = 1 << 14  # numbers of a matrix: smaller ones are in order soon enough, or are multiplied in other ways
-_ROWS = 256  # for which copies are made; they serve any number
+_ROWS = 256  # for which oneDNN's copies are made; they serve any number
 
-Version = tuple[object, ...]
-Product = Callable[[Tensor, Tensor | None], Tensor]
-
-
-class PackedMatrix:
-    """``x -> x W^T + b`` for a matrix W (O, I) as it was when this was made."""
-
-    def __init__(self, weight_OI: Tensor) -> None:
-        self.version = version(weight_OI)
-        self.tiled = kernels.tiles_apply_to(weight_OI)
-        self._weight_OI = weight_OI.detach()  # while it is kept, no other tensor has its address
-        self._product: Product = (TiledMatrix if self.tiled else _LibrarysMatrix)(self._weight_OI)
-
-    def __call__(self, inputs: Tensor, bias_O: Tensor | None = None) -> Tensor:
-        """(..., I) -> (..., O)."""
-        return self._product(inputs.to(self._weight_OI.dtype), bias_O)
+Product = Callable[[Tensor], Tensor]
 
 
-class _LibrarysMatrix:
-    """In oneDNN's order."""
+class FrozenParameter(nn.Parameter):
+    """A parameter of a model in use, whose numbers stay as they are; a matrix keeps its copies in order.
 
-    def __init__(self, weight_OI: Tensor) -> None:
-        self._packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight_OI, _ROWS)
+    What products give after its numbers were written to (``copy_``, ``.data``, ``Module.to``) is undefined.
+    """
 
-    def __call__(self, inputs: Tensor, bias_O: Tensor | None) -> Tensor:
-        product: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, self._packed, bias_O, "none", [], "")
+    @functools.cached_property
+    def has_order(self) -> bool:
+        """Whether there are copies in order: of large matrices in bfloat16, on a CPU."""
+        large = self.dtype is torch.bfloat16 and self.dim() == 2 and self.numel() >= _LEAST
+        return large and self.device.type == "cpu" and _library_orders()
+
+    @functools.cached_property
+    def tiled(self) -> TiledMatrix:
+        """In the order of AMX's tiles."""
+        return TiledMatrix(self.detach())
+
+    @functools.cached_property
+    def reordered(self) -> Tensor:
+        """In the order of oneDNN's routines."""
+        matrix: Tensor = torch.ops.mkldnn._reorder_linear_weight(self.detach(), _ROWS)
+        return matrix
+
+    def times(self, inputs: Tensor, bias_O: Tensor | None = None) -> Tensor:
+        """``x W^T + b`` with a matrix (O, I) in order, (..., I) -> (..., O)."""
+        inputs = inputs.to(self.dtype)
+        if kernels.tiles_apply_to(self):
+            return self.tiled(inputs, bias_O)
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, self.reordered, bias_O, "none", [], "")
         return product
 
 
-_kept: MutableMapping[Tensor, PackedMatrix] = WeakIdKeyDictionary()
+def freeze(model: nn.Module) -> None:
+    """From now on nothing changes the parameters of the model, which is in use and not in training."""
+    for parameter in model.eval().requires_grad_(False).parameters():
+        parameter.__class__ = FrozenParameter  # in its place, so that what is tied stays tied
+
+
+def in_order(weight_OI: Tensor) -> FrozenParameter | None:
+    """The matrix where products with it are ``times``, in inference."""
+    if isinstance(weight_OI, FrozenParameter) and weight_OI.has_order and not torch.is_grad_enabled():
+        return weight_OI
+    return None
 
 
 def linear(inputs: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor:
     """(..., I) -> (..., O), as ``torch.nn.functional.linear``."""
-    matrix = packed(weight_OI)
-    return F.linear(inputs, weight_OI, bias_O) if matrix is None else matrix(inputs, bias_O)
+    matrix = in_order(weight_OI)
+    return F.linear(inputs, weight_OI, bias_O) if matrix is None else matrix.times(inputs, bias_O)
 
 
-def packed(weight_OI: Tensor) -> PackedMatrix | None:
-    """The product with a matrix of a model in use: None where the library has no order of its own for it."""
-    if weight_OI.dtype is not torch.bfloat16 or not _of_use(weight_OI):
-        return None
-    found = _kept.get(weight_OI)
-    if found is None or found.version != version(weight_OI) or found.tiled != kernels.tiles_apply_to(weight_OI):
-        found = _kept[weight_OI] = PackedMatrix(weight_OI)
-    return found
-
-
-def stays(weight: Tensor) -> bool:
-    """Whether a weight is not trained, and changes of it would be seen by its ``version``."""
-    return not weight.requires_grad and not weight.is_inference()
-
-
-def version(weight: Tensor) -> Version:
-    """Another one whenever the tensor was written to, or is another."""
-    return weight.data_ptr(), weight._version, weight.device, weight.dtype, weight.shape
-
-
-def _of_use(weight_OI: Tensor) -> bool:
-    large = weight_OI.dim() == 2 and weight_OI.numel() >= _LEAST
-    in_use = not torch.is_grad_enabled() and stays(weight_OI)
-    return large and in_use and weight_OI.device.type == "cpu" and _library_packs()
+def rows_of(table: Tensor, rows_C: Tensor) -> Tensor:
+    """Some rows; those of a frozen parameter are frozen, too."""
+    some = table[rows_C]
+    return FrozenParameter(some, requires_grad=False) if isinstance(table, FrozenParameter) else some
 
 
 @functools.cache
-def _library_packs() -> bool:
+def _library_orders() -> bool:
     return torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def shared_matrix(weight_OI: Tensor, mask_NI: Tensor | None = None) -> Product:
+    """``x -> x W^T`` for one loop, or ``(m x) W^T`` for a mask m; (N, I) -> (N, O)."""
+    product: Product = SharedProduct(weight_OI.t()) if (matrix := in_order(weight_OI)) is None else matrix.times
+    return product if mask_NI is None else lambda inputs_NI: product(inputs_NI * mask_NI)
 
 
 Uses = list[tuple[Tensor, Tensor]]  # each use: its left side and the gradient of its product
 
 
-class SharedMatrix:
-    """``x -> x W^T`` for a matrix, or ``(m x) W^T`` for a mask m. Under autocast W is converted once."""
+class SharedProduct:
+    """``x -> x Y`` for matrices Y (..., I, O) at all steps of a loop; without gradients a plain product.
 
-    def __init__(self, weight: Tensor, mask_NI: Tensor | None = None) -> None:
-        self._product: Callable[[Tensor], Tensor] = packed(weight) or _SharedProduct(weight.t())
-        self._mask_NI = mask_NI
-
-    def __call__(self, inputs_NI: Tensor) -> Tensor:
-        """(N, I) -> (N, O)."""
-        return self._product(inputs_NI if self._mask_NI is None else inputs_NI * self._mask_NI)
-
-
-class SharedRows:
-    """``w -> w X`` for the rows of each of B sentences: sums of the rows, weighted."""
-
-    def __init__(self, rows_BSC: Tensor) -> None:
-        self._product = _SharedProduct(rows_BSC)
-
-    def __call__(self, weights_BKS: Tensor) -> Tensor:
-        """(B, K, S) -> (B, K, C)."""
-        return self._product(weights_BKS)
-
-
-class _SharedProduct:
-    """``x -> x Y`` for matrices Y (..., I, O); without gradients a plain product."""
+    Under autocast Y is converted once. Y may be the rows of each of B sentences, of which x are weights.
+    """
 
     def __init__(self, right: Tensor) -> None:
         self._uses: Uses = []

@@ -26,7 +26,7 @@ from nmt_core.batches.prefix_tree import grow
 from nmt_core.layers.cells import CELLS, Cell, GateInputs, PlainLSTM, Recurrence
 from nmt_core.layers.dropout import VariationalDropout
 from nmt_core.layers.embedding import Distinct
-from nmt_core.layers.products import SharedMatrix
+from nmt_core.layers.products import shared_matrix
 from nmt_core.layers.whole_lstm import in_one_call, run_layer
 
 MOST_LAYERS = 100  # of a model; a folder that asks for millions is refused before they are made
@@ -109,7 +109,7 @@ class UpperLayers(nn.Module):
         """``step`` for one loop, with dropout, for training where a step reads what the one before gave out."""
         assert not self.variational.probability, "the loop has no variational dropout"
         layers = [
-            (inputs, SharedMatrix(inputs.weight), cell.recurrence())
+            (inputs, shared_matrix(inputs.weight), cell.recurrence())
             for cell, inputs in zip(self._cells(), self._inputs(), strict=True)
         ]
 

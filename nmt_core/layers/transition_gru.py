@@ -20,10 +20,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from nmt_core.layers.attention import AdditiveAttention, Product
+from nmt_core.layers.attention import AdditiveAttention
 from nmt_core.layers.cells import Cell, GateInputs, PartsNorm, Recurrence, between
-from nmt_core.layers.init import Initialiser
-from nmt_core.layers.products import SharedMatrix, linear
+from nmt_core.layers.init import Initialiser, Layer
+from nmt_core.layers.products import Product, linear, shared_matrix
 from nmt_core.layers.recurrent import Layers
 
 Normalisation = Literal["none", "parts", "whole"]
@@ -32,7 +32,7 @@ Bias = Literal["none", "reset", "free"]
 _WHOLE_EPSILON = 1e-9
 
 
-class Finish(nn.Module):
+class Finish(Layer):
     """What follows a product of parts of these sizes: its bias, and its normalisation."""
 
     def __init__(self, *sizes: int, bias: bool, normalisation: Normalisation) -> None:
@@ -80,7 +80,7 @@ class FinishedProduct(GateInputs):
         return finished
 
 
-class Transition(nn.Module):
+class Transition(Layer):
     """One transition."""
 
     def __init__(self, hidden: int, *, bias: Bias, normalisation: Normalisation) -> None:
@@ -97,7 +97,7 @@ class Transition(nn.Module):
 
     def stepper(self, kept_NH: Tensor | None) -> Callable[[Tensor, Tensor | None], Tensor]:
         """(state (N, H), what its input adds (N, 3H) or None) -> (N, H), for one loop."""
-        product, hidden = SharedMatrix(self.recurrent, kept_NH), self.recurrent.shape[1]
+        product, hidden = shared_matrix(self.recurrent, kept_NH), self.recurrent.shape[1]
 
         def step(state_NH: Tensor, inputs_N3H: Tensor | None) -> Tensor:
             recurrent_NH, gates_N2H = self.after(product(state_NH)).split((hidden, 2 * hidden), dim=1)

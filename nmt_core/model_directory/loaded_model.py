@@ -13,7 +13,6 @@ Nothing in it is executable and nothing is pickled.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 import time
@@ -28,6 +27,7 @@ from nmt_core.base.errors import ConfigError, InputError, ModelError
 from nmt_core.base.words import split_factors, split_words
 from nmt_core.device import choose_device, choose_dtype
 from nmt_core.files.small import check_regular
+from nmt_core.layers.products import freeze
 from nmt_core.model_directory.directory import (
     FACTOR_VOCABULARIES,
     LEXICON,
@@ -185,7 +185,14 @@ def _load_carried(load: Callable[[str, Hashes], Carried], path: str, hashes: Has
 
 
 def load_model(folder: str, *, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> LoadedModel:
-    """Read a model folder for inference. Raises ModelError when it cannot be used.
+    """Read a model folder for inference: the model is frozen. Raises ModelError when it cannot be used."""
+    loaded = read_model(folder, dtype=dtype)
+    freeze(loaded.model.to(device))
+    return loaded
+
+
+def read_model(folder: str, *, dtype: torch.dtype = torch.float32) -> LoadedModel:
+    """Read a model folder to change the model or to train it; as for ``load_model``, which raises the same.
 
     Shapes and types of the file are compared with what the settings describe before anything is allocated.
     """
@@ -199,8 +206,7 @@ def load_model(folder: str, *, device: str | torch.device = "cpu", dtype: torch.
                 raise
             continue
         if state_of(folder, NAMES) == state:
-            model = loaded.model.to(device).eval().requires_grad_(False)
-            return dataclasses.replace(loaded, model=model)
+            return loaded
     raise ModelError(f"{folder}: is written all the time; load it when that has ended")
 
 

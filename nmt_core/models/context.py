@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from nmt_core.batches.layout import Layout
 from nmt_core.layers.attention import Attention, AttentionContext
 from nmt_core.layers.cells import GateInputs
-from nmt_core.layers.products import SharedMatrix
+from nmt_core.layers.products import shared_matrix
 from nmt_core.layers.reader import Encoded
 from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory
 
@@ -282,7 +282,7 @@ class _AttentiveLoopContext(LoopContext):
     def __init__(self, part: AttentiveContext, memory: Annotations) -> None:
         self.part, self.memory = part, memory
         self.attention_context = part.attention_over(memory)
-        self.gates_of = SharedMatrix(part.to_gates.weight)
+        self.gates_of = shared_matrix(part.to_gates.weight)
         self.contexts: list[Tensor] = []
         self.weights: list[Tensor] = []
 

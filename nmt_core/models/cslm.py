@@ -27,7 +27,7 @@ from nmt_core.batches.padding import Batch, Padded
 from nmt_core.config import Config
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator, linear_generator
-from nmt_core.layers.init import Initialisation, Initialiser, Linear
+from nmt_core.layers.init import Initialisation, Initialiser, Layer, Linear
 from nmt_core.models.context import EmptyMemory
 from nmt_core.models.interface import NO_WORD, ContextModel, KnownTargets, Side, Step
 from nmt_core.models.tensor_tree import Memory, State
@@ -56,7 +56,7 @@ class LastWords(State):
     context_NK: Tensor
 
 
-class ContextVectors(nn.Module):
+class ContextVectors(Layer):
     """The vectors of the words of a context, one behind the other, and the vector of places before the sentence."""
 
     def __init__(self, words: WordEmbedding) -> None:

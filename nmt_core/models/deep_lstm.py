@@ -31,7 +31,7 @@ from nmt_core.layers.attention import AdditiveAttention, Attention, DotAttention
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator, linear_generator
 from nmt_core.layers.init import RANGE, Initialisation
-from nmt_core.layers.products import SharedMatrix
+from nmt_core.layers.products import shared_matrix
 from nmt_core.layers.reader import Encoded, RecurrentReader
 from nmt_core.layers.recurrent import MOST_LAYERS, Layers, RecurrentEncoder, UpperLayers, run_all
 from nmt_core.layers.whole_lstm import in_one_call, run_layer
@@ -272,7 +272,7 @@ class DeepLSTM(TranslationModel):
     def _fed(self, inputs_BTG: Tensor, memory: SourceMemory) -> Decoded:
         """Position by position."""
         assert self.fed_inputs is not None and self.readout is not None
-        loop, fed_product = self.readout.over(memory), SharedMatrix(self.fed_inputs.weight)
+        loop, fed_product = self.readout.over(memory), shared_matrix(self.fed_inputs.weight)
         lowest, above = self.unit.recurrence(), self.upper.stepper()
         lowest_BU, above_BU = self._split(memory.states_BU.to(inputs_BTG.dtype))
         fed_BH = inputs_BTG.new_zeros(len(inputs_BTG), self.config.hidden)

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from nmt_core.batches.layout import Layout
 from nmt_core.layers.attention import AdditiveAttention, Attended, Attention, AttentionContext, Focus
-from nmt_core.layers.init import Initialiser, Linear
-from nmt_core.layers.products import SharedMatrix, SharedRows
+from nmt_core.layers.init import Initialiser, Layer, Linear
+from nmt_core.layers.products import SharedProduct, shared_matrix
 from nmt_core.layers.reader import Encoded
 from nmt_core.models.context import keys_of
 from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory
@@ -46,8 +46,8 @@ class LocationContext:
     """``LocationAttention`` during one loop."""
 
     def __init__(self, attention: LocationAttention, values_BSX: Tensor, mask_BS: Tensor) -> None:
-        self.energies, self.mask_BS, self.values_BSX = SharedMatrix(attention.energies.weight), mask_BS, values_BSX
-        self.blend = SharedRows(values_BSX)
+        self.energies, self.mask_BS, self.values_BSX = shared_matrix(attention.energies.weight), mask_BS, values_BSX
+        self.blend = SharedProduct(values_BSX)
 
     def __call__(self, query_NH: Tensor, layout: Layout | None = None, focus: Focus | None = None) -> Attended:
         """Attend from N states; without ``layout``, N = B * K."""
@@ -96,7 +96,7 @@ class MonotonicWindow(Window):
         return focus
 
 
-class PredictiveWindow(Window):
+class PredictiveWindow(Window, Layer):
     """p_t = S sigmoid(v . tanh(W h)), around which a Gaussian prefers what is near (``local-p``, equations 9, 10)."""
 
     def __init__(self, hidden: int, radius: int) -> None:
@@ -110,7 +110,7 @@ class PredictiveWindow(Window):
 
     def focusing(self) -> Focusing:
         """The foci of states."""
-        position = SharedMatrix(self.position.weight)
+        position = shared_matrix(self.position.weight)
 
         def focus(hidden_NH: Tensor, words_N: Tensor, place_N: Tensor | None) -> Focus:
             hidden_NH = torch.tanh(position(hidden_NH))
@@ -178,7 +178,7 @@ class AttentionalLoop:
     def __init__(self, part: AttentionalReadout, memory: SourceMemory) -> None:
         assert memory.values_BSH is not None and memory.mask_BS is not None
         self.part, self.words_B = part, memory.mask_BS.sum(dim=1)
-        self.product = SharedMatrix(part.state.weight)
+        self.product = shared_matrix(part.state.weight)
         self.focusing = None if part.window is None else part.window.focusing()
         self.attend: AttentionContext | LocationContext
         if isinstance(part.score, LocationAttention):

@@ -6,7 +6,7 @@ import argparse
 
 from nmt_core.base.errors import ModelError
 from nmt_core.base.messages import counted, say
-from nmt_core.model_directory.loaded_model import LoadedModel, load_model
+from nmt_core.model_directory.loaded_model import LoadedModel, read_model
 from nmt_core.model_directory.settings import check_no_model
 from nmt_core.training.validation import average_into
 
@@ -14,7 +14,7 @@ from nmt_core.training.validation import average_into
 def average_models(args: argparse.Namespace) -> int:
     """Average and write."""
     check_no_model(args.output)
-    models = [load_model(folder) for folder in args.models]
+    models = [read_model(folder) for folder in args.models]
     first = models[0]
     for other in models[1:]:
         if not _alike(first, other):

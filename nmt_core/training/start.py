@@ -12,7 +12,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.config import dotted
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.model_directory.lexicon import CarriedLexicon
-from nmt_core.model_directory.loaded_model import LoadedModel, load_model
+from nmt_core.model_directory.loaded_model import LoadedModel, read_model
 from nmt_core.model_directory.settings import PLAIN_VERSION, SPARSE_VERSION, FolderConfig
 from nmt_core.model_directory.word_vectors import load_embeddings
 from nmt_core.models.build import AnyConfig, build_model, new_model, source_factors
@@ -54,7 +54,7 @@ def prepare(run: RunConfig, ranks: Ranks | None = None) -> Prepared:
     """Read the text, make or read the vocabularies, and make the untrained model, in each of the processes."""
     check_compatible(run)
     ranks = ranks or Ranks()
-    start = None if run.training.start_from is None else load_model(run.training.start_from)
+    start = None if run.training.start_from is None else read_model(run.training.start_from)
     factored = source_factors(run.model) > 0
     carried = (
         FoundPreparation() if factored else find_preparation(run.data, None if start is None else start.preparation)
@@ -188,7 +188,7 @@ def first_model(run: RunConfig, vocabularies: Sequence[Vocabulary], start: Loade
 def masked_model(run: RunConfig, vocabularies: Sequence[Vocabulary]) -> LoadedModel:
     """The model of ``training.mask_of``. Raises ConfigError where it is another than that of the run."""
     assert run.training.mask_of is not None
-    masked = load_model(run.training.mask_of)
+    masked = read_model(run.training.mask_of)
     different = _difference(run, vocabularies, masked)
     if different is not None:
         raise ConfigError(

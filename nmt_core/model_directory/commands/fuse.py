@@ -8,7 +8,7 @@ import dataclasses
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
 from nmt_core.model_directory.ensembles import check_same_order
-from nmt_core.model_directory.loaded_model import load_model
+from nmt_core.model_directory.loaded_model import read_model
 from nmt_core.model_directory.settings import FolderConfig, check_no_model
 from nmt_core.models.deep_fusion import DeepFusion, fuse
 from nmt_core.models.rnnlm import RNNLM
@@ -19,7 +19,7 @@ from nmt_core.text.vocabulary import END_ID, SPECIAL_WORDS, UNKNOWN_ID
 def fuse_models(args: argparse.Namespace) -> int:
     """Fuse and write."""
     check_no_model(args.output)
-    translation, language = load_model(args.model), load_model(args.lm)
+    translation, language = read_model(args.model), read_model(args.lm)
     if not isinstance(translation.model, RNNsearch) or isinstance(translation.model, DeepFusion):
         raise ConfigError(f"{args.model}: deep fusion needs a model of type rnnsearch")
     if not isinstance(language.model, RNNLM):

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 
 from nmt_core.base.messages import say
-from nmt_core.model_directory.loaded_model import load_model
+from nmt_core.model_directory.loaded_model import read_model
 from nmt_core.model_directory.settings import SPARSE_VERSION, check_no_model
 from nmt_core.models.pruning import prune
 
@@ -14,7 +14,7 @@ from nmt_core.models.pruning import prune
 def prune_model(args: argparse.Namespace) -> int:
     """Prune and write."""
     check_no_model(args.output)
-    loaded = load_model(args.model)
+    loaded = read_model(args.model)
     classes = prune(loaded.model, args.fraction, args.scheme)
     version = SPARSE_VERSION if args.fraction else loaded.config.format_version
     config = loaded.config.model_copy(update={"format_version": version})

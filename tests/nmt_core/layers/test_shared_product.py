@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt_core.layers.products import SharedMatrix, SharedRows
+from nmt_core.layers.products import SharedProduct, shared_matrix
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:
@@ -19,7 +19,7 @@ def test_a_matrix_in_a_recurrence(steps: int) -> None:
     weight = random(4, 4).requires_grad_()
     start = random(2, 4, seed=1).requires_grad_()
     state, plain = start, start
-    product = SharedMatrix(weight)
+    product = shared_matrix(weight)
     for _ in range(steps):
         state, plain = torch.tanh(product(state)), torch.tanh(plain @ weight.t())
     torch.testing.assert_close(state, plain)
@@ -30,7 +30,7 @@ def test_a_matrix_in_a_recurrence(steps: int) -> None:
 def test_rows_of_sentences_with_several_hypotheses() -> None:
     rows_BSC = random(2, 5, 3).requires_grad_()
     weights = [random(2, hypotheses, 5, seed=hypotheses).requires_grad_() for hypotheses in (1, 4)]
-    product = SharedRows(rows_BSC)
+    product = SharedProduct(rows_BSC)
     total = sum((product(weights_BKS).square().sum() for weights_BKS in weights), torch.zeros(()))
     plain = sum((torch.bmm(weights_BKS, rows_BSC).square().sum() for weights_BKS in weights), torch.zeros(()))
     expected = torch.autograd.grad(plain, (rows_BSC, *weights))
@@ -41,7 +41,7 @@ def test_under_autocast_products_are_in_bfloat16_and_gradients_in_the_parameters
     weight = random(4, 3).float().requires_grad_()
     inputs = random(2, 3, seed=1).float().requires_grad_()
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        product = SharedMatrix(weight)(inputs)
+        product = shared_matrix(weight)(inputs)
     assert product.dtype == torch.bfloat16
     gradients = torch.autograd.grad(product.float().sum(), (weight, inputs))
     assert [gradient.dtype for gradient in gradients] == [torch.float32, torch.float32]
@@ -51,4 +51,4 @@ def test_under_autocast_products_are_in_bfloat16_and_gradients_in_the_parameters
 def test_without_gradients_it_is_the_product() -> None:
     weight = random(4, 3)
     inputs = random(2, 3, seed=1)
-    torch.testing.assert_close(SharedMatrix(weight)(inputs), inputs @ weight.t())
+    torch.testing.assert_close(shared_matrix(weight)(inputs), inputs @ weight.t())

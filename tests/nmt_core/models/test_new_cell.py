@@ -12,7 +12,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.inference.translator import Translator
 from nmt_core.layers.cells import CELLS, Cell, Recurrence
 from nmt_core.layers.init import Initialiser
-from nmt_core.layers.products import SharedMatrix
+from nmt_core.layers.products import shared_matrix
 from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
@@ -37,7 +37,7 @@ class MinimalUnit(Cell):
         initialiser.recurrent(self.gate)
 
     def recurrence(self, kept_NH: torch.Tensor | None = None) -> Recurrence:
-        gate = SharedMatrix(self.gate, kept_NH)
+        gate = shared_matrix(self.gate, kept_NH)
 
         def step(word_N2H: torch.Tensor, state_NH: torch.Tensor, context_N2H: torch.Tensor | None) -> torch.Tensor:
             inputs_N2H = word_N2H if context_N2H is None else word_N2H + context_N2H

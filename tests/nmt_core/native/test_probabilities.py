@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nmt_core.layers.characters import SpellingDecoder
 from nmt_core.layers.generator import Generator, LinearGenerator, linear_generator
+from nmt_core.layers.products import freeze
 from nmt_core.layers.recurrent import Layers
 from tests.pretended_gpu import DEVICE, PretendedGPU
 
@@ -44,7 +45,8 @@ def with_logits_of(largest: float, dtype: torch.dtype, *, rank: int | None = Non
         peaks_N = output.logits(readout_NL).amax(dim=1)
         output.bias.zero_()
         readout_NL *= (largest / peaks_N).unsqueeze(1)
-        return output.requires_grad_(False).to(dtype), readout_NL.to(dtype)
+        freeze(output.to(dtype))
+        return output, readout_NL.to(dtype)
 
 
 def of_all_words(output: Generator, readout_NL: Tensor) -> Tensor:
@@ -84,7 +86,7 @@ def test_characters(device: torch.device | None, largest: float) -> None:
         for parameter in speller.parameters():
             torch.nn.init.normal_(parameter)
         speller.output.weight *= largest / 8.0
-        speller = speller.requires_grad_(False).to(torch.bfloat16)
+        freeze(speller.to(torch.bfloat16))
     starts_MH = torch.randn(9, 16).bfloat16()
     spellings_MC = torch.arange(9).unsqueeze(1)  # the end at once, or a character and the end
     if device is not None:
