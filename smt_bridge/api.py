@@ -20,6 +20,7 @@ from smt_bridge.features.pair_score import PairFeature
 from smt_bridge.metrics.bleu import TOKENIZERS
 from smt_bridge.metrics.metric import METRICS
 from smt_bridge.metrics.references import statistics_against
+from smt_bridge.models import one_thread, opened
 from smt_bridge.moses.weights import check_weights
 from smt_bridge.nbest.entry import (
     NbestEntry,
@@ -36,7 +37,6 @@ from smt_bridge.nbest.entry import with_features as with_checked_features
 from smt_bridge.nbest.formats import AUTO, check_format
 from smt_bridge.nbest.order import join_lists, ordered_lists
 from smt_bridge.nbest.rerank import Reranker
-from smt_bridge.scorers import one_thread, opened
 from smt_bridge.tuning.defaults import plan_for_list
 from smt_bridge.tuning.held_out import tune_by_plan
 from smt_bridge.tuning.pool import pool_from_lists

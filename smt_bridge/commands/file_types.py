@@ -21,7 +21,7 @@ class ScorerSpec(Input):
 
     def files(self) -> Iterable[str]:
         """The models' own files."""
-        from smt_bridge.scorers import files_of
+        from smt_bridge.model_specs import files_of
 
         return files_of(self)
 

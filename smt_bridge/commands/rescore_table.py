@@ -19,7 +19,7 @@ from smt_bridge.commands.scoring_options import (
     add_backoff_argument,
     add_scoring_arguments,
 )
-from smt_bridge.scorers import count_jobs, scorer_options
+from smt_bridge.model_specs import count_jobs, worker_options
 
 if TYPE_CHECKING:
     from nmt_core.jobs.run import Job
@@ -129,17 +129,17 @@ def _work(
 
 def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> RescoreWorker:
     from nmt_core.base.memory import keep_memory_of_tensors
-    from smt_bridge import scorers as opening
     from smt_bridge.factors import parse_factors
+    from smt_bridge.models import open_model
     from smt_bridge.tables.rescore import RescoreWorker
     from smt_bridge.tables.scoring import Scorers
 
     keep_memory_of_tensors()
-    options = scorer_options(args, number)
+    options = worker_options(args, number)
     direct = options._replace(unknown_backoff=args.unknown_backoff)
     scorers = Scorers(
-        direct=opening.open_scorer(args.scorer, direct),
-        reverse=opening.open_scorer(args.reverse_scorer, options) if args.reverse_scorer else None,
+        direct=open_model(args.scorer, direct),
+        reverse=open_model(args.reverse_scorer, options) if args.reverse_scorer else None,
         unknown_count=args.unknown_count,
         unescape=args.unescape,
         factors=parse_factors(args.factor) if args.factor else None,

@@ -15,19 +15,18 @@ from nmt_core.base.words import check_words, count_words
 from nmt_core.jobs.work import progress_bar
 from smt_bridge.commands.line_windows import windows_of_lines
 from smt_bridge.commands.translate_options import add_translate_arguments, recipe_of
-from smt_bridge.scorers import search_options
+from smt_bridge.model_specs import search_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from smt_bridge.decoder.moses_process import MosesProcess
     from smt_bridge.features.interface import Feature
-    from smt_bridge.graphs.lists import GraphLists
     from smt_bridge.hybrid.chooser import Choice, Chooser
     from smt_bridge.hybrid.guidance import AdvisedTranslator
     from smt_bridge.hybrid.translator import HybridTranslator
     from smt_bridge.recipe import Recipe
-    from smt_bridge.scorers import Load
+
 
 NAME = "translate"
 _EXAMPLE = """example:
@@ -97,20 +96,28 @@ class _System(NamedTuple):
 def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack) -> _System:
     """Load the models, then start Moses."""
     from smt_bridge.hybrid.guidance import AdvisedTranslator
-    from smt_bridge.hybrid.parts import open_chooser, open_features
+    from smt_bridge.hybrid.parts import graph_lists_of, open_chooser, open_features
     from smt_bridge.hybrid.translator import HybridTranslator
-    from smt_bridge.scorers import load_folder, open_scorer, source_factors
+    from smt_bridge.models import Remote, SearchOptions, check_takes_advice, open_model, source_factors
 
     advice = recipe.advice
-    load = functools.cache(load_folder)  # the search's model is as a rule a scorer's, too
-    features = open_features(recipe, lambda spec: open_scorer(spec, search_options(args), load=load))
+    search = SearchOptions(recipe.beam, recipe.nmt_nbest, recipe.forbid_unknown)
+    opened = functools.cache(  # the search's model is as a rule a scorer's, too
+        lambda spec: open_model(spec, search_options(args), search, _warn)
+    )
+    features = open_features(recipe, opened)
     factors = source_factors(recipe.model)
     if factors and args.raw:
         raise ConfigError("--raw: the neural model reads words with factors, which raw text has not")
-    decoder = _decoder(args, recipe, load)
-    if advice:
-        decoder.check_takes_advice()
-    graphs = _graphs(args, recipe, load)
+    decoder = opened(recipe.model)
+    if isinstance(decoder, Remote):
+        if args.raw:
+            raise ConfigError("--raw needs a model in a folder, which knows its languages; tokenise the text otherwise")
+        if advice:
+            raise ConfigError("--advice-weight needs a model in a folder")
+    elif advice:
+        check_takes_advice(decoder.models)
+    graphs = graph_lists_of(recipe, lambda how: decoder.searcher(beam=how.beam, nbest=how.nbest))
     moses = _moses(args, recipe, stack)
     chooser = open_chooser(recipe, features)
     hybrid = AdvisedTranslator(moses, decoder, advice) if advice else HybridTranslator(moses, decoder, chooser, graphs)
@@ -151,26 +158,6 @@ def _record_path(listing: str | None) -> str | None:
     from smt_bridge.metadata import new_metadata
 
     return new_metadata(listing) if listing else None
-
-
-def _decoder(args: argparse.Namespace, recipe: Recipe, load: Load) -> Any:
-    from smt_bridge.translators import SearchOptions, open_decoder
-
-    search = SearchOptions(recipe.beam, recipe.nmt_nbest, recipe.forbid_unknown)
-    decoder = open_decoder(recipe.model, search, search_options(args), _warn, load=load)
-    if args.raw and not hasattr(decoder, "raw_text"):
-        raise ConfigError("--raw needs a model in a folder, which knows its languages; tokenise the text otherwise")
-    return decoder
-
-
-def _graphs(args: argparse.Namespace, recipe: Recipe, load: Load) -> GraphLists | None:
-    from smt_bridge.hybrid.parts import graph_lists_of
-    from smt_bridge.translators import open_searcher
-
-    options = search_options(args)
-    return graph_lists_of(
-        recipe, lambda how: open_searcher(recipe.model, options, beam=how.beam, nbest=how.nbest, load=load)
-    )
 
 
 def _moses(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack) -> MosesProcess | None:

@@ -14,8 +14,8 @@ from smt_bridge.commands.file_types import IniFile, RecipeFile, RecordedOutput, 
 from smt_bridge.commands.list_options import add_feature_argument
 from smt_bridge.commands.moses_options import add_moses_arguments, add_moses_options
 from smt_bridge.commands.scoring_options import add_search_arguments
+from smt_bridge.model_specs import REMOTE
 from smt_bridge.moses.command_line import check_further_options
-from smt_bridge.scorers import REMOTE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,8 +9,8 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say, show
 from nmt_core.files.small import check_regular
 from smt_bridge.doctor.examination import Files, examine
+from smt_bridge.model_specs import REMOTE
 from smt_bridge.nbest.formats import check_format
-from smt_bridge.scorers import REMOTE
 
 NAME = "doctor"
 

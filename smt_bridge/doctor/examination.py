@@ -129,11 +129,11 @@ def _examine_record(path: str, scorer: str) -> Iterator[Finding]:
 
 
 def _examine_fingerprint(record: str, content: Mapping[str, Any], scorer: str) -> Iterator[Finding]:
-    from smt_bridge.scorers import open_scorer
+    from smt_bridge.models import open_model
 
     recorded = json.dumps(dict(content))
     try:
-        signature = open_scorer(scorer).signature
+        signature = open_model(scorer).signature
     except NmtError:
         return
     prints = [part.removeprefix("model:") for part in signature.split("|") if part.startswith("model:")]

@@ -45,7 +45,7 @@ class SharedScorers:
         self._shared: dict[tuple[str, Direction], SharedScorer] = {}
 
     def scorer(self, spec: str, direction: Direction = "forward") -> PairScorer:
-        """The scorer of ``spec`` itself; raises as ``open_scorer``."""
+        """The scorer of ``spec`` itself; raises as ``open_model``."""
         opener = self._openers[direction == "reverse"]
         if (spec, opener) not in self._opened:
             self._opened[spec, opener] = opener(spec)
@@ -54,7 +54,7 @@ class SharedScorers:
     def feature(
         self, spec: str, measure: PairMeasure, *, direction: Direction = "forward", names: tuple[str, ...] | None = None
     ) -> PairFeature:
-        """The columns of ``measure`` from the scorer of ``spec``; raises as ``open_scorer``."""
+        """The columns of ``measure`` from the scorer of ``spec``; raises as ``open_model``."""
         shared = self._shared.setdefault((spec, direction), SharedScorer(self.scorer(spec, direction)))
         shared.expect(per_word=measure.per_word, attention=measure.attention)
         return PairFeature(shared, measure, direction=direction, names=names)

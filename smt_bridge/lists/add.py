@@ -22,13 +22,13 @@ from smt_bridge.factors import look_factored, parse_factors
 from smt_bridge.features.registry import compares_hypotheses
 from smt_bridge.lists.worker import FACTORS, feature_specs, models_of, open_worker, warn_at_the_end
 from smt_bridge.metadata import content_of_list, known_columns, new_metadata, write_metadata
+from smt_bridge.model_specs import count_jobs
 from smt_bridge.nbest.checks import looks_unrelated, sampled_pair
 from smt_bridge.nbest.entry import NbestList, format_entry, runs_of_sentence
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.nbest.merged_files import MergedFiles, NamedList, Source, check_names
 from smt_bridge.nbest.moses import clean_words
 from smt_bridge.nbest.order import undivided
-from smt_bridge.scorers import count_jobs
 from smt_bridge.signature import Signature
 
 NAME = "add-features"

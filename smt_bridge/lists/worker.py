@@ -15,7 +15,7 @@ from nmt_core.base.words import MOST_WORDS, check_factors, check_words
 from nmt_core.files import pack, read_lines
 from nmt_core.jobs.shards import Piece
 from nmt_core.jobs.work import remark
-from nmt_core.text.unknown_share import ShareNoted, UnknownShare, check_news
+from nmt_core.text.unknown_share import UnknownShare, check_news
 from smt_bridge.errors import FormatError
 from smt_bridge.factors import LINES_FOR_FACTORS, look_factored, parse_factors, pick_factor
 from smt_bridge.features import registry as catalogue
@@ -24,9 +24,10 @@ from smt_bridge.features.interface import Feature
 from smt_bridge.features.registry import BUILT_IN
 from smt_bridge.features.source_factor import OfSourceFactor, for_factored_sources
 from smt_bridge.features.wrapped import Renamed
+from smt_bridge.model_specs import ModelOptions, worker_options
+from smt_bridge.models import open_model
 from smt_bridge.moses_lines import text_of
 from smt_bridge.nbest.entry import NbestList, format_entry, words_as_text
-from smt_bridge.scorers import ScorerOptions, load_folder, open_scorer, scorer_options
 
 FACTORS = "the words have factors (das|ART), which {} not read; say with --factor which one to take"
 _SHARE = "share: "  # of the counts of unknown words, which are those of a scorer each
@@ -144,7 +145,7 @@ def _build_features(
     args: argparse.Namespace, worker: int, warn: Callable[[str], None], shares: list[UnknownShare]
 ) -> list[Feature]:
     """Open what the options name; raises ConfigError when they name nothing or --names does not fit."""
-    options = scorer_options(args, worker)
+    options = worker_options(args, worker)
     backed_off = options._replace(unknown_backoff=args.unknown_backoff)
     scorers = catalogue.SharedScorers(
         functools.partial(_open_watched, options=backed_off, warn=warn, shares=shares),
@@ -180,13 +181,12 @@ class _WatchedScorer:
 
 
 def _open_watched(
-    spec: str, *, options: ScorerOptions, warn: Callable[[str], None], shares: list[UnknownShare]
+    spec: str, *, options: ModelOptions, warn: Callable[[str], None], shares: list[UnknownShare]
 ) -> PairScorer:
     """The scorer that a spec names, with the warning; ``shares`` gets what it is made by."""
-    load = ShareNoted(load_folder)
-    scorer = open_scorer(spec, options, load=load)
+    scorer = open_model(spec, options)
     serve = unknown_words_serve(scorer.signature)
-    shares.append(UnknownShare(spec, warn, hint="", serve=serve, usual=load.usual))
+    shares.append(UnknownShare(spec, warn, hint="", serve=serve, usual=scorer.usual_share))
     return _WatchedScorer(scorer, shares[-1])
 
 

@@ -14,6 +14,7 @@ from smt_bridge.metadata import known_columns
 from smt_bridge.metrics.by_length import LENGTH_BOUNDS
 from smt_bridge.metrics.detokenize import detokenizer
 from smt_bridge.metrics.references import read_references, statistics_against
+from smt_bridge.models import open_model
 from smt_bridge.moses.weights import Weights, read_weights
 from smt_bridge.nbest.order import ordered_lists
 from smt_bridge.nbest.rerank import Choices, Reranker
@@ -21,7 +22,6 @@ from smt_bridge.report.judge import Setting, compared, document, judge, known_by
 from smt_bridge.report.phrase_table import read_record, survey, table_page, table_report
 from smt_bridge.report.reranking import read_tuning, reranking_page
 from smt_bridge.report.sentences import Sentence, collect
-from smt_bridge.scorers import open_scorer
 
 NAME = "report"
 
@@ -93,7 +93,7 @@ def _tuning(path: str | None) -> dict[str, Any] | None:
 
 
 def _scorer(spec: str | None) -> PairScorer | None:
-    return open_scorer(spec) if spec else None
+    return open_model(spec) if spec else None
 
 
 def _signatures(nbest: str) -> dict[str, str]:

@@ -23,12 +23,12 @@ from smt_bridge.graphs.lists import GraphReader
 from smt_bridge.hybrid.chooser import Chooser, lists_of
 from smt_bridge.hybrid.guidance import AdvisedChooser, Adviser
 from smt_bridge.hybrid.parts import graph_lists_of, graph_reader_of, moses_of, open_chooser, open_features
+from smt_bridge.model_specs import REMOTE, model_folders
+from smt_bridge.models import Remote, SearchOptions, check_takes_advice, joins_words, surface_words
 from smt_bridge.recipe import Recipe, read_recipe
-from smt_bridge.scorers import REMOTE, model_folders, open_scorer
 from smt_bridge.serving.hybrid_metrics import HybridMetrics
 from smt_bridge.serving.hybrid_search import HybridSearch, Parts
 from smt_bridge.serving.moses_queue import MosesQueue
-from smt_bridge.translators import SearchOptions, check_takes_advice, joins_words, surface_words
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -153,7 +153,7 @@ def _chooser(recipe: Recipe, open_model: OpenModel) -> Chooser | AdvisedChooser:
 
     def scorer_of(spec: str) -> PairScorer:
         if spec.startswith(REMOTE):
-            return open_scorer(spec)
+            return Remote(spec)
         return open_model(model_folders(spec)).scorer_of("surface")
 
     if recipe.advice is not None:

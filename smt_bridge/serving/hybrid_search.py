@@ -27,10 +27,10 @@ from smt_bridge.decoder.moses_child import MosesLines
 from smt_bridge.graphs.lists import GraphLists
 from smt_bridge.hybrid.chooser import Choice, Chooser, lists_of, why_silent
 from smt_bridge.hybrid.guidance import AdvisedChooser
+from smt_bridge.models import SurfaceWords, nbest_lines
 from smt_bridge.recipe import GRAPH, MOSES
 from smt_bridge.serving.hybrid_metrics import WITHOUT_GRAPH
 from smt_bridge.serving.moses_queue import REST, MosesQueue, Ticket
-from smt_bridge.translators import SurfaceWords, nbest_lines
 
 _LOOK_AGAIN = 0.003  # seconds
 _SLICE = 0.02  # seconds of a step for searching a graph

@@ -18,7 +18,8 @@ from nmt_core.jobs.workers import LocalWorkers
 from smt_bridge.errors import FormatError
 from smt_bridge.factors import LINES_FOR_FACTORS, look_factored, parse_factors
 from smt_bridge.metadata import new_metadata, write_metadata
-from smt_bridge.scorers import files_of, one_thread, opened, source_factors
+from smt_bridge.model_specs import files_of
+from smt_bridge.models import one_thread, opened, source_factors
 from smt_bridge.tables.scoring import Counts, Scorers, column_names, rescore_chunk
 from smt_bridge.tables.table import Window, phrases_of, read_windows, split_window
 

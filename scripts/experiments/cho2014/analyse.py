@@ -76,8 +76,8 @@ def run(args: argparse.Namespace) -> int:
     from scripts.experiments.cho2014.study_page import claims, data_files, study_page
     from scripts.experiments.cho2014.table_study import Pool, study
     from smt_bridge.metadata import metadata_path
+    from smt_bridge.model_specs import check_specs
     from smt_bridge.report.phrase_table import read_record
-    from smt_bridge.scorers import check_specs
     from smt_bridge.tables.scoring import DIRECT
 
     _check(args)
@@ -120,15 +120,15 @@ def _check(args: argparse.Namespace) -> None:
 def _draw(args: argparse.Namespace, found: Study) -> list[Drawn]:
     """What the model proposes for the sources shown, scored exactly."""
     from nmt_core.base.interfaces import SentencePair
+    from scripts.experiments.cho2014.generators import GenerationOptions, open_generator
     from scripts.experiments.cho2014.study_page import Drawn
     from smt_bridge.model_checks import check_kind
-    from smt_bridge.scorers import ScorerOptions
-    from smt_bridge.translators import GenerationOptions, open_generator
+    from smt_bridge.model_specs import ModelOptions
 
     sources: list[Source] = [source for kind in ("frequent", "rare") for source in found.chosen[kind]]
     check_words(args, [source.text for source in sources], "generator")
     options = GenerationOptions(samples=args.samples, seed=args.seed, most_words=20)
-    generator, scorer = open_generator(args.generator, options, ScorerOptions())
+    generator, scorer = open_generator(args.generator, options, ModelOptions())
     check_kind("--generator", scorer.signature, language_model=False)
     proposed = generator.generate([source.text for source in sources]) if sources else []
     drawn = []

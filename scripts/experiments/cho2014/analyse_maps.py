@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nmt_core.inference.embed import Vectors
-    from scripts.experiments.cho2014.encoders import PhraseEncoder
+    from scripts.experiments.cho2014.encoders import Encoder
     from scripts.experiments.cho2014.map_page import Maps, Measured
     from scripts.experiments.cho2014.maps import Map
     from scripts.experiments.cho2014.phrase_sample import Sample
@@ -40,7 +40,7 @@ def add_map_arguments(parser: argparse.ArgumentParser) -> None:
 def check_maps(args: argparse.Namespace) -> None:
     """Raise ConfigError for options that do not fit, and ModuleNotFoundError where the library is not installed."""
     from scripts.experiments.cho2014.maps import library
-    from smt_bridge.scorers import check_specs
+    from smt_bridge.model_specs import check_specs
 
     if args.vectors is None:
         for name in ("points", "side", "perplexity", "zoom"):
@@ -59,7 +59,7 @@ def check_words(args: argparse.Namespace, phrases: Sequence[str], option: str) -
     """Raise FormatError for phrases of the table with factors which the model of ``option`` does not read."""
     from smt_bridge.errors import FormatError
     from smt_bridge.factors import look_factored
-    from smt_bridge.scorers import source_factors
+    from smt_bridge.models import source_factors
 
     factored = look_factored(phrase.encode("utf-8", "replace") for phrase in phrases)
     if factored and not source_factors(getattr(args, option)):
@@ -85,37 +85,39 @@ def make_maps(args: argparse.Namespace) -> Maps:
     perplexity = maps.check_points(len(texts), args.perplexity, "phrases")
     encoder = open_encoder(args.vectors)
     words = _map_of_words(args, encoder)
-    vectors_ND = encoder.phrases(texts)
+    vectors_ND = encoder.encode(texts)
     phrases = maps.project(texts, vectors_ND, perplexity=perplexity, seed=args.seed)
     zooms = [(phrase, maps.zoom(phrases, phrase, points=ZOOMED)) for phrase in dict.fromkeys(zoomed)]
     made = f"t-SNE (Barnes-Hut, perplexity {perplexity:.4g}, seed {args.seed}, {maps.library()})"
     return Maps(words, phrases, zooms, _measured(encoder, sample, texts, vectors_ND), f"{made} of {encoder.signature}.")
 
 
-def _map_of_words(args: argparse.Namespace, encoder: PhraseEncoder) -> Map | None:
+def _map_of_words(args: argparse.Namespace, encoder: Encoder) -> Map | None:
     from scripts.experiments.cho2014 import maps
+    from scripts.experiments.cho2014.encoders import words_of
 
-    found = encoder.words(args.side or "source", _WORDS)
+    found = words_of(encoder, args.side or "source", _WORDS)
     if found is None:
         return None
     perplexity = maps.check_points(len(found.words), args.perplexity, "words")
     return maps.project(found.words, found.vectors, perplexity=perplexity, seed=args.seed)
 
 
-def _measured(encoder: PhraseEncoder, sample: Sample, texts: list[str], vectors_ND: Vectors) -> Measured:
+def _measured(encoder: Encoder, sample: Sample, texts: list[str], vectors_ND: Vectors) -> Measured:
     import numpy as np
 
     from scripts.experiments.cho2014 import maps
+    from scripts.experiments.cho2014.encoders import words_of
     from scripts.experiments.cho2014.map_page import Measured
 
     pairs = sample.reordered()
     told_apart = None
     if pairs:
-        first, second = (encoder.phrases([pair[side] for pair in pairs]) for side in (0, 1))
+        first, second = (encoder.encode([pair[side] for pair in pairs]) for side in (0, 1))
         paired = frozenset(phrase for pair in pairs for phrase in pair)  # a phrase is not among its own neighbours
         told_apart = maps.share_told_apart(first, second, vectors_ND[[text not in paired for text in texts]])
     bags = None
-    if (known := encoder.words("source", 1 << 31)) is not None:
+    if (known := words_of(encoder, "source", 1 << 31)) is not None:
         rows = dict(zip(known.words, known.vectors, strict=True))
         nothing = np.zeros(known.vectors.shape[1], dtype=np.float32)
         bags = maps.shares_of_neighbours(texts, maps.bags_of_words(texts, lambda word: rows.get(word, nothing)))

@@ -18,14 +18,15 @@ from nmt_core.files.small import check_regular
 from nmt_core.jobs.work import Work, check_shards, engine_of, remark, summed
 from smt_bridge.commands.file_types import RecordedInput, RecordedOutput, ScorerSpec
 from smt_bridge.commands.scoring_options import add_scoring_arguments
-from smt_bridge.scorers import count_jobs, scorer_options
+from smt_bridge.model_specs import count_jobs, worker_options
 
 if TYPE_CHECKING:
     from nmt_core.jobs.run import Job
     from nmt_core.jobs.shards import Piece, Shard
+    from scripts.experiments.cho2014.generators import GenerationOptions
     from scripts.experiments.cho2014.phrase_generation import Counts, Generation
     from scripts.experiments.cho2014.phrase_sources import Sources
-    from smt_bridge.translators import GenerationOptions
+
 
 NAME = "generate-phrases"
 _BEAM, _NBEST = 12, 10
@@ -95,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     """Check options and the input's first lines, then generate."""
     from scripts.experiments.cho2014.phrase_generation import Counts
     from smt_bridge.metadata import new_metadata
-    from smt_bridge.scorers import check_specs
+    from smt_bridge.model_specs import check_specs
 
     _check(args)
     record = new_metadata(args.output)  # refused before the work, not behind it
@@ -172,7 +173,7 @@ def _check(args: argparse.Namespace) -> None:
 def _options(args: argparse.Namespace) -> GenerationOptions:
     """How targets are generated. Raises ConfigError for numbers out of bounds."""
     from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-    from smt_bridge.translators import GenerationOptions
+    from scripts.experiments.cho2014.generators import GenerationOptions
 
     nbest = args.nbest or _NBEST
     given = {name: getattr(args, name) for name in ("samples", "seed", "temperature")}
@@ -192,7 +193,7 @@ def _read(args: argparse.Namespace) -> Iterator[Sources]:
     from scripts.experiments.cho2014.phrase_sources import sources_of_table, sources_of_text
     from smt_bridge.errors import FormatError
     from smt_bridge.factors import LINES_FOR_FACTORS, look_factored
-    from smt_bridge.scorers import source_factors
+    from smt_bridge.models import source_factors
 
     longest = max(MOST_WORDS, args.max_words)
     if args.table is not None:
@@ -236,18 +237,19 @@ def _job(args: argparse.Namespace, sources: Iterable[Sources]) -> Job[Sources]:
 
 def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> GenerationWorker:
     from nmt_core.base.memory import keep_memory_of_tensors
+    from scripts.experiments.cho2014.generators import open_generator
     from scripts.experiments.cho2014.phrase_generation import Generation, Limits
-    from smt_bridge import scorers, translators
+    from smt_bridge.models import open_model
 
     keep_memory_of_tensors()
     known = _known_words(args)  # refused before a model is loaded
-    options = scorer_options(args, number)
-    generator, direct = translators.open_generator(args.scorer, _options(args), options)
+    options = worker_options(args, number)
+    generator, direct = open_generator(args.scorer, _options(args), options)
     generation = Generation(
         generator,
         direct,
         Limits(args.keep, args.minimum_share, args.max_words, all_pairs=args.all_pairs),
-        reverse=scorers.open_scorer(args.reverse_scorer, options) if args.reverse_scorer else None,
+        reverse=open_model(args.reverse_scorer, options) if args.reverse_scorer else None,
         knows=known,
         unescape=args.unescape,
         factor=whole_number(args.factor) if args.factor else None,

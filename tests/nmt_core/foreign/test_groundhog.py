@@ -13,7 +13,8 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.model_directory.loaded_model import load_model
-from smt_bridge.scorers import ScorerOptions, open_scorer
+from smt_bridge.model_specs import ModelOptions
+from smt_bridge.models import open_model
 from tests.nmt_core.foreign import groundhog_reference as reference
 
 SOURCE = {"UNK": 1, "<s>": 0, "</s>": 0, "das": 2, "Haus": 3, "café": 4, "far": 90}
@@ -98,7 +99,7 @@ def test_the_folder_serves_every_command(checkpoint: Checkpoint, capsysbinary: p
         source = PAIRS[int(number)][0]
         if source and not set(text.split()) - TARGET.keys():
             assert float(score) == pytest.approx(sum(checkpoint.expected((source, text))), abs=1e-4)
-    bridge = open_scorer(f"{folder}/model", ScorerOptions())
+    bridge = open_model(f"{folder}/model", ModelOptions())
     (score,) = bridge.score([SentencePair(*PAIRS[0])])
     assert score.log_prob == pytest.approx(sum(checkpoint.expected(PAIRS[0])), abs=1e-4)
 

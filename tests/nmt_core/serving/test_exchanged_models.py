@@ -14,8 +14,7 @@ from nmt_core.base.errors import ServiceError
 from nmt_core.jobs.outputs import JournaledOutputs
 from nmt_core.serving.client.client import NmtClient
 from smt_bridge.commands.main import main
-from smt_bridge.scorers import ScorerOptions
-from smt_bridge.translators import SearchOptions, open_decoder
+from smt_bridge.models import SearchOptions, open_model
 from tests.nmt_core.serving.test_reload import eventually, exchange
 
 LINES = 24
@@ -97,7 +96,7 @@ def test_a_job_ends_and_goes_on_with_its_first_model_only(
 def test_a_decoder_of_a_recipe_is_one_model_to_the_end(swap, other: Path) -> None:
     """As in ``smt-bridge translate``, sentence after sentence."""
     spec, give, _ = swap
-    decoder = open_decoder(spec, SearchOptions(4, 4), ScorerOptions(), lambda _: None)
+    decoder = open_model(spec, search=SearchOptions(4, 4))
     assert decoder.nbest(["un deux"])[0]
     give(other)
     with pytest.raises(ServiceError, match="the model changed during the work"):

@@ -13,7 +13,7 @@ from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.serving.client.client import RemotePairScorer
-from smt_bridge.scorers import one_thread
+from smt_bridge.models import one_thread
 from tests.confident_models import confident_model, text_of
 
 RELATIVE, ABSOLUTE = 1e-6, 1e-5

@@ -12,7 +12,7 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.v1 import nmt_pb2 as pb
-from smt_bridge.scorers import open_scorer
+from smt_bridge.models import open_model
 from tests.prepared_models import KINDS, NEW, make_model, pipe
 
 PAIRS = [
@@ -47,7 +47,7 @@ def test_raw_text_is_translated_as_by_the_command_line(
 
 @pytest.mark.parametrize("kind", ["bpe", "truecased"])
 def test_surface_words_are_scored_as_in_process(prepared: Any, models: dict[str, Path], kind: str) -> None:
-    local, remote = open_scorer(str(models[kind])), RemotePairScorer(prepared.address, model=kind)
+    local, remote = open_model(str(models[kind])), RemotePairScorer(prepared.address, model=kind)
     assert remote.signature == local.signature
     assert "|tok:" in local.signature
     ours = local.score(PAIRS, per_word=True, attention=True)
@@ -89,7 +89,7 @@ def test_lists_are_ranked_by_surface_words(prepared: Any, models: dict[str, Path
         (ranking,) = client.rerank(
             [pb.NbestList(source="the plan", hypotheses=hypotheses)], model_weight=1.0, form=pb.TEXT_FORM_SURFACE
         )
-    expected = open_scorer(str(models["bpe"])).score([SentencePair("the plan", one.target) for one in hypotheses])
+    expected = open_model(str(models["bpe"])).score([SentencePair("the plan", one.target) for one in hypotheses])
     found = {one.position: one.log_prob for one in ranking.hypotheses}
     for position, score in enumerate(expected):
         assert found[position] == pytest.approx(score.log_prob, abs=1e-5)

@@ -14,6 +14,7 @@ from nmt_core.base.errors import ConfigError, NmtError, ServiceError
 from scripts.experiments.cho2014 import analyse_maps, encoders, maps, phrase_sample
 from scripts.experiments.cho2014.phrase_sample import Sample
 from scripts.experiments.cho2014.scatter import SIDE, scatter
+from smt_bridge.models import Remote
 from smt_bridge.tables import table as phrase_table
 
 
@@ -98,7 +99,7 @@ def test_a_point_of_the_map_takes_no_place_among_its_own_neighbours() -> None:
         return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
     texts = [text for text in degrees if text != "b a"]
-    encoder = SimpleNamespace(phrases=phrases, words=lambda side, most: None)
+    encoder = SimpleNamespace(encode=phrases)
     sample = SimpleNamespace(reordered=lambda: [("a b", "b a")])
     measured = analyse_maps._measured(encoder, sample, texts, phrases(texts))  # type: ignore[arg-type]  # stand-ins
     assert (measured.told_apart, measured.reordered) == (0.0, 1)
@@ -220,16 +221,22 @@ class Client:
         ]
 
 
+def server_of(client: Client) -> Remote:
+    model = object.__new__(Remote)
+    model.client = client
+    return model
+
+
 def test_a_server_gives_vectors_of_phrases_alone() -> None:
     client = Client()
-    remote = encoders.RemoteEncoder(client)
-    assert remote.phrases(["a", "bb", "ccc", "d"]).tolist() == [[1, 1], [2, 1], [3, 1], [1, 1]]
+    remote = server_of(client)
+    assert remote.encode(["a", "bb", "ccc", "d"]).tolist() == [[1, 1], [2, 1], [3, 1], [1, 1]]
     assert max(client.requests) == 3
-    assert remote.words("source", 5) is None
+    assert encoders.words_of(remote, "source", 5) is None
     with pytest.raises(ConfigError, match="reads pieces of words"):
-        encoders.RemoteEncoder(Client(surface="other"))
+        server_of(Client(surface="other")).encode(["a"])
     with pytest.raises(ServiceError, match="too long"):
-        encoders.RemoteEncoder(Client(error="too long")).phrases(["a"])
+        server_of(Client(error="too long")).encode(["a"])
 
 
 def test_an_ensemble_has_no_one_vector(tmp_path: Path) -> None:

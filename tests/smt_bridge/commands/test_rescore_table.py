@@ -14,7 +14,7 @@ from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.files import read_lines
 from smt_bridge.commands import rescore_table as command
 from smt_bridge.errors import FormatError
-from smt_bridge.scorers import open_scorer
+from smt_bridge.models import open_model
 from smt_bridge.tables.table import Window
 from tests.fakes import LengthPairScorer, TablePairScorer
 
@@ -31,7 +31,7 @@ def run_with(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
     def fake(spec: str, options: object) -> LengthPairScorer:
         return LengthPairScorer(float(spec), unknown=frozenset({"y"}))
 
-    monkeypatch.setattr("smt_bridge.scorers.open_scorer", fake)
+    monkeypatch.setattr("smt_bridge.models.open_model", fake)
     return command.run(parsed(*argv, "--jobs", "1"))
 
 
@@ -119,7 +119,7 @@ def test_failure_names_the_line_and_leaves_the_older_output_alone(
     output = tmp_path / "new"
     output.write_bytes(b"older")
     broken = TablePairScorer({("a", "x"): -1.0, ("a", "x y"): float("nan"), ("b", "z"): -1.0})
-    monkeypatch.setattr("smt_bridge.scorers.open_scorer", Fixed(broken))
+    monkeypatch.setattr("smt_bridge.models.open_model", Fixed(broken))
     with pytest.raises(NmtError, match="table:2"):
         command.run(parsed(str(table), "--scorer", "x", "--output", str(output), "--jobs", "1", "--quiet"))
     assert output.read_bytes() == b"older"
@@ -178,7 +178,7 @@ def test_malformed_scorer_is_refused(spec: str, words: str, tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tests").mkdir()
     with pytest.raises(ConfigError, match=words):
-        open_scorer(spec)
+        open_model(spec)
 
 
 @pytest.mark.parametrize("field", ["source", "target", "both"])

@@ -10,7 +10,7 @@ import torch
 
 from nmt_core.base.errors import ConfigError
 from smt_bridge.commands.scoring_options import add_scoring_arguments
-from smt_bridge.scorers import count_jobs, scorer_options
+from smt_bridge.model_specs import count_jobs, worker_options
 
 
 def parsed(*argv: str) -> argparse.Namespace:
@@ -32,7 +32,7 @@ def test_a_gpu_has_one_process_and_a_core_too(two_gpus: None) -> None:
     assert count_jobs(parsed("--devices", "cuda:0,cuda:1"), ["model"]) == 2
     assert count_jobs(parsed("--devices", "cuda:0", "--jobs", "7"), ["model"]) == 7
     assert count_jobs(parsed("--devices", "cpu"), ["model"]) == 3
-    assert [scorer_options(parsed("--devices", "cuda:0,cuda:1"), worker).device for worker in range(4)] == [
+    assert [worker_options(parsed("--devices", "cuda:0,cuda:1"), worker).device for worker in range(4)] == [
         "cuda:0", "cuda:1", "cuda:0", "cuda:1",
     ]  # fmt: skip
 

@@ -10,11 +10,11 @@ import pytest
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.model_directory.loaded_model import load_model
+from scripts.experiments.cho2014.generators import GenerationOptions, open_generator
 from smt_bridge.commands.main import main
 from smt_bridge.metadata import read_metadata
+from smt_bridge.model_specs import ModelOptions
 from smt_bridge.nbest.formats import read_entries
-from smt_bridge.scorers import ScorerOptions
-from smt_bridge.translators import GenerationOptions, open_generator
 from tests.nmt_core.arpa import ARPA
 from tests.prepared_models import KINDS, make_model
 
@@ -97,7 +97,7 @@ def test_generated_phrases_are_limited_in_words_not_in_pieces(model: Path) -> No
     loaded = load_model(str(model))
     assert loaded.preparation is not None
     reader = loaded.preparation.open_surface("target", loaded.target)
-    generator, _ = open_generator(str(model), GenerationOptions(samples=300), ScorerOptions())
+    generator, _ = open_generator(str(model), GenerationOptions(samples=300), ModelOptions())
     (drawn,) = generator.generate(["the man sees the plan &apos;s dog"])
     pieces = [len(reader.read(target).text.split()) for target in drawn]
     assert max(pieces) > 16  # a target of seven words has more than ten pieces

@@ -15,8 +15,8 @@ from smt_bridge.features.annotate import annotate, column_names
 from smt_bridge.features.interface import Candidates, Feature
 from smt_bridge.features.lengths import WordCount
 from smt_bridge.features.registry import BUILT_IN, SharedScorers, numbered, open_feature
+from smt_bridge.models import open_model
 from smt_bridge.nbest.moses import parse_entry
-from smt_bridge.scorers import open_scorer
 from tests.fakes import LengthPairScorer
 
 PACKAGE = '''
@@ -76,10 +76,10 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 @pytest.mark.usefixtures("installed")
 def test_feature_of_another_package_is_a_column() -> None:
-    feature = open_feature("question:?", SharedScorers(open_scorer))
+    feature = open_feature("question:?", SharedScorers(open_model))
     assert feature.names == ("Question0",)
     assert feature.compute([Candidates("", ["what ?", "that"])]) == [[(1.0,), (0.0,)]]
-    assert open_feature("question:a:b", SharedScorers(open_scorer)).compute([Candidates("", ["x a:b"])]) == [[(1.0,)]]
+    assert open_feature("question:a:b", SharedScorers(open_model)).compute([Candidates("", ["x a:b"])]) == [[(1.0,)]]
 
 
 @pytest.mark.usefixtures("installed")
@@ -89,29 +89,29 @@ def test_feature_of_another_package_is_a_column() -> None:
 )
 def test_feature_that_cannot_be_made_is_named_with_its_home(name: str, said: str) -> None:
     with pytest.raises(ConfigError, match=rf"feature '{name.partition(':')[0]}' \(question_feature:\w+\) .*{said}"):
-        open_feature(name, SharedScorers(open_scorer))
+        open_feature(name, SharedScorers(open_model))
 
 
 @pytest.mark.usefixtures("installed")
 def test_built_in_name_wins() -> None:
-    assert isinstance(open_feature("wordcount", SharedScorers(open_scorer)), WordCount)
+    assert isinstance(open_feature("wordcount", SharedScorers(open_model)), WordCount)
 
 
 @pytest.mark.usefixtures("installed")
 def test_unknown_name_lists_what_there_is() -> None:
     with pytest.raises(ConfigError, match=r"no feature 'coverrage'; there are nmt, .*coverage, .*mbrchrf, .*question"):
-        open_feature("coverrage:x", SharedScorers(open_scorer))
+        open_feature("coverrage:x", SharedScorers(open_model))
 
 
 @pytest.mark.parametrize("spec", ["coverage", "nmt:", "kenlm", "model1"])
 def test_missing_argument_is_shown(spec: str) -> None:
     with pytest.raises(ConfigError, match=rf"needs an argument: {spec.rstrip(':')}:[A-Z]"):
-        open_feature(spec, SharedScorers(open_scorer), others=())
+        open_feature(spec, SharedScorers(open_model), others=())
 
 
 def test_needless_argument_is_refused() -> None:
     with pytest.raises(ConfigError, match="takes no argument"):
-        open_feature("wordcount:3", SharedScorers(open_scorer), others=())
+        open_feature("wordcount:3", SharedScorers(open_model), others=())
 
 
 def test_columns_are_those_the_catalogue_promises() -> None:

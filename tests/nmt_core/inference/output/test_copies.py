@@ -18,7 +18,7 @@ from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator, open_translator
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.model_directory.settings import FORMAT_VERSION, read_settings
-from smt_bridge.scorers import open_scorer
+from smt_bridge.models import open_model
 from tests.annotated_models import WORDS, make_annotated
 
 SOURCES = ["w1 Rot w2 Blau w3", "w0", "Rot Rot w5 w6", "Gelb w7 w7 w1 Blau w2 w0"]
@@ -70,7 +70,7 @@ def test_plain_pairs_have_the_scores_of_their_annotation(folders: tuple[str, str
     assert unknown == [(1, 3), (3, 2), (0, 0), (0, 0), (0, 1), (1, 0)]
     assert f"|copy:{scheme}|" in own.signature
     for spec in (folders[0], f"{folders[0]},{folders[0]}"):  # as tables and lists are scored
-        found = open_scorer(spec).score(pairs)
+        found = open_model(spec).score(pairs)
         assert [one.log_prob for one in found] == pytest.approx([one.log_prob for one in expected], abs=1e-5)
 
 
@@ -222,7 +222,7 @@ class TestPosall:
         assert main(["score", "--model", posall[0], "--tab-separated", str(tmp_path / "pairs")]) == 2
         assert "without its word alignment" in capsys.readouterr().err
         with pytest.raises(ConfigError, match="without its word alignment"):
-            open_scorer(posall[0])
+            open_model(posall[0])
 
     def test_translations_have_half_the_words(self, posall) -> None:
         config = DecodingConfig(beam=2, max_length_ratio=1, max_length_extra=0, min_length=1)

@@ -1,4 +1,4 @@
-"""From what a user writes on the command line to a scorer of pairs.
+"""What a user writes for a model, and what it means: folders or a server, and worker processes and their devices.
 
 ======================== ====================================================
 
@@ -7,38 +7,30 @@
 ``grpc:HOST:PORT``       a running ``nmt-core serve`` and its default model
 ``grpc:HOST:PORT/MODEL`` the same, and the model of that name
 ======================== ====================================================
-
-
-Pairs are words of a Moses system; a model of subwords cuts them as it needs, and its numbers are for the words.
-What a branch needs (PyTorch, gRPC) is imported inside it.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib.util
 import os
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.interfaces import PairScorer
 from nmt_core.base.numbers import whole_number
-from nmt_core.base.words import factors_read
 from nmt_core.model_directory.directory import own_files
 
 REMOTE = "grpc:"
 
 
-class ScorerOptions(NamedTuple):
+class ModelOptions(NamedTuple):
     """How a model in a folder is used; a server has its own ways.
 
-    ``threads`` None leaves PyTorch's choice. Scores with another ``dtype`` than float32 or another
-    ``softmax`` than full are not exact, and their signature says so. ``unknown_backoff`` is an ARPA file, whose
-    unigrams share out the probability of ``<unk>`` (``nmt_core.inference.scoring.unknown_backoff``).
+    ``threads`` of PyTorch are set where the model is loaded; None leaves its choice. Scores with another ``dtype`` than
+    float32 or another ``softmax`` than full are not exact, and their signature says so. ``unknown_backoff`` is an ARPA
+    file, whose unigrams share out the probability of ``<unk>`` (``nmt_core.inference.scoring.unknown_backoff``).
     """
 
     device: str = "auto"
@@ -48,31 +40,6 @@ class ScorerOptions(NamedTuple):
     unknown_backoff: str | None = None
 
 
-Load = Callable[..., Any]
-"""``nmt_core.model_directory.loaded_model.load_model``, or what gives the same."""
-
-
-def load_folder(folder: str, **how: Any) -> Any:
-    """``load_model``, which brings PyTorch."""
-    from nmt_core.model_directory.loaded_model import load_model
-
-    return load_model(folder, **how)
-
-
-def open_scorer(spec: str, options: ScorerOptions | None = None, *, load: Load = load_folder) -> PairScorer:
-    """Make the scorer that ``spec`` names; of a folder by ``load``.
-
-    Raises ConfigError for a malformed spec or a folder that is not there, ModelError for a folder
-    without a usable model, Unavailable when nobody answers.
-    """
-    options = options or ScorerOptions()
-    if not spec.startswith(REMOTE):
-        return _open_local(spec, options, load)
-    if options.unknown_backoff is not None:
-        raise ConfigError(f"{spec}: a server does not say which words its model knows; back off with a model's folder")
-    return _open_remote(spec)
-
-
 def check_specs(specs: Iterable[str]) -> None:
     """Raise ConfigError for a malformed spec and a folder that is not there; nothing is loaded or asked."""
     for spec in specs:
@@ -80,66 +47,6 @@ def check_specs(specs: Iterable[str]) -> None:
             server_address(spec)
         else:
             model_folders(spec)
-
-
-def opened(scorer: str | PairScorer) -> PairScorer:
-    """The scorer that a spec names; any other as it is."""
-    return open_scorer(scorer) if isinstance(scorer, str) else scorer
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """One thread for PyTorch meanwhile, as in the workers of the commands: last digits depend on their number."""
-    torch = sys.modules.get("torch")  # not loaded for scorers that need none
-    if torch is None:
-        yield
-        return
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def source_factors(scorer: str | PairScorer) -> int:
-    """How many factors a scorer, or the model of a spec, reads beside each source word; 0 without such a model."""
-    if not isinstance(scorer, str) or scorer.startswith(REMOTE):
-        return factors_read(opened(scorer).signature)
-    folder = scorer.split(",")[0]
-    if not os.path.isdir(folder):
-        return 0
-    from nmt_core.model_directory.settings import read_settings
-    from nmt_core.models.build import source_factors as factors_of
-
-    return factors_of(read_settings(folder).model)
-
-
-def _open_local(spec: str, options: ScorerOptions, load: Load) -> PairScorer:
-    folders = model_folders(spec)
-    import torch
-
-    from nmt_core.inference.scoring.forms import open_scorer_of_form
-    from nmt_core.inference.scoring.pair_scorer import choose_softmax
-
-    if options.threads is not None:
-        torch.set_num_threads(options.threads)
-    return open_scorer_of_form(
-        folders,
-        "surface",
-        device=options.device,
-        dtype=options.dtype,
-        softmax=choose_softmax(options.softmax),
-        unknown_backoff=options.unknown_backoff,
-        load=load,
-    )
-
-
-def _open_remote(spec: str) -> PairScorer:
-    address, model = server_address(spec)
-    from nmt_core.serving.client.client import RemotePairScorer
-
-    return RemotePairScorer(address, model=model or None)
 
 
 def model_folders(spec: str) -> list[str]:
@@ -215,13 +122,13 @@ def list_devices(args: argparse.Namespace) -> list[str]:
     return [f"cuda:{number}" for number in range(torch.cuda.device_count())] or ["cpu"]
 
 
-def search_options(args: argparse.Namespace) -> ScorerOptions:
+def search_options(args: argparse.Namespace) -> ModelOptions:
     """What the only process uses: its device with all threads, for the search and what scores its lists."""
-    return ScorerOptions(args.device, args.dtype, args.softmax)
+    return ModelOptions(args.device, args.dtype, args.softmax)
 
 
-def scorer_options(args: argparse.Namespace, worker: int) -> ScorerOptions:
+def worker_options(args: argparse.Namespace, worker: int) -> ModelOptions:
     """What worker number ``worker`` uses: its device, and on a CPU one thread, so that all work alike."""
     devices = list_devices(args)
     device = devices[worker % len(devices)]
-    return ScorerOptions(device, args.dtype, args.softmax, 1 if device == "cpu" else None)
+    return ModelOptions(device, args.dtype, args.softmax, 1 if device == "cpu" else None)

@@ -1,0 +1,305 @@
+"""Neural models of the bridge: one in this process (of several folders an ensemble), or that of a running server.
+
+Both score pairs, translate and make vectors. Their words are those of a Moses system; a model of subwords cuts them as
+it needs, and its numbers are for the words. What a branch needs (PyTorch, gRPC) is imported inside it.
+
+Shapes: N texts, D numbers of a vector.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt_core.base.errors import ConfigError, ServiceError
+from nmt_core.base.interfaces import NgramGuidance, PairScore, PairScorer, SentencePair
+from nmt_core.base.words import factors_read, split_words
+from nmt_core.text.nbest_line import nbest_line
+from nmt_core.text.processing import RawText, TextProcessor
+from nmt_core.text.unknown_share import UnknownShare, usual_share
+from smt_bridge.model_specs import REMOTE, ModelOptions, model_folders, server_address
+
+FEATURE = "NMT0"
+_TEXTS = 1000  # vectors of one request
+_TARGETS = 4000  # translations of one request
+
+Vectors = npt.NDArray[np.float32]
+
+
+class SearchOptions(NamedTuple):
+    """How a neural model searches: ``beam`` hypotheses, the ``nbest`` best of them; ``<unk>`` may be forbidden."""
+
+    beam: int = 12
+    nbest: int = 12
+    forbid_unknown: bool = True
+
+
+class SurfaceWords(NamedTuple):
+    """From words of a Moses system to what a model reads, and from what it writes to such words."""
+
+    read: Callable[[str], str] = str
+    write: Callable[[str], str] = str
+
+
+class Local:
+    """A model, or an ensemble, in this process.
+
+    ``warn`` is told, once, where it does not know many of the words that it translates.
+    """
+
+    def __init__(
+        self,
+        spec: str,
+        options: ModelOptions | None = None,
+        search: SearchOptions | None = None,
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        folders, self._options, self._search = model_folders(spec), options or ModelOptions(), search or SearchOptions()
+        import torch
+
+        from nmt_core.inference.scoring.unknown_backoff import read_unigrams
+        from nmt_core.model_directory.loaded_model import load_models
+
+        if self._options.threads is not None:
+            torch.set_num_threads(self._options.threads)
+        backoff = self._options.unknown_backoff
+        self._unigrams = None if backoff is None else read_unigrams(backoff)
+        self.models = load_models(folders, device=self._options.device, dtype=self._options.dtype)
+        usual = usual_share(loaded.source for loaded in self.models)
+        serve = any(loaded.unknown_words_serve for loaded in self.models)
+        self._unknown = UnknownShare(" + ".join(folders), warn, hint="", serve=serve, usual=usual)
+
+    @property
+    def usual_share(self) -> float | None:
+        """The share of unknown words that is usual for its two vocabularies; None if unsaid."""
+        return usual_share(words for loaded in self.models for words in (loaded.source, loaded.target))
+
+    @functools.cached_property
+    def _scorer(self) -> PairScorer:
+        from nmt_core.inference.scoring.forms import scorer_of_form
+        from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, choose_softmax
+        from nmt_core.inference.scoring.unknown_backoff import BackedOffScorer
+
+        scorer: PairScorer = ModelPairScorer(self.models, softmax=choose_softmax(self._options.softmax))
+        if self._unigrams is not None:
+            scorer = BackedOffScorer(self.models, scorer, self._unigrams)
+        return scorer_of_form(self.models, scorer, "surface")
+
+    @property
+    def signature(self) -> str:
+        """That of its scores."""
+        return self._scorer.signature
+
+    def score(
+        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
+    ) -> list[PairScore]:
+        """As a ``PairScorer``."""
+        return self._scorer.score(pairs, per_word=per_word, attention=attention)
+
+    @functools.cached_property
+    def _words(self) -> SurfaceWords:
+        return surface_words(self.models)
+
+    @functools.cached_property
+    def _translator(self) -> Any:
+        from nmt_core.inference.search.config import DecodingConfig
+        from nmt_core.inference.translator import Translator
+
+        config = DecodingConfig.from_mapping(self._search._asdict(), origin="the neural model's search")
+        return Translator(self.models, config=config)
+
+    def nbest(self, sentences: Sequence[str], advice: Sequence[NgramGuidance | None] = ()) -> list[list[str]]:
+        """As ``nmt-core decode --nbest`` writes them, with advice for each or none; no list for a blank sentence."""
+        from nmt_core.inference.lines import SourceLine
+
+        joined = joins_words(self.models)
+        about_words = [one and one._replace(joined=joined) for one in advice]
+        asked = itertools.zip_longest(map(self._words.read, sentences), about_words)
+        found = self._translator.translate([SourceLine(text, advice=one) for text, one in asked])
+        words = [word for translations in found if translations for word in translations[0].source_words]
+        self._unknown.add(words=len(words), unknown=sum(word not in self._translator.source for word in words))
+        return _lists(sentences, found, self._words.write)
+
+    def searcher(self, *, beam: int, nbest: int, widest: int = 0) -> Any:
+        """What searches among the strings that guides allow. Raises ConfigError for models that cannot."""
+        from nmt_core.inference.guided_search import GuidedTranslator
+
+        return GuidedTranslator(self.models, beam=beam, nbest=nbest, widest=widest)
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Vectors (N, D) of source phrases. Raises ConfigError for an ensemble, and for a model without an encoder."""
+        from nmt_core.inference.embed import source_vectors
+
+        if len(self.models) > 1:
+            raise ConfigError("members of an ensemble have vectors of their own; give one model")
+        return source_vectors(self.models[0], [self._words.read(text) for text in texts])
+
+    def finish(self) -> None:
+        """Say what there is to be said of the words of a text that is not long."""
+        self._unknown.finish()
+
+    def raw_text(self) -> RawText:
+        """Moses' tokeniser and detokeniser for the model's languages."""
+        return TextProcessor(self.models[0].text)
+
+
+class Remote:
+    """A model of a running server, whose log says where it does not know many of the words."""
+
+    usual_share = None
+
+    def __init__(self, spec: str, search: SearchOptions | None = None) -> None:
+        from nmt_core.serving.client.client import NmtClient, RemotePairScorer
+
+        self._spec = spec
+        address, model = server_address(spec)
+        self._scorer = RemotePairScorer(address, model=model or None)
+        self.client = NmtClient(address, model=self._scorer.model, one_model=self._scorer.one_model)
+        self._search = search or SearchOptions()
+
+    @property
+    def signature(self) -> str:
+        """That of its scores."""
+        return self._scorer.signature
+
+    def score(
+        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
+    ) -> list[PairScore]:
+        """As a ``PairScorer``."""
+        return self._scorer.score(pairs, per_word=per_word, attention=attention)
+
+    def nbest(self, sentences: Sequence[str], advice: Sequence[NgramGuidance | None] = ()) -> list[list[str]]:
+        """As ``Local.nbest``. Raises ConfigError for advice."""
+        if any(advice):
+            raise ConfigError(f"{self._spec}: a server takes no advice; give the folder of its model")
+        answers = self.client.translate(sentences, **self._search._asdict())
+        return _lists(sentences, [answer.translations for answer in answers], str)
+
+    def searcher(self, **how: int) -> Any:
+        """Raises ConfigError."""
+        raise ConfigError(f"{self._spec}: a server does not search in graphs; give the folder of its model")
+
+    def described(self) -> Any:
+        """What the server says of the model. Raises ConfigError for one that does not read words."""
+        found = next(one for one in self.client.models() if one.name == self.client.model)
+        if found.surface_signature != found.signature:
+            raise ConfigError(f"the model {found.name} reads pieces of words: give its folder instead")
+        return found
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """As ``Local.encode``. Raises ServiceError, and ConfigError for a model that does not read words."""
+        most = min(_TEXTS, self.described().limits.items or _TEXTS)
+        rows = []
+        for first in range(0, len(texts), most):
+            part = texts[first : first + most]
+            for text, vector in zip(part, self.client.encode(part), strict=True):
+                if vector.HasField("error"):
+                    raise ServiceError(f"{vector.error.message} (phrase {text[:60]!r})")
+                rows.append(np.array(vector.values, dtype=np.float32))
+        return np.stack(rows)
+
+    def finish(self) -> None:
+        """Nothing is left to be said."""
+
+
+def open_model(
+    spec: str,
+    options: ModelOptions | None = None,
+    search: SearchOptions | None = None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> Local | Remote:
+    """The model that ``spec`` names.
+
+    Raises ConfigError for a malformed spec or a folder that is not there, ModelError for a folder
+    without a usable model, Unavailable when nobody answers.
+    """
+    if not spec.startswith(REMOTE):
+        return Local(spec, options, search, warn)
+    if options is not None and options.unknown_backoff is not None:
+        raise ConfigError(f"{spec}: a server does not say which words its model knows; back off with a model's folder")
+    return Remote(spec, search)
+
+
+def opened(scorer: str | PairScorer) -> PairScorer:
+    """The model that a spec names; any other scorer as it is."""
+    return open_model(scorer) if isinstance(scorer, str) else scorer
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for PyTorch meanwhile, as in the workers of the commands: last digits depend on their number."""
+    torch = sys.modules.get("torch")  # not loaded for scorers that need none
+    if torch is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def source_factors(scorer: str | PairScorer) -> int:
+    """How many factors a scorer, or the model of a spec, reads beside each source word; 0 without such a model."""
+    if not isinstance(scorer, str) or scorer.startswith(REMOTE):
+        return factors_read(opened(scorer).signature)
+    folder = scorer.split(",")[0]
+    if not os.path.isdir(folder):
+        return 0
+    from nmt_core.model_directory.settings import read_settings
+    from nmt_core.models.build import source_factors as factors_of
+
+    return factors_of(read_settings(folder).model)
+
+
+def surface_words(models: Sequence[Any]) -> SurfaceWords:
+    """Of loaded models. Raises ConfigError where members of an ensemble were prepared differently."""
+    from nmt_core.model_directory.raw_text import shared_preparation
+    from nmt_core.text.vocabulary import joint_vocabulary
+
+    preparation = shared_preparation(models)
+    if preparation is None:
+        return SurfaceWords()
+    reader = preparation.open_surface("source", joint_vocabulary([model.source for model in models]))
+    return SurfaceWords(lambda sentence: reader.read(sentence).text, preparation.open_words("target").undo)
+
+
+def joins_words(models: Sequence[Any]) -> bool:
+    """Whether they write parts of words with a mark behind each but the last, so that advice about words is joined."""
+    from nmt_core.model_directory.raw_text import shared_preparation
+
+    preparation = shared_preparation(models)
+    return preparation is not None and preparation.joins("target")
+
+
+def check_takes_advice(models: Sequence[Any]) -> None:
+    """Raise ConfigError for models that write parts of words of which advice cannot be, or in another order."""
+    from nmt_core.inference.lines import check_follows_guidance
+    from nmt_core.model_directory.raw_text import shared_preparation
+
+    preparation = shared_preparation(models)
+    if preparation is not None and preparation.cuts("target") and not joins_words(models):
+        problem = "writes parts of words without a mark behind each but the last, of which advice can say nothing"
+        raise ConfigError(f"{models[0].folder} {problem}; tune, or use another model")
+    check_follows_guidance(models[0].target_order, models[0].copying, models[0].folder)
+
+
+def nbest_lines(number: int, translations: Iterable[Any], write: Callable[[str], str]) -> list[str]:
+    """The list of the sentence of this number; ``write`` makes words of a text that a model wrote."""
+    return [nbest_line(number, write(one.text), f"{FEATURE}= {one.log_prob:.6f}", one.score) for one in translations]
+
+
+def _lists(sentences: Sequence[str], found: Sequence[Iterable[Any]], write: Callable[[str], str]) -> list[list[str]]:
+    return [
+        nbest_lines(number, translations, write) if split_words(sentence) else []
+        for number, (sentence, translations) in enumerate(zip(sentences, found, strict=True))
+    ]
