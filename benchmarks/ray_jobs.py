@@ -28,7 +28,7 @@ from typing import Any
 
 from common import SHARED, machine, table
 
-from nmt_core.files import read_line_blocks
+from nmt_core.files import read_lines
 
 INTERVAL = 0.2  # seconds between two looks at the memory
 
@@ -124,7 +124,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for lines in args.lines:
             text = Path(folder, f"{lines}.table")
-            blocks = itertools.chain.from_iterable(read_line_blocks(args.table))
+            blocks = read_lines(args.table)
             text.write_bytes(b"".join(line + b"\n" for line in itertools.islice(blocks, lines)))
             if args.lose_machine is not None:
                 rows += lost_machine(model, text, lines, args.lose_machine)

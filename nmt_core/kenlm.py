@@ -16,8 +16,7 @@ from typing import Any, BinaryIO
 
 from nmt_core.base.errors import ConfigError, InputError, unreadable
 from nmt_core.base.numbers import whole_number
-from nmt_core.files import packing_of, read_beginning, read_blocks
-from nmt_core.files.reading import open_as_it_is
+from nmt_core.files import open_input, packing_of, read_beginning, read_blocks
 from nmt_core.files.small import check_regular
 
 _HEAD = 1 << 16
@@ -80,7 +79,7 @@ def check_ngram_file(path: str, kinds: str = "an ARPA file or a binary of build_
 
 def _check_head(path: str) -> None:
     """Raise InputError for what KenLM does not read, and where it would end the program or never end."""
-    with open_as_it_is(path) as stream:
+    with open_input(path, as_it_is=True) as stream:
         if stream.read(len(MAGIC)) == MAGIC:
             check_binary(path, stream)
             return

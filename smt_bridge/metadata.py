@@ -16,7 +16,7 @@ from isal.isal_zlib import crc32
 
 from nmt_core.base.errors import ConfigError, InputError, unreadable
 from nmt_core.base.messages import say
-from nmt_core.files import complete_content, is_written_through, open_output
+from nmt_core.files import is_written_through, open_output, temporary_path
 from nmt_core.files.small import json_bytes, read_json
 from nmt_core.version import VERSION
 from smt_bridge.signature import Signature
@@ -118,7 +118,7 @@ def write_metadata(output: str, content: Mapping[str, Any]) -> None:
     Until it gets its name, they are metadata of other content, which nobody uses.
     """
     with open_output(metadata_path(output)) as stream:
-        stream.write(metadata_of(complete_content(output), content))
+        stream.write(metadata_of(temporary_path(output), content))
 
 
 def metadata_of(path: str, content: Mapping[str, Any]) -> bytes:

@@ -15,12 +15,11 @@ import argparse
 import importlib.util
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.numbers import whole_number
-from nmt_core.model_directory.directory import own_files
 
 REMOTE = "grpc:"
 
@@ -58,12 +57,6 @@ def model_folders(spec: str) -> list[str]:
                 f"{folder or spec!r} is not a model folder; expected DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT"
             )
     return folders
-
-
-def files_of(spec: str) -> Iterator[str]:
-    """The files that models in folders are read from."""
-    for folder in () if spec.startswith(REMOTE) else spec.split(","):
-        yield from own_files(folder)
 
 
 def server_address(spec: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.files import InputFile, writes_standard_output
+from nmt_core.files import InputFile
 
 RUN = "nmt_core.text.commands.aer:judge_alignments"
 
@@ -21,6 +21,5 @@ one; A is what is judged: AER = 1 - (|A and S| + |A and P|) / (|A| + |S|).
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    writes_standard_output(parser)
     parser.add_argument("gold", type=InputFile, metavar="GOLD", help="sure (1-2) and possible (1?2) links")
     parser.add_argument("alignments", type=InputFile, metavar="A", help="the links to judge")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.commands.file_types import ModelFolder, NewModelFolder
+from nmt_core.files import InputFile, OutputDirectory
 
 RUN = "nmt_core.training.average_models:average_models"
 
@@ -21,5 +21,5 @@ do not average well (use them as an ensemble instead).
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("models", type=ModelFolder, nargs="+", metavar="DIR", help="model folders")
-    parser.add_argument("--output", type=NewModelFolder, required=True, metavar="DIR", help="the model folder to make")
+    parser.add_argument("models", type=InputFile, nargs="+", metavar="DIR", help="model folders")
+    parser.add_argument("--output", type=OutputDirectory, required=True, metavar="DIR", help="the model folder to make")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.files import InputFile, writes_standard_output
+from nmt_core.files import InputFile
 
 RUN = "nmt_core.serving.client.command:run_client"
 NAME = "client"
@@ -23,7 +23,6 @@ addresses the servers share the work. A file of any size takes constant memory.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    writes_standard_output(parser)
     kinds = parser.add_subparsers(dest="what", required=True, metavar="translate|score|health")
     translate = kinds.add_parser("translate", help="translate lines")
     translate.add_argument(

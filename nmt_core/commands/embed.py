@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.commands.file_types import ModelFolder
 from nmt_core.commands.options import add_device, add_word_limit
 from nmt_core.files import InputFile, OutputFile
 
@@ -29,7 +28,7 @@ a deep LSTM. --neighbours writes query, rank, cosine and line, tab between; the 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("--model", type=ModelFolder, required=True, metavar="DIR", help="model folder")
+    parser.add_argument("--model", type=InputFile, required=True, metavar="DIR", help="model folder")
     parser.add_argument("input", type=InputFile, nargs="?", metavar="INPUT", help="tokenised lines, '-' for stdin")
     parser.add_argument(
         "--what", choices=["lines", "source-words", "target-words"], default="lines", help="of what (default: lines)"

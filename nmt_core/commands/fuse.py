@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.commands.file_types import ModelFolder, NewModelFolder
+from nmt_core.files import InputFile, OutputDirectory
 
 RUN = "nmt_core.model_directory.commands.fuse:fuse_models"
 
@@ -27,12 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
     parser.add_argument(
-        "--model", type=ModelFolder, required=True, metavar="DIR", help="translation model, of type rnnsearch"
+        "--model", type=InputFile, required=True, metavar="DIR", help="translation model, of type rnnsearch"
     )
     parser.add_argument(
-        "--lm", type=ModelFolder, required=True, metavar="DIR", help="language model of its target language"
+        "--lm", type=InputFile, required=True, metavar="DIR", help="language model of its target language"
     )
-    parser.add_argument("--output", type=NewModelFolder, required=True, metavar="DIR", help="the model folder to make")
+    parser.add_argument("--output", type=OutputDirectory, required=True, metavar="DIR", help="the model folder to make")
     parser.add_argument(
         "--trained", choices=["readout", "all"], default="readout", help="what training changes (default: readout)"
     )

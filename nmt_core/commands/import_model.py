@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.commands.file_types import NewModelFolder
-from nmt_core.files import InputFile
+from nmt_core.files import InputFile, OutputDirectory
 
 RUN = "nmt_core.foreign.import_model:import_model"
 
@@ -28,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("kind", choices=["groundhog", "nematus", "marian"], help="the program that trained it")
     parser.add_argument("source", type=InputFile, metavar="SRC", help="its checkpoint, a NumPy archive (.npz)")
-    parser.add_argument("output", type=NewModelFolder, metavar="OUT", help="the model folder to make")
+    parser.add_argument("output", type=OutputDirectory, metavar="OUT", help="the model folder to make")
     parser.add_argument("--source-vocab", type=InputFile, required=True, metavar="F", help="its source vocabulary")
     parser.add_argument("--target-vocab", type=InputFile, required=True, metavar="F", help="its target vocabulary")
     parser.add_argument(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.commands.file_types import NewModelFolder
-from nmt_core.files import InputFile
+from nmt_core.files import InputFile, OutputDirectory
 
 RUN = "nmt_core.model_directory.commands.init:make_model"
 
@@ -40,7 +39,7 @@ Parameters are drawn as in the papers; those of nematus as model.initialisation:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("folder", type=NewModelFolder, metavar="DIR", help="the model folder to make")
+    parser.add_argument("folder", type=OutputDirectory, metavar="DIR", help="the model folder to make")
     parser.add_argument("--preset", required=True, metavar="NAME", help="rnnsearch, rnnencdec or another (see below)")
     parser.add_argument("--source-vocab", type=InputFile, required=True, metavar="F", help="source vocabulary")
     parser.add_argument("--target-vocab", type=InputFile, required=True, metavar="F", help="target vocabulary")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.commands.file_types import ModelFolder
 from nmt_core.files import InputFile, OutputFile
 
 RUN = "nmt_core.inference.commands.lexicon:make_lexicon"
@@ -42,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kept("--null", action="store_true", help="keep words aligned with nothing, as Moses does (IBM Model 1 wants them)")
     parser.add_argument(
         "--model",
-        type=ModelFolder,
+        type=InputFile,
         metavar="DIR",
         help="a model folder that the lexicon must fit: direction, escapes",
     )

@@ -6,7 +6,6 @@ import argparse
 import math
 
 from nmt_core.base.words import MOST_WORDS
-from nmt_core.commands.file_types import ModelFolder
 from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile
 
@@ -15,7 +14,7 @@ def add_models(group: argparse._ActionsContainer) -> None:
     """``--model``, which may be given several times."""
     group.add_argument(
         "--model",
-        type=ModelFolder,
+        type=InputFile,
         action="append",
         required=True,
         metavar="DIR",
@@ -128,7 +127,7 @@ def add_language_model_options(group: argparse._ArgumentGroup) -> None:
     add("--lm-weight", type=weight, metavar="B", help="of --lm; see 'nmt-core tune-lm'")
     add(
         "--fusion-lm",
-        type=ModelFolder,
+        type=InputFile,
         metavar="DIR",
         help="a model folder of type rnnlm or cslm that has a say at every step of search",
     )

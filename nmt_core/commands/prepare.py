@@ -6,7 +6,7 @@ import argparse
 
 from nmt_core.commands.options import add_engine_arguments
 from nmt_core.commands.parser import positive
-from nmt_core.files import InputFile, writes_standard_output
+from nmt_core.files import InputFile
 
 RUN = "nmt_core.preparation.commands.prepare:prepare"
 
@@ -26,7 +26,6 @@ why) and what was learned. Steps and settings: docs/preparation.md.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    writes_standard_output(parser)
     _add_corpus_options(parser.add_argument_group("corpus"))
     _add_step_options(parser.add_argument_group("steps (--config and --set reach all settings)"))
     _add_replay_options(parser.add_argument_group("new input"))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.commands.file_types import ModelFolder, NewModelFolder
-from nmt_core.files import writes_standard_output
+from nmt_core.files import InputFile, OutputDirectory
 
 RUN = "nmt_core.model_directory.commands.prune:prune_model"
 
@@ -26,8 +25,7 @@ The classes of weights, with their numbers of weights and of zeros, go to standa
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    writes_standard_output(parser)
-    parser.add_argument("--model", type=ModelFolder, required=True, metavar="DIR", help="the model folder")
+    parser.add_argument("--model", type=InputFile, required=True, metavar="DIR", help="the model folder")
     parser.add_argument("--fraction", required=True, type=_fraction, metavar="X", help="share of all weights, 0 to 1")
     parser.add_argument(
         "--scheme",
@@ -35,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="class-blind",
         help="chosen among all, in every class, or in units of the class's standard deviation (default: class-blind)",
     )
-    parser.add_argument("--output", type=NewModelFolder, required=True, metavar="DIR", help="the model folder to make")
+    parser.add_argument("--output", type=OutputDirectory, required=True, metavar="DIR", help="the model folder to make")
 
 
 def _fraction(text: str) -> float:

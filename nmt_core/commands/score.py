@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from nmt_core.commands.options import add_device, add_models, add_precision, add_word_limit
-from nmt_core.files import InputFile, OutputFile, writes_standard_output
+from nmt_core.files import InputFile, OutputFile
 
 RUN = "nmt_core.inference.commands.score:score_files"
 
@@ -34,7 +34,6 @@ text of 'nmt-core prepare' prepares these in the same way as its training text.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    writes_standard_output(parser)
     add_models(parser)
     parser.add_argument("source", type=InputFile, metavar="SOURCE", help="tokenised sources")
     parser.add_argument("target", type=InputFile, nargs="?", metavar="TARGET", help="tokenised targets, line by line")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.commands.file_types import Log, ModelsFolder, NamedLexicon, NamedModel
 from nmt_core.commands.options import add_precision
-from nmt_core.files import Input, InputFile
+from nmt_core.files import InputFile
 
 RUN = "nmt_core.serving.command:serve"
 NAME = "serve"
@@ -42,15 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_models(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--model", type=NamedModel, action="append", default=[], metavar="NAME=DIR", help="a model and its name"
-    )
-    parser.add_argument(
-        "--models", type=ModelsFolder, metavar="DIR", help="all model folders in this folder, by their names"
-    )
+    parser.add_argument("--model", action="append", default=[], metavar="NAME=DIR", help="a model and its name")
+    parser.add_argument("--models", metavar="DIR", help="all model folders in this folder, by their names")
     parser.add_argument(
         "--lexicon",
-        type=NamedLexicon,
         action="append",
         default=[],
         metavar="NAME=FILE",
@@ -75,14 +69,17 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
 
 def _add_security(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--tls-cert", type=Input, metavar="PEM", help="the server's certificate; renewed when the file changes"
+        "--tls-cert", type=InputFile, metavar="PEM", help="the server's certificate; renewed when the file changes"
     )
-    group.add_argument("--tls-key", type=Input, metavar="PEM", help="its private key")
+    group.add_argument("--tls-key", type=InputFile, metavar="PEM", help="its private key")
     group.add_argument(
-        "--tls-client-ca", type=Input, metavar="PEM", help="clients must show a certificate signed by this CA"
+        "--tls-client-ca", type=InputFile, metavar="PEM", help="clients must show a certificate signed by this CA"
     )
     group.add_argument(
-        "--token-file", type=Input, metavar="FILE", help="clients must show a token; lines of NAME TOKEN [MODEL,...]"
+        "--token-file",
+        type=InputFile,
+        metavar="FILE",
+        help="clients must show a token; lines of NAME TOKEN [MODEL,...]",
     )
     group.add_argument("--insecure", action="store_true", help="listen on a public address without encryption")
     group.add_argument("--no-reflection", action="store_true", help="do not describe the service to clients")
@@ -91,9 +88,7 @@ def _add_security(group: argparse._ArgumentGroup) -> None:
 def _add_telemetry(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--metrics-port", type=int, metavar="N", help="Prometheus metrics over HTTP (default: none)")
     group.add_argument("--metrics-host", default="127.0.0.1", metavar="HOST", help="for them (default: 127.0.0.1)")
-    group.add_argument(
-        "--access-log", type=Log, metavar="FILE", help="one JSON object a call, without texts; - is stderr"
-    )
+    group.add_argument("--access-log", metavar="FILE", help="one JSON object a call, without texts; - is stderr")
     group.add_argument(
         "--tracing", action="store_true", help="OpenTelemetry spans (OTEL_TRACES_EXPORTER says where to)"
     )

@@ -6,7 +6,7 @@ import argparse
 
 from nmt_core.commands.decode import add_model_options
 from nmt_core.commands.options import add_search_options, add_unknown_options
-from nmt_core.files import InputFile, OutputFile, writes_standard_output
+from nmt_core.files import InputFile, OutputFile
 
 RUN = "nmt_core.inference.commands.tune_lm:tune_weight_of_lm"
 
@@ -23,7 +23,6 @@ decode the same --beam and --length-normalization.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    writes_standard_output(parser)
     add_model_options(parser.add_argument_group("models"))
     add_search_options(parser.add_argument_group("search"))
     add_unknown_options(parser.add_argument_group("unknown words"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.files import InputFile, writes_standard_output
+from nmt_core.files import InputFile
 
 RUN = "nmt_core.preparation.commands.vocabulary:make_vocabulary"
 
@@ -20,7 +20,6 @@ One word a line, </s> and <unk> first (on top of --size), then by falling freque
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    writes_standard_output(parser)
     parser.add_argument(
         "corpus",
         type=InputFile,

@@ -8,66 +8,64 @@ Unicode are ordinary characters of a token). A file appears under its final name
 from __future__ import annotations
 
 from nmt_core.files.arguments import (
-    Input,
-    InputBehind,
     InputFile,
     NamedInput,
-    Output,
+    OutputDirectory,
     OutputFile,
     check_files,
     input_files,
-    writes_standard_output,
+    overwritten,
 )
 from nmt_core.files.compression import pack, suffix_of
-from nmt_core.files.identity import overwritten
 from nmt_core.files.lines import (
     decode_lines,
+    packing_of,
     read_beginning,
     read_blocks,
-    read_line_blocks,
     read_lines,
     read_parallel_lines,
     read_text_lines,
-    readable_again,
     unequal_lines,
     write_lines,
 )
-from nmt_core.files.output import PartialOutput, complete_content, open_output, open_uncompressed
-from nmt_core.files.reading import ShareRead, file_digest, open_input, packing_of
-from nmt_core.files.target import DISK_FULL, is_written_through, made_folder_of
+from nmt_core.files.output import (
+    DISK_FULL,
+    is_written_through,
+    open_output,
+    open_uncompressed,
+    partial_output,
+    temporary_path,
+)
+from nmt_core.files.reading import ShareRead, file_digest, open_input
+from nmt_core.files.temporary import readable_again
 
 __all__ = [
     "DISK_FULL",
-    "Input",
-    "InputBehind",
     "InputFile",
     "NamedInput",
-    "Output",
+    "OutputDirectory",
     "OutputFile",
-    "PartialOutput",
     "ShareRead",
     "check_files",
-    "complete_content",
     "decode_lines",
     "file_digest",
     "input_files",
     "is_written_through",
-    "made_folder_of",
     "open_input",
     "open_output",
     "open_uncompressed",
     "overwritten",
     "pack",
     "packing_of",
+    "partial_output",
     "read_beginning",
     "read_blocks",
-    "read_line_blocks",
     "read_lines",
     "read_parallel_lines",
     "read_text_lines",
     "readable_again",
     "suffix_of",
+    "temporary_path",
     "unequal_lines",
     "write_lines",
-    "writes_standard_output",
 ]

@@ -1,82 +1,47 @@
-"""Which options name files that are read and files that are written: no file is both, and outputs can be made.
-
-An option says by its type what is read or written for it: the file itself, files that this one names, those of a
-model's folder, a record beside it. No pipe is read twice.
-"""
+"""Which arguments name files: no output is the same file as an input, outputs can be made, no pipe is read twice."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import stat
+import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 from nmt_core.base.errors import ConfigError, input_name
-from nmt_core.files.identity import identity, number_of
-from nmt_core.files.target import check_output
-
-Kind = TypeVar("Kind", bound=str)
-_STANDARD_OUTPUT = "standard_output"  # of a command that has no option for it
+from nmt_core.files.output import check_output
 
 
-class Input(str):
-    """The type of an argument that names something to read."""
-
-    def files(self) -> Iterable[str]:
-        """The files that are read for it, none of which is to be written."""
-        return (str(self),)
-
-
-class InputFile(Input):
-    """The type of an argument that names a file to read, or a folder of files, ``-`` for standard input."""
-
-    def files(self) -> Iterable[str]:
-        """The file, or the folder and what lies in it."""
-        yield str(self)
-        with contextlib.suppress(OSError, ValueError):  # is no folder, or cannot be read, which is said later
-            for entry in os.scandir(self) if self != "-" else ():
-                yield entry.path
-
-
-class InputBehind(Input):
-    """The type of an argument that names a file to read behind a sign: ``separator`` of the subclass."""
-
-    separator: ClassVar[str]
+class InputFile(str):
+    """The type of an argument that names a file to read, ``-`` for standard input, or a directory of files."""
 
     @property
-    def file(self) -> InputFile | None:
-        """The file, None where the argument names none."""
-        path = self.partition(self.separator)[2]
-        return InputFile(path) if path else None
-
-    def files(self) -> Iterable[str]:
-        """Those of the file."""
-        return () if self.file is None else self.file.files()
+    def path(self) -> str:
+        """The file; empty where the argument names none."""
+        return str(self)
 
 
-class NamedInput(InputBehind):
+class NamedInput(InputFile):
     """The type of an argument ``NAME=FILE`` or ``NAME``."""
 
-    separator = "="
+    @property
+    def path(self) -> str:
+        """The file; empty where the argument names none."""
+        return self.partition("=")[2]
 
 
-class Output(str):
-    """The type of an argument that names something to write."""
-
-    def files(self) -> Iterable[str]:
-        """The files that are written for it."""
-        return (str(self),)
-
-
-class OutputFile(Output):
+class OutputFile(str):
     """The type of an argument that names a file to write, ``-`` for standard output."""
 
 
-def writes_standard_output(parser: argparse.ArgumentParser) -> None:
-    """Let ``check_files`` know that a command without an option for its output writes to standard output."""
-    parser.set_defaults(**{_STANDARD_OUTPUT: Output("-")})
+class OutputDirectory(str):
+    """The type of an argument that names a directory to write."""
+
+
+Kind = TypeVar("Kind", InputFile, OutputFile, OutputDirectory)
+_SAME_FILE = (stat.S_ISREG, stat.S_ISFIFO, stat.S_ISDIR)
 
 
 def check_files(args: argparse.Namespace) -> None:
@@ -84,84 +49,56 @@ def check_files(args: argparse.Namespace) -> None:
 
     Raises NmtError where an output could not be made.
     """
-    _check_pipes(args)
-    inputs = {
-        identity(file, 0): _shown_input(given, file) for _, given in _of_type(args, Input) for file in given.files()
-    }
+    inputs: dict[object, tuple[str, str]] = {}
+    for option, given in _of_type(args, InputFile):
+        found = identity(given.path, 0)
+        if found in inputs and (given.path == "-" or Path(given.path).is_fifo()):
+            problem = f"is given for {inputs[found][0]} and for {option}, but can be read only once; give files"
+            raise ConfigError(f"{input_name(given.path)} {problem}")
+        inputs[found] = option, input_name(given.path)
     outputs: dict[object, str] = {}
-    for name, given in _of_type(args, Output):
-        for file in given.files():
-            found, shown = identity(file, 1), _shown_output(name, given, file)
-            if found is None:
-                continue
-            if found in inputs:
-                raise ConfigError(f"{shown} is also read, as {inputs[found]}, and would be lost; give another name")
-            if found in outputs:
-                raise ConfigError(f"{shown} is also {outputs[found]}; give each output a name of its own")
-            outputs[found] = shown
-    for _, given in _of_type(args, OutputFile):
-        for file in given.files():
-            check_output(file)
-
-
-def _check_pipes(args: argparse.Namespace) -> None:
-    """Raise ConfigError where standard input or another pipe is to be read twice: each would get a part of it."""
-    pipes: dict[object, str] = {}  # and for what
-    for name, path in _of_type(args, InputFile):
-        pipe = _pipe(path)
-        if pipe is None:
-            continue
-        shown = name.replace("_", "-")
-        if pipe in pipes:
-            both = f"{pipes[pipe]} and for {shown}"
-            raise ConfigError(f"{input_name(path)} is given for {both}, but can be read only once; give files")
-        pipes[pipe] = shown
-
-
-def _pipe(path: str) -> object:
-    """Equal for two names of one pipe; None for what can be opened again and read from its beginning."""
-    try:
-        found = os.fstat(number_of(0)) if path == "-" else os.stat(path)
-    except (OSError, ValueError):
-        return path if path == "-" else None
-    if stat.S_ISFIFO(found.st_mode):
-        return found.st_dev, found.st_ino
-    return path if path == "-" else None
+    for option, path in [*_of_type(args, OutputFile), *_of_type(args, OutputDirectory)]:
+        found = identity(path, 1)
+        shown = f"--{option} (standard output)" if path == "-" else f"--{option} {path}"
+        if found is not None and found in inputs:
+            raise ConfigError(f"{shown} is also read, as {inputs[found][1]}, and would be lost; give another name")
+        if found is not None and found in outputs:
+            raise ConfigError(f"{shown} is also {outputs[found]}; give each output a name of its own")
+        outputs[found] = shown
+    for _, path in _of_type(args, OutputFile):
+        check_output(path)
 
 
 def input_files(args: argparse.Namespace) -> list[str]:
     """The files to read that the arguments name, without standard input."""
-    return [str(path) for _, path in _of_type(args, InputFile) if path != "-"]
+    return [given.path for _, given in _of_type(args, InputFile) if given.path not in ("", "-")]
 
 
 def _of_type(args: argparse.Namespace, kind: type[Kind]) -> Iterator[tuple[str, Kind]]:
-    """The arguments of that type, by option; an ``InputBehind`` is an ``InputFile`` where one is looked for."""
-    for name, value in vars(args).items():
-        for given in _flat(value):
-            if isinstance(given, kind):
-                yield name, given
-            elif isinstance(given, InputBehind) and isinstance(given.file, kind):
-                yield name, given.file
+    """The arguments of that type, in lists and tuples too, by option."""
+    waiting: list[tuple[str, Any]] = list(vars(args).items())
+    for option, value in waiting:
+        if isinstance(value, (list, tuple)):
+            waiting += [(option, one) for one in value]
+        elif isinstance(value, kind):
+            yield option.replace("_", "-"), value
 
 
-def _flat(value: Any) -> Iterator[Any]:
-    """The value, or its elements."""
-    if isinstance(value, (list, tuple)):
-        for element in value:
-            yield from _flat(element)
-    else:
-        yield value
+def identity(path: str, descriptor: int) -> object:
+    """Equal for two names of one file; None for what may well be read and written, such as a terminal.
+
+    ``-`` is standard input or output, as the ``descriptor`` 0 or 1 says.
+    """
+    try:
+        found = os.fstat((sys.stdin, sys.stdout)[descriptor].fileno()) if path == "-" else os.stat(path)
+    except (OSError, ValueError, AttributeError):  # it is not there, or a standard stream is closed or no file
+        return ("-", descriptor) if path == "-" else os.path.realpath(path)
+    if any(same(found.st_mode) for same in _SAME_FILE):
+        return found.st_dev, found.st_ino
+    return ("-", descriptor) if path == "-" else None
 
 
-def _shown_input(given: str, file: str) -> str:
-    known = given.endswith(file) or file.startswith(given)  # from one of them people know the other
-    return input_name(file) if known else f"{file} of {given}"
-
-
-def _shown_output(name: str, given: str, file: str) -> str:
-    if name == _STANDARD_OUTPUT:
-        return "standard output"
-    option = f"--{name.replace('_', '-')}"
-    if file == "-":
-        return f"{option} (standard output)"
-    return f"{option} {file}" if file == given else f"{file} of {option} {given}"
+def overwritten(read: Iterable[str], written: Iterable[str]) -> str | None:
+    """The first file of ``read`` that is also one of ``written``, by whatever names; None where there is none."""
+    outputs = {identity(path, 1) for path in written} - {None}
+    return next((path for path in read if identity(path, 0) in outputs), None)

@@ -16,29 +16,18 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from nmt_core.base.errors import NmtError
 from nmt_core.files.xz import XzReader
 
+try:
+    from isal import igzip, isal_zlib
+except ImportError:  # the client was installed alone: then the standard library does it
+    igzip = isal_zlib = None  # type: ignore[assignment]
+try:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+except ImportError:
+    zstd = None  # type: ignore[assignment]
 
-def _load_isal() -> tuple[Any, Any]:
-    """None where the client was installed alone: then the standard library does it."""
-    try:
-        from isal import igzip, isal_zlib
-    except ImportError:
-        return None, None
-    return igzip, isal_zlib
-
-
-def _load_zstd() -> Any:
-    try:
-        if sys.version_info >= (3, 14):
-            from compression import zstd
-        else:
-            from backports import zstd
-    except ImportError:
-        return None
-    return zstd
-
-
-igzip, isal_zlib = _load_isal()
-zstd = _load_zstd()
 _LEVEL = 2  # isal's default: about ten times the speed of zlib's level 6, 10 % larger files
 _BUFFER = 1 << 20
 
@@ -53,7 +42,7 @@ class Compression(NamedTuple):
     magic: re.Pattern[bytes]
     read: Callable[[BinaryIO], Any]
     write: Callable[[BinaryIO], Any]
-    pack: Callable[[bytes], bytes]
+    compress: Callable[[bytes], bytes]
     damaged: tuple[type[Exception], ...]
 
 
@@ -79,18 +68,18 @@ _ALL = (
             if igzip is None
             else igzip.IGzipFile(filename="", mode="wb", fileobj=raw, compresslevel=_LEVEL, mtime=0)
         ),
-        pack=lambda content: cast(
+        compress=lambda content: cast(
             bytes,
             gzip.compress(content, mtime=0) if igzip is None else igzip.compress(content, _LEVEL, mtime=0),
         ),
-        damaged=(gzip.BadGzipFile, zlib.error if igzip is None else isal_zlib.error),
+        damaged=(gzip.BadGzipFile, zlib.error if isal_zlib is None else isal_zlib.error),  # type: ignore[arg-type]
     ),
     Compression(
         ".xz",
         re.compile(rb"\xfd7zXZ\x00"),
         read=XzReader,
         write=functools.partial(lzma.LZMAFile, mode="wb"),
-        pack=lzma.compress,
+        compress=lzma.compress,
         damaged=(lzma.LZMAError,),
     ),
     Compression(
@@ -98,7 +87,7 @@ _ALL = (
         re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),  # also pzstd's, which says the size of each frame
         read=lambda raw: _zstd().ZstdFile(raw),
         write=lambda raw: _zstd().ZstdFile(raw, mode="wb", options=_checked()),
-        pack=lambda content: cast(bytes, _zstd().compress(content, options=_checked())),
+        compress=lambda content: cast(bytes, _zstd().compress(content, options=_checked())),
         damaged=() if zstd is None else (zstd.ZstdError,),
     ),
 )
@@ -115,8 +104,8 @@ _FOREIGN = {
 _LONGEST_MAGIC = 13
 
 
-class NotUnpacked(Exception):
-    """The content is packed by a program whose files are not read, or twice; the text says which."""
+class NotDecompressed(Exception):
+    """The content is compressed by a program whose files are not read, or twice; the text says which."""
 
 
 def suffix_of(path: str) -> str:
@@ -125,48 +114,34 @@ def suffix_of(path: str) -> str:
     return found.suffix if found else ""
 
 
-def pack(content: bytes, suffix: str) -> bytes:
-    """``content`` as a file of that ending; such files one behind the other are a file of all contents."""
-    found = _of_name(suffix)
-    return found.pack(content) if found else content
+def pack(content: bytes, path: str) -> bytes:
+    """``content`` compressed as ``path`` says by its ending; such files one behind the other are one file."""
+    found = _of_name(path)
+    return found.compress(content) if found else content
 
 
-def packing(raw: BinaryIO) -> str:
-    """The ending that a file of this content ought to have, nothing where it is not packed; ``raw`` can peek."""
-    beginning = _beginning(raw)
-    return next((one.suffix for one in _ALL if one.magic.match(beginning)), "")
+def compression_of(raw: BinaryIO) -> str:
+    """The ending that a file of this content ought to have, nothing where it is not compressed; ``raw`` can peek.
+
+    Raises NotDecompressed.
+    """
+    found = _of_content(raw)
+    return found.suffix if found else ""
 
 
-@contextlib.contextmanager
-def unpacked(raw: BinaryIO) -> Iterator[BinaryIO]:
-    """What ``raw`` (which can peek) holds. Raises NotUnpacked."""
-    beginning = _beginning(raw)
-    found = next((one for one in _ALL if one.magic.match(beginning)), None)
+def decompressed(raw: BinaryIO) -> BinaryIO:
+    """What ``raw`` (which can peek) holds. Raises NotDecompressed."""
+    found = _of_content(raw)
     if found is None:
-        _refuse(beginning)
-        yield raw
-        return
-    with io.BufferedReader(cast(io.RawIOBase, found.read(raw)), _BUFFER) as stream:
-        beginning = _beginning(cast(BinaryIO, stream))
-        if any(one.magic.match(beginning) for one in _ALL):
-            raise NotUnpacked("is packed twice")
-        _refuse(beginning)
-        yield cast(BinaryIO, stream)
-
-
-def _beginning(stream: BinaryIO) -> bytes:
-    return cast(io.BufferedReader, stream).peek(_LONGEST_MAGIC)[:_LONGEST_MAGIC]
-
-
-def _refuse(beginning: bytes) -> None:
-    """Raise NotUnpacked for what is text for no program."""
-    name = next((name for name, magic in _FOREIGN.items() if magic.match(beginning)), None)
-    if name is not None:
-        raise NotUnpacked(f"is packed with {name}")
+        return raw
+    stream = cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, found.read(raw)), _BUFFER))
+    if _of_content(stream) is not None:
+        raise NotDecompressed("is packed twice")
+    return stream
 
 
 @contextlib.contextmanager
-def packed(raw: BinaryIO, path: str) -> Iterator[BinaryIO]:
+def compressed(raw: BinaryIO, path: str) -> Iterator[BinaryIO]:
     """A stream whose content goes into ``raw`` as the ending of ``path`` says."""
     found = _of_name(path)
     if found is None:
@@ -180,3 +155,12 @@ def packed(raw: BinaryIO, path: str) -> Iterator[BinaryIO]:
 
 def _of_name(path: str) -> Compression | None:
     return next((found for found in _ALL if path.endswith(found.suffix)), None)
+
+
+def _of_content(stream: BinaryIO) -> Compression | None:
+    """By the first bytes. Raises NotDecompressed for those of other programs."""
+    beginning = cast(io.BufferedReader, stream).peek(_LONGEST_MAGIC)[:_LONGEST_MAGIC]
+    for name, magic in _FOREIGN.items():
+        if magic.match(beginning):
+            raise NotDecompressed(f"is packed with {name}")
+    return next((one for one in _ALL if one.magic.match(beginning)), None)

@@ -1,29 +1,27 @@
-r"""Files as lines, which end at ``\n`` and nowhere else, of bounded length; and reading again what flows once."""
+r"""Files as lines, which end at ``\n`` and nowhere else, of bounded length."""
 
 from __future__ import annotations
 
+import codecs
+import functools
 import io
 import itertools
+import multiprocessing
 import os
-import stat
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from operator import methodcaller
+from contextlib import contextmanager, suppress
 from typing import IO, BinaryIO, cast
 
 from nmt_core.base.errors import ConfigError, InputError, input_name
-from nmt_core.base.messages import counted
-from nmt_core.files.compression import DAMAGED, NotUnpacked
-from nmt_core.files.reading import ShareRead, open_as_it_is, open_input, without_mark
-from nmt_core.files.temporary import room_for_temporary
+from nmt_core.base.messages import counted, say
+from nmt_core.files.compression import DAMAGED, NotDecompressed, compression_of
+from nmt_core.files.reading import ShareRead, open_input
 
 LINE_LIMIT = "HYBRIDMT_LINE_LIMIT"  # MiB; in the environment, so that it holds in worker processes too
 _MIB = 1 << 20
 _LONGEST = 16  # MiB
 _BLOCK = 1 << 18  # not more than the least limit; what is made of it stays in the processor's cache
 _RETURNS_ALONE = "its lines end in carriage returns alone; convert them to line feeds (tr '\\r' '\\n')"
-_count = methodcaller("count", b"\n")
 
 
 def read_lines(path: str, *, shown: str | None = None, as_it_is: bool = False) -> Iterator[bytes]:
@@ -33,29 +31,26 @@ def read_lines(path: str, *, shown: str | None = None, as_it_is: bool = False) -
     InputError, naming the line, for an unreadable file, truncated or damaged compressed data, a line longer than the
     limit (16 MiB, or what the environment's HYBRIDMT_LINE_LIMIT says), and a file whose lines end in ``\r`` alone.
     """
-    return itertools.chain.from_iterable(read_line_blocks(path, shown=shown, as_it_is=as_it_is))
-
-
-def read_line_blocks(path: str, *, shown: str | None = None, as_it_is: bool = False) -> Iterator[list[bytes]]:
-    """The same lines, many at a time, which costs a fraction of the time; blocks depend on nothing but convenience."""
-    for block in read_blocks(path, shown=shown, as_it_is=as_it_is):
-        yield block.removesuffix(b"\n").split(b"\n")
+    blocks = read_blocks(path, shown=shown, as_it_is=as_it_is)
+    return itertools.chain.from_iterable(block.removesuffix(b"\n").split(b"\n") for block in blocks)
 
 
 def read_blocks(
-    path: str,
-    *,
-    shown: str | None = None,
-    as_it_is: bool = False,
-    share: ShareRead | None = None,
-    count: Callable[[bytes], int] = _count,
+    path: str, *, shown: str | None = None, as_it_is: bool = False, share: ShareRead | None = None
 ) -> Iterator[bytes]:
-    r"""The content, cut somewhere behind a ``\n``; mark and errors as of ``read_lines``. ``share`` measures it.
-
-    ``count`` counts the ``\n`` of a block; where NumPy is loaded there is a faster one (``newlines``).
-    """
-    blocks = _with_line_feeds(_named_blocks(open_input(path, share), shown or path, count), shown or path)
-    return blocks if as_it_is else without_mark(blocks, shown or path)
+    r"""The content, cut somewhere behind a ``\n``; mark and errors as of ``read_lines``. ``share`` measures it."""
+    shown, lines = shown or path, 0
+    with _damage_named(shown, lambda: lines), open_input(path, share) as stream:
+        blocks = _whole_lines(stream)
+        first = next(blocks, b"")
+        if b"\n" not in first and b"\r" in first.rstrip(b"\r"):
+            raise InputError(shown, _RETURNS_ALONE)
+        if first.startswith(codecs.BOM_UTF8) and not as_it_is:
+            _report_mark(shown)
+            first = first.removeprefix(codecs.BOM_UTF8)
+        for block in itertools.chain([first] if first else [], blocks):
+            yield block
+            lines += block.count(b"\n")
 
 
 def read_beginning(path: str, size: int) -> bytes:
@@ -64,30 +59,19 @@ def read_beginning(path: str, size: int) -> bytes:
         return stream.read(size)
 
 
-def _named_blocks(
-    opened: AbstractContextManager[BinaryIO], shown: str, count: Callable[[bytes], int]
-) -> Iterator[bytes]:
-    """Blocks whose errors name the file and the line."""
-    number = 0
-    with _damage_named(shown, lambda: number):
-        for block in _cut_behind_lines(opened):
-            yield block
-            number += count(block)
+def packing_of(path: str) -> str:
+    """``.gz``, ``.xz`` or ``.zst`` by the first bytes of a file, whatever it is called; nothing for another.
+
+    Raises InputError when it cannot be opened, or is compressed by another program.
+    """
+    with _damage_named(path, lambda: 0), open_input(path, as_it_is=True) as raw:
+        return compression_of(raw)
 
 
-def _with_line_feeds(blocks: Iterator[bytes], shown: str) -> Iterator[bytes]:
-    r"""The same blocks. Raises InputError where there is no ``\n``, but a ``\r`` between other bytes."""
-    first = next(blocks, b"")
-    if _has_returns_alone(first):
-        raise InputError(shown, _RETURNS_ALONE)
-    if first:
-        yield first
-    yield from blocks
-
-
-def _has_returns_alone(content: bytes | bytearray) -> bool:
-    """Whether it is, by its line ends, a text as the first Macintoshes wrote it."""
-    return b"\n" not in content and b"\r" in content.rstrip(b"\r")
+@functools.cache
+def _report_mark(shown: str) -> None:
+    if multiprocessing.parent_process() is None:  # the processes of a job read what the program itself has read
+        say(f"{shown}: begins with a byte order mark, which is left out")
 
 
 @contextmanager
@@ -96,11 +80,11 @@ def _damage_named(shown: str, lines: Callable[[], int]) -> Iterator[None]:
     try:
         yield
     except _TooLong as error:
-        if error.returns and not lines():
+        if error.args[0] and not lines():
             raise InputError(shown, _RETURNS_ALONE) from error
         problem = f"is longer than {line_limit() // _MIB} MiB; is this the right file? {LINE_LIMIT}=N allows N MiB"
         raise InputError(shown, problem, line=lines() + 1) from error
-    except NotUnpacked as error:
+    except NotDecompressed as error:
         remedy = "which is not read; unpack it, or pack it once, with gzip, xz or zstd"
         raise InputError(shown, f"{error}, {remedy}") from error
     except EOFError as error:
@@ -114,57 +98,24 @@ def _damage_named(shown: str, lines: Callable[[], int]) -> Iterator[None]:
 
 
 class _TooLong(Exception):
-    r"""A line is longer than it may be; perhaps with a ``\r`` between others (``returns``)."""
-
-    def __init__(self, *, returns: bool) -> None:
-        super().__init__()
-        self.returns = returns
+    r"""A line is longer than it may be; the argument is whether there is a ``\r`` in it."""
 
 
-def _cut_behind_lines(opened: AbstractContextManager[BinaryIO]) -> Iterator[bytes]:
+def _whole_lines(stream: BinaryIO) -> Iterator[bytes]:
     """Blocks that end with a line; the time is linear in the length of lines too."""
     limit, waiting = line_limit(), bytearray()
-    with opened as stream:
-        while block := cast(io.BufferedReader, stream).read1(_BLOCK):
-            first = block.find(b"\n")
-            if len(waiting) + (len(block) if first < 0 else first) > limit:
-                raise _TooLong(returns=_has_returns_alone(waiting))
-            if first < 0:
-                waiting += block
-                continue
-            end = block.rfind(b"\n") + 1
-            yield b"".join([waiting, memoryview(block)[:end]])
-            waiting = bytearray(block[end:])
+    while block := cast(io.BufferedReader, stream).read1(_BLOCK):
+        first = block.find(b"\n")
+        if len(waiting) + (len(block) if first < 0 else first) > limit:
+            raise _TooLong(b"\r" in waiting)
+        if first < 0:
+            waiting += block
+            continue
+        end = block.rfind(b"\n") + 1
+        yield b"".join([waiting, memoryview(block)[:end]])
+        waiting = bytearray(block[end:])
     if waiting:
         yield bytes(waiting)
-
-
-@contextmanager
-def readable_again(path: str) -> Iterator[str]:
-    """A name under which the content can be read as often as wanted, by this program and the processes it starts.
-
-    An ordinary file is its own. Standard input, a FIFO or a process substitution is copied into a temporary
-    file, as it is; that has no name in any folder, so that nothing is left of it whatever happens. Raises InputError
-    as ``read_lines``, so that what never ends a line (``/dev/zero``) does not fill the disk, and NmtError where the
-    folder of temporary files has no space for it.
-    """
-    if path != "-" and (not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)):
-        yield path
-        return
-    with room_for_temporary(input_name(path)):
-        copy = _copied(path)
-    with copy:
-        yield f"/proc/{os.getpid()}/fd/{copy.fileno()}"
-
-
-def _copied(path: str) -> IO[bytes]:
-    """A temporary file with the content of ``path``."""
-    with ExitStack() as unfinished:
-        copy = unfinished.enter_context(tempfile.TemporaryFile(prefix="hybridmt-"))
-        copy.writelines(_named_blocks(open_as_it_is(path), path, _count))
-        copy.flush()
-        unfinished.pop_all()
-    return copy
 
 
 def line_limit() -> int:

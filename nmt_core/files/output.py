@@ -2,7 +2,7 @@
 
 ========================== ===================================================================================
 a new name                 appears when it is complete, with the permissions that the umask leaves; missing directories
-                           are made, and removed again where nothing comes of it
+                           are made
 an ordinary file           is replaced when the new content is complete; it keeps its permissions and, where possible,
                            its owner
 a symbolic link            stays; the file that it leads to is made or replaced
@@ -17,111 +17,123 @@ second writer is rejected. What a killed program left there is used again by the
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
-import hashlib
 import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, Self
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
 
 from nmt_core.base.errors import NmtError
-from nmt_core.files.compression import packed
-from nmt_core.files.target import (
-    check_output,
-    full_disk_reported,
-    is_written_through,
-    made_folder_of,
-    open_special,
-    refusal_reported,
-    state_of,
-    sync_folder,
-    take_over,
-)
+from nmt_core.files.compression import compressed
 
 ENDING = ".hybridmt.tmp"
-_LONGEST_NAME = 200  # bytes of a name that stand in that of its temporary file; 255 is the limit of file systems
-
-
-def _nothing() -> None:
-    pass
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_STANDARD = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
 
 
 @contextlib.contextmanager
-def open_output(path: str, *, finish: Callable[[], None] = _nothing) -> Iterator[BinaryIO]:
+def open_output(path: str, *, finish: Callable[[], None] | None = None) -> Iterator[BinaryIO]:
     """Open ``path`` (``-`` for standard output) for writing bytes; ``*.gz``, ``*.xz`` and ``*.zst`` are compressed.
 
-    ``finish`` is called when the content is complete, before it gets its name (``complete_content`` says where it is).
+    ``finish`` is called when the content is complete, before it gets its name (``temporary_path`` says where it is).
     When the block ends with an exception, nothing is left behind and an older file stays as it was.
     Raises NmtError where the output cannot be made, another program writes it, or the disk is full.
     """
     with open_uncompressed(path) as raw:
-        with packed(raw, "" if path == "-" else path) as stream:
+        with compressed(raw, path) as stream:
             yield stream
         raw.flush()
-        finish()
-
-
-def complete_content(path: str) -> str:
-    """Where the content of an output is that has no name yet."""
-    return _temporary_name(os.path.realpath(path))
+        if finish is not None:
+            finish()
 
 
 @contextlib.contextmanager
 def open_uncompressed(path: str) -> Iterator[BinaryIO]:
     """The same for bytes that are written as they are, whatever the name."""
-    if path == "-":
-        check_output(path)
-        with full_disk_reported("standard output", ""):
-            yield sys.stdout.buffer
-            sys.stdout.buffer.flush()
-    elif is_written_through(path):
-        with full_disk_reported(path, "; what was written before is there"), open_special(path) as stream:
-            yield stream
-    else:
-        with PartialOutput(path) as partial:
+    if not is_written_through(path):
+        with partial_output(path) as partial:
             partial.cut(0)
             yield partial.stream
             partial.commit()
+        return
+    check_output(path)
+    shown, remark = ("standard output", "") if path == "-" else (path, "; what was written before is there")
+    with _reported(shown, remark, errnos=DISK_FULL), _open_through(path) as stream:
+        yield stream
+        stream.flush()
 
 
+def _open_through(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
+    number = _descriptor(path)
+    if number == 1:
+        return contextlib.nullcontext(sys.stdout.buffer)
+    with _reported(path):
+        return cast(BinaryIO, open(path if number is None else os.dup(number), "wb"))
+
+
+def is_written_through(path: str) -> bool:
+    """Whether ``path`` is standard output, a device, a FIFO or an open descriptor and not a file to be replaced."""
+    if _descriptor(path) is not None:
+        return True
+    with contextlib.suppress(OSError, ValueError):
+        mode = os.stat(path).st_mode
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return False
+
+
+def _descriptor(path: str) -> int | None:
+    """The number of the open descriptor of ours that ``path`` is another name of."""
+    if path in _STANDARD:
+        return _STANDARD[path]
+    directory, name = os.path.split(path)
+    return int(name) if name.isdecimal() and os.path.realpath(directory) == f"/proc/{os.getpid()}/fd" else None
+
+
+def check_output(path: str) -> os.stat_result | None:
+    """The file that will be replaced. Raises NmtError where the output could not be made.
+
+    So that is known before the work and not behind it.
+    """
+    if _descriptor(path) == 1 and sys.stdout is None:
+        raise NmtError("standard output: is closed; give a file, or let the shell open it")
+    if is_written_through(path):
+        return None
+    with _reported(path):
+        if not os.path.basename(path):
+            raise ValueError("expected the name of a file")
+        before = os.stat(path) if os.path.lexists(os.path.realpath(path)) else None
+        if before is not None and stat.S_ISDIR(before.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if before is not None and not os.access(path, os.W_OK):
+            raise ValueError("the file is write-protected")
+        directory = next(one for one in Path(os.path.realpath(path)).parents if os.path.lexists(one))
+        if not directory.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return before
+
+
+@dataclass
 class PartialOutput:
     """An ordinary file in the making: ``stream`` writes to ``.NAME.hybridmt.tmp``, ``commit`` gives it its name.
 
-    At the end of the ``with`` block the file goes, unless it was committed or ``keep`` was called.
+    What is not committed stays for another program if it ``is_kept``.
     """
 
+    path: str
+    before: os.stat_result | None
     stream: BinaryIO
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._kept = False
-        self._stack = contextlib.ExitStack()
-
-    def __enter__(self) -> Self:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(full_disk_reported(self._path, "; the older file, if any, is untouched"))
-            stack.enter_context(made_folder_of(self._path))
-            with refusal_reported(self._path):
-                self._target = os.path.realpath(self._path)
-                self._before = state_of(self._path)
-            self._temporary = _temporary_name(self._target)
-            self.stream = stack.enter_context(open(_locked(self._temporary, shown=self._path), "r+b"))
-            stack.callback(self._remove)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *error: object) -> bool | None:
-        return self._stack.__exit__(*error)  # type: ignore[arg-type]  # which are those of the block
+    is_kept: bool = False
 
     def cut(self, end: int) -> None:
         """Keep so many bytes of what is there, and go on behind them."""
         self.stream.seek(end)
         self.stream.truncate()
-
-    def keep(self) -> None:
-        """Let the file stay without its name, to be continued by another program."""
-        self._kept = True
 
     def sync(self) -> None:
         """Have what was written survive a power cut."""
@@ -130,33 +142,48 @@ class PartialOutput:
 
     def commit(self) -> None:
         """Give the file its name. Raises NmtError where that cannot be done."""
-        self.stream.flush()
-        if self._before is not None:
-            take_over(self.stream.fileno(), self._before)
+        if self.before is not None:
+            with contextlib.suppress(OSError):
+                os.fchown(self.stream.fileno(), self.before.st_uid, self.before.st_gid)
+            os.fchmod(self.stream.fileno(), stat.S_IMODE(self.before.st_mode))
         self.sync()
-        with refusal_reported(self._path):
-            os.replace(self._temporary, self._target)
-        self._kept = True
-        sync_folder(os.path.dirname(self._target))
-
-    def _remove(self) -> None:
-        if not self._kept:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._temporary)
+        with _reported(self.path):
+            os.replace(temporary_path(self.path), os.path.realpath(self.path))
+        self.is_kept = True
+        _sync_directory(os.path.dirname(os.path.realpath(self.path)))
 
 
-def _temporary_name(target: str) -> str:
-    """The name under which ``target`` is written; of a very long name a hash."""
-    folder, name = os.path.split(target)
-    encoded = os.fsencode(name)
-    short = name if len(encoded) <= _LONGEST_NAME else hashlib.sha256(encoded).hexdigest()
-    return os.path.join(folder, f".{short}{ENDING}")
+@contextlib.contextmanager
+def partial_output(path: str) -> Iterator[PartialOutput]:
+    """The output in the making, locked; at the end of the block it goes, unless it was committed or is kept.
+
+    Raises NmtError where it cannot be made, another program writes it, or the disk is full.
+    """
+    before, temporary = check_output(path), temporary_path(path)
+    with (
+        _reported(path, "; the older file, if any, is untouched", errnos=DISK_FULL),
+        open(_locked(temporary, shown=path), "r+b") as stream,
+    ):
+        output = PartialOutput(path, before, stream)
+        try:
+            yield output
+        finally:
+            if not output.is_kept:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(temporary)
+
+
+def temporary_path(path: str) -> str:
+    """Where the content of an output is that has no name yet."""
+    directory, name = os.path.split(os.path.realpath(path))
+    return os.path.join(directory, f".{name}{ENDING}")
 
 
 def _locked(path: str, *, shown: str) -> int:
     """The file, made where it is missing, and locked. Raises NmtError where another program holds it."""
     while True:
-        with refusal_reported(shown):
+        with _reported(shown):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
         with contextlib.ExitStack() as stack:
             stack.callback(os.close, descriptor)
@@ -166,24 +193,30 @@ def _locked(path: str, *, shown: str) -> int:
                 raise NmtError(f"{shown}: another program is writing it; wait for its end, or stop it") from error
             except OSError:  # there are file systems without locks
                 pass
-            if not _is_own(descriptor, os.path.dirname(path)):
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise NmtError(f"{shown}: cannot be written ({path} is in the way; remove it)")
-            if _is_named(descriptor, path):
-                stack.pop_all()
-                return descriptor
+            with contextlib.suppress(FileNotFoundError):  # the program that held it may have renamed or removed it
+                if os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False)):
+                    stack.pop_all()
+                    return descriptor
 
 
-def _is_own(descriptor: int, folder: str) -> bool:
-    """Whether the open file is an ordinary one of this user, or of the owner of the folder, who may do all in it.
+def _sync_directory(directory: str) -> None:
+    """Have the new name survive a power cut, too, where the file system can do that."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
-    Some file systems (vfat, CIFS, NFS for root) give every file an owner of their choice.
-    """
-    found = os.fstat(descriptor)
-    return stat.S_ISREG(found.st_mode) and found.st_uid in (os.geteuid(), os.stat(folder).st_uid)
 
-
-def _is_named(descriptor: int, path: str) -> bool:
-    """Whether the open file still has its name: the program that held it may have renamed or removed it."""
-    with contextlib.suppress(FileNotFoundError):
-        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
-    return False
+@contextlib.contextmanager
+def _reported(shown: str, remark: str = "", *, errnos: tuple[int, ...] | None = None) -> Iterator[None]:
+    """What the operating system says against an output, as one line; of ``errnos`` alone where others are of more."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        if errnos is not None and getattr(error, "errno", None) not in errnos:
+            raise
+        raise NmtError(f"{shown}: cannot be written ({getattr(error, 'strerror', error)}){remark}") from error

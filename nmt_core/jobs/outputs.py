@@ -18,7 +18,7 @@ from isal.isal_zlib import crc32
 
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.files.compression import pack, suffix_of
-from nmt_core.files.output import PartialOutput
+from nmt_core.files.output import partial_output
 from nmt_core.jobs.journal import AGAIN, ENDING, Content, Entry, Journal, check_identity, journal_path
 from nmt_core.jobs.shards import Piece, Shard
 
@@ -36,16 +36,14 @@ class JournaledOutputs:
 
     def __init__(self, paths: Sequence[str], *, restart: bool = False) -> None:
         self._restart = restart
-        self._files = [PartialOutput(path) for path in paths]
-        self._path = paths[0]
+        self._paths, self._path = paths, paths[0]
         self._empty = [empty(path) for path in paths]
         self._stack = contextlib.ExitStack()
         self._synced = time.monotonic()
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
-            for file in self._files:
-                stack.enter_context(file)
+            self._files = [stack.enter_context(partial_output(path)) for path in self._paths]
             self._journal = Journal(journal_path(self._path), to_restart=self._restart)
             stack.callback(self._leave)
             self._stack = stack.pop_all()
@@ -129,7 +127,7 @@ class JournaledOutputs:
                 self._journal.remove()
             return
         for file in self._files:
-            file.keep()
+            file.is_kept = True
         self._journal.close()
 
     def _end(self, entries: int, number: int) -> int:

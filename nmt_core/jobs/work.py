@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
-from nmt_core.files import read_line_blocks
+from nmt_core.files import read_blocks
 from nmt_core.jobs.outputs import begun
 from nmt_core.jobs.ray_cluster import RayCluster
 from nmt_core.jobs.remote import RemoteWorkers
@@ -152,7 +152,7 @@ def line_total(path: str, *, quiet: bool) -> int | None:
     """The number of lines, where the file can be read twice and progress is shown. Raises InputError."""
     if quiet or sys.stderr is None or not sys.stderr.isatty() or path == "-" or not os.path.isfile(path):
         return None
-    return sum(map(len, read_line_blocks(path)))
+    return sum(block.count(b"\n") for block in read_blocks(path))
 
 
 def progress_bar(name: str, unit: str, *, quiet: bool) -> Any:

@@ -15,11 +15,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from nmt_core.base.errors import NmtError
 from nmt_core.base.words import MOST_FACTORS
-from nmt_core.files import PartialOutput
+from nmt_core.files import partial_output
 
 _WRITING = ".saving"
 _WRITTEN = ".saved"
@@ -34,7 +34,7 @@ def replace_files(folder: str, writers: Mapping[str, Callable[[str], None]]) -> 
     new = not os.path.exists(folder)
     try:
         os.makedirs(folder, exist_ok=True)
-        with PartialOutput(os.path.join(folder, "config.yaml")):  # which locks: two would make a mixture of both
+        with partial_output(os.path.join(folder, "config.yaml")):  # which locks: two would make a mixture of both
             _put_in_place(folder)
             _write(folder, writers)
             _put_in_place(folder)
@@ -131,14 +131,3 @@ FACTOR_VOCABULARIES = tuple(f"source.factor{number}.vocab" for number in range(1
 PREPARATION = "preparation"
 LEXICON = "lexicon.gz"
 NAMES = (SETTINGS, PARAMETERS, SOURCE_VOCABULARY, TARGET_VOCABULARY, *FACTOR_VOCABULARIES, PREPARATION, LEXICON)
-
-
-def own_files(folder: str) -> Iterator[str]:
-    """The files that a model is read from; whatever else lies in its folder is none of them."""
-    for name in NAMES:
-        path = os.path.join(folder, name)
-        for place in dict.fromkeys((path, current(path))):
-            if os.path.exists(place):
-                yield place
-            with contextlib.suppress(OSError):  # it is no folder, or cannot be read, which is said later
-                yield from (entry.path for entry in os.scandir(place))

@@ -20,7 +20,7 @@ import numpy as np
 
 from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.base.messages import counted
-from nmt_core.files import PartialOutput, file_digest, open_output, overwritten, write_lines
+from nmt_core.files import file_digest, open_output, overwritten, partial_output, write_lines
 from nmt_core.files.output import ENDING
 from nmt_core.jobs.workers import Engine, LocalWorkers
 from nmt_core.preparation.bundled import BundledPreprocessor
@@ -123,7 +123,7 @@ class Preparation:
             record = self._record(names, models)
             with open_output(os.path.join(work, NAME)) as stream:
                 stream.write(render_record(record))
-            with PartialOutput(os.path.join(folder, NAME)):
+            with partial_output(os.path.join(folder, NAME)):
                 _check_owner(folder, names)  # once more: another one may have come meanwhile
                 _publish(work, folder, [*models, *names.values()])
         return record
@@ -144,7 +144,7 @@ class Preparation:
     def _check_spared(self, written: Sequence[str]) -> None:
         found = overwritten([*self.inputs.values(), *self.spared], written)
         if found is not None:
-            raise ConfigError(f"{found.read} would be overwritten; choose another --output")
+            raise ConfigError(f"{found} would be overwritten; choose another --output")
 
     def _passes(self, work: str) -> dict[Side, str]:
         """The corpus after all steps."""

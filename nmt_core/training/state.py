@@ -244,7 +244,7 @@ def check_spared(folder: str, read: Iterable[str]) -> None:
     """Raise ConfigError where a run in ``folder`` would write over one of the files, or the model folders, ``read``."""
     found = overwritten(read, [folder, *(os.path.join(folder, name) for name in _WRITTEN)])
     if found is not None:
-        raise ConfigError(f"folder: a run in {folder} would write over {found.read}; choose another folder")
+        raise ConfigError(f"folder: a run in {folder} would write over {found}; choose another folder")
 
 
 def check_disk_space(folder: str, size: int) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 from nmt_core.commands.options import add_part_arguments, add_word_limit
 from nmt_core.files import InputFile, NamedInput, OutputFile
-from smt_bridge.commands.file_types import RecordedInput, RecordedOutput, ScorerSpec
 from smt_bridge.commands.list_options import add_feature_argument, add_format_argument
 from smt_bridge.commands.scoring_options import add_backoff_argument, add_scoring_arguments
 
@@ -50,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--source", type=InputFile, required=True, metavar="FILE", help="tokenised source text, one line per id from 0"
     )
     _add_lists(parser)
-    more: dict[str, Any] = {"type": ScorerSpec, "action": "append", "default": [], "metavar": "SPEC"}
+    more: dict[str, Any] = {"action": "append", "default": [], "metavar": "SPEC"}
     parser.add_argument("--scorer", **more, help="DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT")
     parser.add_argument("--reverse-scorer", **more, help="a model of target to source")
     parser.add_argument("--rnnlm", **more, help="a neural language model")
@@ -69,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--names", metavar="A,B,...", help="names of the new columns instead of those below, in order")
     parser.add_argument("--window", type=int, default=100, metavar="N", help="sentences scored together (100)")
     parser.add_argument(
-        "--output", type=RecordedOutput, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"
+        "--output", type=OutputFile, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     add_word_limit(parser, "source or hypothesis")
@@ -118,7 +117,7 @@ def _add_lists(parser: argparse.ArgumentParser) -> None:
 def _named_input(text: str) -> tuple[str, str]:
     """The name, empty where none is given, and the file."""
     match = None if os.path.exists(text) else _NAMED.fullmatch(text)
-    return (match[1], RecordedInput(match[2])) if match else ("", RecordedInput(text))
+    return (match[1], InputFile(match[2])) if match else ("", InputFile(text))
 
 
 def _named_output(text: str) -> tuple[str, str]:

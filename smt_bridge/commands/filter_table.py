@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.files import InputFile
-from smt_bridge.commands.file_types import RecordedInput, RecordedOutput
+from nmt_core.files import InputFile, OutputFile
 
 RUN = "smt_bridge.tables.filter_table:filter_table"
 _EXAMPLE = """examples:
@@ -30,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLE
     parser.add_argument(
         "input",
-        type=RecordedInput,
+        type=InputFile,
         metavar="TABLE",
         help="phrase table, plain, gzip, xz or zstd, '-' for stdin",
     )
@@ -58,6 +57,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--minimum", type=float, default=0.0, metavar="P", help="at least this score")
     parser.add_argument(
-        "--output", type=RecordedOutput, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"
+        "--output", type=OutputFile, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress")

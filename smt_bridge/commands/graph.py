@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-from collections.abc import Iterable
 
-from nmt_core.base.errors import NmtError
 from nmt_core.commands.options import add_word_limit
 from nmt_core.commands.parser import positive
-from nmt_core.files import InputFile, writes_standard_output
-from smt_bridge.commands.file_types import IniFile, RecordedInput, ScorerSpec
-from smt_bridge.graphs.files import files_of_graphs
+from nmt_core.files import InputFile
 
 RUN = "smt_bridge.graphs.command:run"
 _EXAMPLE = """examples:
@@ -29,20 +24,9 @@ as -osgx); '-' is standard input. What comes out goes to standard output, in the
 of the run: it says which features there are. See docs/graphs.md."""
 
 
-class _Graphs(InputFile):
-    """The type of an argument that names a file of graphs, or a folder of them."""
-
-    def files(self) -> Iterable[str]:
-        """The graphs; whatever else is in the folder may be written."""
-        yield str(self)
-        with contextlib.suppress(NmtError, OSError):
-            yield from files_of_graphs(self)
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the uses and their options."""
     parser.epilog = _EXAMPLE
-    writes_standard_output(parser)
     uses = parser.add_subparsers(
         dest="use", required=True, metavar="nbest|prune|oracle|posteriors|list-posteriors|search"
     )
@@ -70,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     posteriors = uses.add_parser("posteriors", help="how likely n-grams are to be in the translation")
     of_list = uses.add_parser("list-posteriors", help="the same, by an n-best list")
-    of_list.add_argument("graphs", type=RecordedInput, metavar="LIST", help="an n-best list with totals, '-' for stdin")
+    of_list.add_argument("graphs", type=InputFile, metavar="LIST", help="an n-best list with totals, '-' for stdin")
     for use in (posteriors, of_list):
         use.add_argument("--order", type=int, default=4, metavar="N", help="up to so many words (%(default)s)")
         use.add_argument(
@@ -87,17 +71,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_input(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("graphs", type=_Graphs, metavar="GRAPHS", help="a folder or file of graphs, '-' for stdin")
-    parser.add_argument("--ini", type=IniFile, required=True, metavar="FILE", help="the moses.ini of the run")
+    parser.add_argument("graphs", type=InputFile, metavar="GRAPHS", help="a folder or file of graphs, '-' for stdin")
+    parser.add_argument("--ini", type=InputFile, required=True, metavar="FILE", help="the moses.ini of the run")
     parser.add_argument(
-        "--weights", type=IniFile, metavar="FILE", help="rank with these, such as those of tune (the moses.ini's)"
+        "--weights", type=InputFile, metavar="FILE", help="rank with these, such as those of tune (the moses.ini's)"
     )
 
 
 def _add_search_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("--model", type=ScorerSpec, required=True, metavar="DIR", help="the folder of a model; DIR,DIR is an ensemble")
+    add("--model", required=True, metavar="DIR", help="the folder of a model; DIR,DIR is an ensemble")
     add("--source", type=InputFile, required=True, metavar="FILE", help="the text that Moses translated")
     add("--beam", type=positive, default=12, metavar="K", help="hypotheses followed (%(default)s)")
     add("--nbest", type=positive, default=1, metavar="N", help="the N best of those found (%(default)s)")

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import argparse
 
-from smt_bridge.commands.file_types import FeatureSpec, RecordedInput
+from nmt_core.files import InputFile
+
+_WITHOUT_FILE = ("mbrbleu", "mbrchrf")  # features whose argument is a kind of weights
+
+
+class FeatureSpec(InputFile):
+    """``kenlm:FILE``, ``mbrbleu:posterior``, ``wordcount``; ``path`` is also the directory of a model."""
+
+    @property
+    def path(self) -> str:
+        """The file; empty where the feature takes none."""
+        name, _, file = self.partition(":")
+        return "" if name in _WITHOUT_FILE else file
 
 
 def add_nbest_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare ``--nbest``, which must be given, and ``--nbest-format``."""
     parser.add_argument(
         "--nbest",
-        type=RecordedInput,
+        type=InputFile,
         required=True,
         metavar="FILE",
         help="n-best list, plain, gzip, xz or zstd, '-' for stdin",

@@ -6,7 +6,6 @@ import argparse
 
 from nmt_core.commands.options import add_word_limit
 from nmt_core.files import InputFile, OutputFile
-from smt_bridge.commands.file_types import IniFile
 from smt_bridge.commands.list_options import add_nbest_arguments
 
 RUN = "smt_bridge.lists.rerank:rerank"
@@ -33,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_choice(parser: argparse.ArgumentParser) -> None:
     """By which weights hypotheses are chosen, and where they go."""
     parser.add_argument(
-        "--weights", type=IniFile, required=True, metavar="FILE", help="weights of `tune`, or a moses.ini"
+        "--weights", type=InputFile, required=True, metavar="FILE", help="weights of `tune`, or a moses.ini"
     )
     parser.add_argument(
         "--source", type=InputFile, metavar="FILE", help="tokenised source text: says how many lines there must be"

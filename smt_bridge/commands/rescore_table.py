@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
 from nmt_core.commands.options import add_part_arguments, add_word_limit
-from nmt_core.files import suffix_of
+from nmt_core.files import InputFile, OutputFile, suffix_of
 from nmt_core.jobs.work import Work, check_shards, engine_of, remark
-from smt_bridge.commands.file_types import RecordedInput, RecordedOutput, ScorerSpec
 from smt_bridge.commands.scoring_options import (
     add_backoff_argument,
     add_scoring_arguments,
@@ -56,20 +55,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLE
     parser.add_argument(
         "input",
-        type=RecordedInput,
+        type=InputFile,
         metavar="TABLE",
         help="table of phrases or rules, plain, gzip, xz or zstd, '-' for stdin",
     )
     parser.add_argument(
         "--scorer",
-        type=ScorerSpec,
         required=True,
         metavar="SPEC",
         help="model: DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]",
     )
-    parser.add_argument(
-        "--reverse-scorer", type=ScorerSpec, metavar="SPEC", help="a model of target to source, for p(source|target)"
-    )
+    parser.add_argument("--reverse-scorer", metavar="SPEC", help="a model of target to source, for p(source|target)")
     parser.add_argument("--unknown-count", action="store_true", help="add exp(number of unknown target words)")
     add_backoff_argument(parser)
     parser.add_argument("--unescape", action="store_true", help="undo &apos; and the like before scoring")
@@ -80,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " Models of source factors read all of their source",
     )
     parser.add_argument(
-        "--output", type=RecordedOutput, metavar="FILE", help="where to write; *.gz is compressed, '-' for stdout"
+        "--output", type=OutputFile, metavar="FILE", help="where to write; *.gz is compressed, '-' for stdout"
     )
     parser.add_argument("--dry-run", type=int, metavar="N", help="score the first N lines only, to stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress, no summary")

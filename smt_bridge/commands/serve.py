@@ -6,7 +6,7 @@ import argparse
 
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.commands import serve as neural
-from smt_bridge.commands.file_types import NamedRecipe
+from nmt_core.files import NamedInput
 from smt_bridge.commands.moses_options import add_moses_arguments
 
 NAME = "serve"
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("hybrids")
     group.add_argument(
         "--hybrid",
-        type=NamedRecipe,
+        type=NamedInput,
         action="append",
         default=[],
         metavar="NAME=RECIPE",

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from nmt_core.base.errors import ConfigError
 from nmt_core.commands.options import add_word_limit
 from nmt_core.files import InputFile, NamedInput, OutputFile
-from smt_bridge.commands.file_types import IniFile, RecipeFile, RecordedOutput, ScorerSpec
 from smt_bridge.commands.list_options import add_feature_argument
 from smt_bridge.commands.moses_options import add_moses_arguments, add_moses_options
 from smt_bridge.commands.scoring_options import add_search_arguments
@@ -41,16 +40,14 @@ def add_translate_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_translation(parser: argparse.ArgumentParser) -> None:
     """What is translated, by which recipe and which Moses."""
     add = parser.add_argument
-    add("--recipe", type=RecipeFile, metavar="FILE", help="models, lists, features and weights, of `tune --recipe`")
+    add("--recipe", type=InputFile, metavar="FILE", help="models, lists, features and weights, of `tune --recipe`")
     add_moses_arguments(parser)
-    add("--moses-ini", type=IniFile, metavar="FILE", help="its moses.ini (the recipe's)")
+    add("--moses-ini", type=InputFile, metavar="FILE", help="its moses.ini (the recipe's)")
     add("--degrade", action="store_true", help="where Moses cannot be used at all, go on with the neural model")
     add("--input", type=InputFile, default="-", metavar="FILE", help="source text, a sentence a line ('-')")
     add("--output", type=OutputFile, default="-", metavar="FILE", help="where the translations go ('-')")
     add("--raw", action="store_true", help="raw text in, raw text out, by Moses' tokeniser for the model's languages")
-    add(
-        "--nbest-output", type=RecordedOutput, metavar="FILE", help="also write the merged lists with all their columns"
-    )
+    add("--nbest-output", type=OutputFile, metavar="FILE", help="also write the merged lists with all their columns")
     add_word_limit(parser)
     add("--window", type=int, default=100, metavar="N", help="most sentences translated together (100)")
     add("--quiet", action="store_true", help="no progress bar")
@@ -59,7 +56,7 @@ def _add_translation(parser: argparse.ArgumentParser) -> None:
 def _add_lists(made: argparse._ArgumentGroup) -> None:
     """The neural model, and what the lists of both systems have."""
     add = made.add_argument
-    add("--model", type=ScorerSpec, metavar="SPEC", help="DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]")
+    add("--model", metavar="SPEC", help="DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]")
     add(
         "--lists",
         metavar="SIZES",

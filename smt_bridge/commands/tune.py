@@ -6,7 +6,6 @@ import argparse
 from typing import Any
 
 from nmt_core.files import InputFile, OutputFile
-from smt_bridge.commands.file_types import IniFile, RecordedInput
 from smt_bridge.commands.list_options import add_format_argument
 from smt_bridge.commands.tuner_options import add_tuner_arguments
 
@@ -30,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_inputs(parser)
     add_tuner_arguments(parser)
     add = parser.add_argument
-    add("--start", type=IniFile, metavar="WEIGHTS", help="weights to begin with, such as moses.ini (all equal)")
+    add("--start", type=InputFile, metavar="WEIGHTS", help="weights to begin with, such as moses.ini (all equal)")
     add("--features", metavar="A,B,...", help="tune these only; the others keep their start weight, or 0")
     add(
         "--cross-validate",
@@ -58,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_inputs(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--nbest", type=RecordedInput, metavar="FILE", help="n-best list of a development set, '-' for stdin")
+    add("--nbest", type=InputFile, metavar="FILE", help="n-best list of a development set, '-' for stdin")
     add_format_argument(parser)
     more: dict[str, Any] = {"type": InputFile, "action": "append", "default": [], "metavar": "FILE"}
     add("--reference", **more, help="one line per id; repeatable")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 
 from nmt_core.commands.parser import positive
-from nmt_core.files import InputFile, Output, OutputFile
-from smt_bridge.commands.file_types import IniFile
+from nmt_core.files import InputFile, OutputDirectory, OutputFile
 from smt_bridge.commands.moses_options import add_moses_arguments, add_moses_options
 from smt_bridge.commands.tuner_options import add_tuner_arguments
-from smt_bridge.tuning.loop_folder import files_of_loop
 
 RUN = "smt_bridge.decoder.tune_loop:tune_system"
 _EXAMPLE = """examples:
@@ -25,19 +22,11 @@ translations score best are written into moses.ini, in which nothing else change
 A loop that was interrupted, by whatever, goes on when it is started again; --working-dir has its lists and weights."""
 
 
-class _WorkingFolder(Output):
-    """The type of ``--working-dir``."""
-
-    def files(self) -> Iterable[str]:
-        """What a loop has written there, and writes anew or removes."""
-        return files_of_loop(self)
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
     add = parser.add_argument
-    add("ini", type=IniFile, metavar="MOSES.INI", help="the system, with start weights")
+    add("ini", type=InputFile, metavar="MOSES.INI", help="the system, with start weights")
     add("--source", type=InputFile, required=True, metavar="FILE", help="the development set as the system reads it")
     add(
         "--reference",
@@ -49,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--working-dir",
-        type=_WorkingFolder,
+        type=OutputDirectory,
         required=True,
         metavar="DIR",
         help="lists and weights of all rounds; a new folder",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.files import OutputFile
-from smt_bridge.commands.file_types import IniFile, RecordedInput
+from nmt_core.files import InputFile, OutputFile
 
 RUN = "smt_bridge.tables.wire:wire"
 _EXAMPLE = """example:
@@ -22,10 +21,10 @@ a glue grammar, a table with glue-grammar in its path, is never meant unless --f
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("ini", type=IniFile, metavar="MOSES.INI", help="the configuration of the decoder")
+    parser.add_argument("ini", type=InputFile, metavar="MOSES.INI", help="the configuration of the decoder")
     parser.add_argument(
         "--table",
-        type=RecordedInput,
+        type=InputFile,
         required=True,
         metavar="FILE",
         help="the rescored table, as rescore-table wrote it",

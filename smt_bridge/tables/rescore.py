@@ -18,7 +18,6 @@ from nmt_core.jobs.workers import LocalWorkers
 from smt_bridge.errors import FormatError
 from smt_bridge.factors import LINES_FOR_FACTORS, look_factored, parse_factors
 from smt_bridge.metadata import new_metadata, write_metadata
-from smt_bridge.model_specs import files_of
 from smt_bridge.models import one_thread, opened, source_factors
 from smt_bridge.tables.scoring import Counts, Scorers, column_names, rescore_chunk
 from smt_bridge.tables.table import Window, phrases_of, read_windows, split_window
@@ -61,7 +60,8 @@ def rescore_table(
     """
     table, output = os.fspath(table), os.fspath(output)
     record = new_metadata(output)
-    _check_spared(table, output, record, (scorer, reverse_scorer))
+    if overwritten([table], [output, *([] if record is None else [record])]) is not None:
+        raise ConfigError(f"{output} is also read and would be lost; give another name")
     windows = read_windows(table, rules=True)
     first = next(windows)
     check_factors(first, factor, scorer, reverse_scorer)
@@ -95,14 +95,6 @@ def rescore_table(
     worker = RescoreWorker(scorers, suffix=suffix_of(output))
     with one_thread(), LocalWorkers(lambda number: worker, 1) as workers:
         return sum_counts(run_job(job, workers, finish=finish) or [])
-
-
-def _check_spared(table: str, output: str, record: str | None, scorers: Iterable[str | PairScorer | None]) -> None:
-    """Raise ConfigError where a file that is read would be written over."""
-    models = [file for one in scorers if isinstance(one, str) for file in files_of(one)]
-    found = overwritten([table, *models], [output, *([] if record is None else [record])])
-    if found is not None:
-        raise ConfigError(f"{found.written} is also read and would be lost; give another name")
 
 
 def sum_counts(pieces: Iterable[Mapping[str, float]]) -> Counts:

@@ -29,7 +29,6 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt_core.files import ShareRead, read_blocks
-from nmt_core.files.newlines import count_newlines
 from smt_bridge.errors import FormatError
 from smt_bridge.moses.feature_kinds import binarised_kind
 from smt_bridge.moses_lines import SEPARATOR, phrase_of
@@ -133,7 +132,7 @@ def table_blocks(path: str, share: ShareRead | None = None) -> Iterator[bytes]:
     """The lines of a table of text. Raises FormatError for a binarised one."""
     kind = binarised_kind(path)
     if kind is None:
-        return read_blocks(path, as_it_is=True, share=share, count=count_newlines)
+        return read_blocks(path, as_it_is=True, share=share)
     lacks = _LACKS.get(kind, "")
     raise FormatError(path, f"is a binarised table ({kind}){lacks}; give the text that it was made from")
 
@@ -153,7 +152,7 @@ def _numbered_parts(blocks: Iterable[bytes], *, size: int) -> Iterator[tuple[int
     place, begin = size, 0  # the first line that may begin a new part, and where it does, once it is there
     for block in blocks:
         waiting.append(block if block.endswith(b"\n") else block + b"\n")
-        counts.append(count_newlines(waiting[-1]))
+        counts.append(waiting[-1].count(b"\n"))
         if sum(counts) <= size and sum(map(len, waiting)) <= _LARGEST_BYTES:
             continue
         while True:
@@ -168,7 +167,7 @@ def _numbered_parts(blocks: Iterable[bytes], *, size: int) -> Iterator[tuple[int
                 break
             part = content[: cut - 1]
             yield first, part
-            done = place if cut == begin else count_newlines(part) + 1
+            done = place if cut == begin else part.count(b"\n") + 1
             waiting, counts, place, begin, first = [content[cut:]], [lines - done], size, 0, first + done
     if any(waiting):
         yield first, b"".join(waiting)[:-1]

@@ -71,14 +71,6 @@ def held(folder: str, *, restart: bool) -> Iterator[None]:
         os.close(lock)
 
 
-def files_of_loop(folder: str) -> list[str]:
-    """The files that a loop has left in its folder, and its record."""
-    found = {STATE}
-    with contextlib.suppress(OSError):  # there is no such folder, or it cannot be read, which is said later
-        found.update(filter(_OURS.fullmatch, os.listdir(folder)))
-    return [os.path.join(folder, name) for name in sorted(found)]
-
-
 def is_of_loop(path: str, folder: str) -> bool:
     """Whether a loop in ``folder`` has, or may come to have, a file of this name."""
     place, name = os.path.split(os.path.realpath(path))

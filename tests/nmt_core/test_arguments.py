@@ -15,6 +15,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.commands.main import main as nmt_core
 from nmt_core.files import InputFile, OutputFile, check_files
 from smt_bridge.commands.main import main as smt_bridge
+from smt_bridge.tables.rescore import rescore_table
 
 
 def check(inputs: list[str], outputs: list[str]) -> None:
@@ -164,3 +165,28 @@ def test_a_run_spares_the_model_that_it_begins_with(
     assert nmt_core(["train", "run.yaml"]) == 2
     assert "would write over ./model; choose another folder" in capfd.readouterr().err
     assert {path: path.read_bytes() for path in Path("model").iterdir()} == before
+
+
+def test_a_preparation_spares_its_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text("a b c\n" * 3)
+    Path("d").mkdir()
+    Path("settings").write_text("source_language: en\ntarget_language: fr\n")
+    for name in ("d/train.en", "d/preparation.json"):
+        os.link("settings", name)
+        assert (
+            nmt_core(["prepare", "--source", "text", "--target", "text", "--config", "settings", "--output", "d/train"])
+            == 2
+        )
+        assert "settings would be overwritten; choose another --output" in capfd.readouterr().err
+        os.unlink(name)
+
+
+def test_python_spares_its_input_too(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").symlink_to(file)
+    for output in (file, tmp_path / "other"):
+        with pytest.raises(ConfigError, match="is also read and would be lost"):
+            rescore_table(file, output, "none")
+    assert file.read_bytes() == b"content"

@@ -37,7 +37,7 @@ from nmt_core.files import (
 )
 from nmt_core.files.compression import zstd
 from nmt_core.files.lines import LINE_LIMIT
-from nmt_core.files.target import check_output
+from nmt_core.files.output import check_output
 
 
 def test_gzip_is_told_by_its_first_bytes(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_missing_file_is_an_error_and_a_missing_folder_is_made(tmp_path: Path)
     path = tmp_path / "a" / "b" / "out"
     with contextlib.suppress(RuntimeError), open_output(str(path)):
         raise RuntimeError
-    assert not list(tmp_path.iterdir())
+    assert not any(found.is_file() for found in tmp_path.rglob("*"))
     with open_output(str(path)) as stream:
         stream.write(b"here")
     assert path.read_bytes() == b"here"
@@ -413,11 +413,6 @@ def test_a_folder_is_not_written_to(tmp_path: Path) -> None:
         write(tmp_path)
 
 
-def test_names_may_be_as_long_as_the_file_system_allows(tmp_path: Path) -> None:
-    write(tmp_path / ("n" * 255))
-    assert [path.name for path in tmp_path.iterdir()] == ["n" * 255]
-
-
 @pytest.mark.parametrize("name", ["f", "f.gz", "f.xz", "f.zst"])
 def test_a_full_disk_is_one_line_and_the_older_file_stays(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
@@ -518,7 +513,7 @@ def test_what_can_be_read_once_is_read_twice(tmp_path: Path) -> None:
     with readable_again(str(fifo)) as path:
         writer.join(10)
         reader = [sys.executable, "-c", "import sys; print(open(sys.argv[1], 'rb').read())", path]
-        assert subprocess.run(reader, capture_output=True, check=True).stdout.startswith(b"b'\\x1f\\x8b")
+        assert subprocess.run(reader, capture_output=True, check=True).stdout == b"b'a\\nb\\n'\n"
         assert [list(read_lines(path)) for _ in range(2)] == [[b"a", b"b"]] * 2
     assert not os.path.exists(path)
     with pytest.raises(InputError, match="/dev/zero:1: is longer than 16 MiB"), readable_again("/dev/zero"):
@@ -561,17 +556,3 @@ def test_an_output_is_written_where_files_have_an_owner_of_their_choice(
     with open_output(str(tmp_path / "f")) as stream:
         stream.write(b"text\n")
     assert (tmp_path / "f").read_bytes() == b"text\n"
-
-
-def test_a_file_of_another_user_in_a_sticky_folder_is_refused_before_the_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """There everybody may write into it, and nobody but its owner, or that of the folder, may replace it."""
-    (tmp_path / "f").write_bytes(b"old")
-    tmp_path.chmod(0o1777)
-    monkeypatch.setattr(os, "geteuid", lambda: 54321)
-    check_output(str(tmp_path / "new"))
-    with pytest.raises(NmtError, match="the file is another user's, and in this folder nobody else may replace it"):
-        check_output(str(tmp_path / "f"))
-    monkeypatch.setattr(os, "geteuid", lambda: (tmp_path / "f").stat().st_uid)
-    check_output(str(tmp_path / "f"))

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import say
-from nmt_core.files import OutputFile
+from nmt_core.files import InputFile, OutputFile
 from scripts.experiments.cho2014.analyse_maps import add_map_arguments, check_maps, check_words, make_maps
-from smt_bridge.commands.file_types import RecordedInput, ScorerSpec
 
 if TYPE_CHECKING:
     from scripts.experiments.cho2014.study_page import Drawn
@@ -44,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
     add = parser.add_argument
-    add("table", type=RecordedInput, metavar="TABLE", help="a table that rescore-table made, with its record")
+    add("table", type=InputFile, metavar="TABLE", help="a table that rescore-table made, with its record")
     add("--output", type=OutputFile, required=True, metavar="FILE", help="the page")
     add(
         "--data",
@@ -54,7 +53,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--generator",
-        type=ScorerSpec,
         metavar="SPEC",
         help="model that proposes targets: DIR, DIR,DIR or grpc:HOST:PORT[/MODEL]",
     )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
-from smt_bridge.commands.file_types import ScorerSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +26,6 @@ def add_map_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("maps of words and phrases").add_argument
     add(
         "--vectors",
-        type=ScorerSpec,
         metavar="SPEC",
         help="model whose vectors are drawn: DIR or grpc:HOST:PORT[/MODEL]",
     )

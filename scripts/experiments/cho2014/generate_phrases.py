@@ -13,10 +13,9 @@ from nmt_core.base.messages import counted
 from nmt_core.base.numbers import whole_number
 from nmt_core.base.words import MOST_WORDS
 from nmt_core.commands.options import add_part_arguments
-from nmt_core.files import InputFile, suffix_of
+from nmt_core.files import InputFile, OutputFile, suffix_of
 from nmt_core.files.small import check_regular
 from nmt_core.jobs.work import Work, check_shards, engine_of, remark, summed
-from smt_bridge.commands.file_types import RecordedInput, RecordedOutput, ScorerSpec
 from smt_bridge.commands.scoring_options import add_scoring_arguments
 from smt_bridge.model_specs import count_jobs, worker_options
 
@@ -60,16 +59,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--scorer",
-        type=ScorerSpec,
         required=True,
         metavar="SPEC",
         help="model: DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]",
     )
-    add("--table", type=RecordedInput, metavar="FILE", help="phrase table whose sources get targets, '-' for stdin")
+    add("--table", type=InputFile, metavar="FILE", help="phrase table whose sources get targets, '-' for stdin")
     add("--sources", type=InputFile, metavar="FILE", help="instead: tokenised text whose n-grams get targets")
     add("--max-phrase", type=int, metavar="N", help="words of an n-gram of --sources (7)")
-    add("--missing-from", type=RecordedInput, metavar="FILE", help="leave out n-grams that are sources of this table")
-    add("--reverse-scorer", type=ScorerSpec, metavar="SPEC", help="a model of target to source, for p(source|target)")
+    add("--missing-from", type=InputFile, metavar="FILE", help="leave out n-grams that are sources of this table")
+    add("--reverse-scorer", metavar="SPEC", help="a model of target to source, for p(source|target)")
     add("--known-words", type=InputFile, metavar="LM", help="n-gram model that must know every word of a target")
     add("--beam", type=int, metavar="K", help=f"hypotheses followed ({_BEAM}, or N of --nbest if more)")
     add("--nbest", type=int, metavar="N", help=f"targets of a source that are looked at ({_NBEST})")
@@ -86,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="of source words with factors (das|ART) models know this one, from 0; those of source factors read all",
     )
-    add("--output", type=RecordedOutput, required=True, metavar="FILE", help="where to write; *.gz is compressed ('-')")
+    add("--output", type=OutputFile, required=True, metavar="FILE", help="where to write; *.gz is compressed ('-')")
     add("--quiet", action="store_true", help="no progress, no summary")
     add_part_arguments(parser)
     add_scoring_arguments(parser)

@@ -11,7 +11,6 @@ from nmt_core.base.messages import counted, say
 from nmt_core.files import InputFile, OutputFile, open_output, read_lines
 from scripts.experiments.cho2014.second_table import with_second_table
 from scripts.experiments.cho2014.table_merge import Lexicons, check_direction, merged_lines, read_generated
-from smt_bridge.commands.file_types import IniFile, RecordedInput, RecordedOutput
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.factors import LINES_FOR_FACTORS, factors_of, look_factored
 from smt_bridge.features.lexicon import Lexicon
@@ -41,11 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
     add = parser.add_argument
-    add("ini", type=IniFile, metavar="MOSES.INI", help="the configuration of the decoder")
-    add("--second", type=RecordedInput, required=True, metavar="FILE", help="a table of generate-phrases")
+    add("ini", type=InputFile, metavar="MOSES.INI", help="the configuration of the decoder")
+    add("--second", type=InputFile, required=True, metavar="FILE", help="a table of generate-phrases")
     add("--table-limit", type=int, metavar="N", help="targets of a source taken from --second (20)")
     add("--backoff", type=int, metavar="N", help="ask --second about unknown phrases of N words at most")
-    add("--merge", type=RecordedOutput, metavar="NEW", help="write both as one table, and use that")
+    add("--merge", type=OutputFile, metavar="NEW", help="write both as one table, and use that")
     add("--lex-f2e", type=InputFile, metavar="FILE", help="p(target word | source word), for --merge")
     add("--lex-e2f", type=InputFile, metavar="FILE", help="p(source word | target word), for --merge")
     add("--feature", metavar="NAME", help="which phrase table, where the file has several")
