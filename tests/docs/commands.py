@@ -18,6 +18,8 @@ FURTHER_PAGES = [
     ROOT / "CHANGELOG.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",
+    ROOT / "benchmarks" / "README.md",
+    *sorted((ROOT / "scripts" / "experiments").glob("*/README.md")),
     *sorted((ROOT / "examples").glob("*/*.md")),
 ]
 PROGRAMS = {"nmt-core": "nmt_core", "smt-bridge": "smt_bridge"}

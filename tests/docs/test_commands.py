@@ -104,7 +104,11 @@ def options() -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("page", [*PAGES, *FURTHER_PAGES], ids=lambda page: str(page.relative_to(ROOT)))
+# CHANGELOG names options that went; the last page describes programs of its own.
+OF_TODAY = [page for page in (*PAGES, *FURTHER_PAGES) if page.name != "CHANGELOG.md" and page.parent.name != "cho2014"]
+
+
+@pytest.mark.parametrize("page", OF_TODAY, ids=lambda page: str(page.relative_to(ROOT)))
 def test_an_option_that_is_named_exists(page: Path) -> None:
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]\b(?!-)", page.read_text()))
     assert named - options() - set().union(*OTHERS.values()) == set()

@@ -316,7 +316,7 @@ def copying(**settings: object) -> LoadedModel:
 
 @pytest.mark.parametrize("score", ["dot", "general", "concat", "location"])
 def test_attention_is_of_the_word_written_unless_the_settings_say_otherwise(score: str) -> None:
-    """So it agrees with word alignments (docs/results.md, Luong's models on Multi30k)."""
+    """So it agrees with word alignments (scripts/experiments/luong/README.md)."""
     assert made(attention=score).aligns == "written"
     if score != "location":
         assert made(attention=score, aligns="read").aligns == "read"
