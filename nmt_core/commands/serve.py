@@ -19,7 +19,7 @@ examples:
 
 NAME=DIR,DIR serves an ensemble. The server listens on this machine only unless --host says otherwise, and then
 wants certificates or --insecure. SIGTERM and Ctrl-C answer what was accepted, then end; a second one ends at once.
-SIGHUP reads models, tokens and certificates again, and opens the access log again.
+SIGHUP reads models, tokens and certificates again; an access log that was renamed is followed.
 """
 
 

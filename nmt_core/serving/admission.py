@@ -21,13 +21,14 @@ from google.protobuf.message import DecodeError
 
 from nmt_core.serving.call import SERVICE, Call, begin, charge_to
 from nmt_core.serving.clients import Client, address_of, certified_name, check_token, identify
+from nmt_core.serving.credentials import Tokens
 from nmt_core.serving.errors import Refusal, bare, internal, invalid, trailers
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.message_reader import MessageReader
 from nmt_core.serving.shares import Account, Memory, Shares
 from nmt_core.serving.streams import StreamRequest
+from nmt_core.serving.telemetry import Telemetry
 from nmt_core.serving.timers import Timers
-from nmt_core.serving.watchers import Watchers
 from nmt_core.serving.wire import SHAPES, has_more_fields
 from nmt_core.serving.worker_thread import WorkerThread
 
@@ -42,12 +43,22 @@ _log = logging.getLogger(__name__)
 
 
 class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in the stubs, not when it runs
-    """See the module's docstring. ``certified``: clients may show certificates."""
+    """See the module's docstring. ``tokens``, where given, are required, and may be exchanged.
+
+    ``certified``: clients may show certificates.
+    """
 
     def __init__(
-        self, limits: Limits, memory: Memory, watchers: Watchers | None = None, *, certified: bool = False
+        self,
+        limits: Limits,
+        memory: Memory,
+        telemetry: Telemetry | None = None,
+        *,
+        tokens: Tokens | None = None,
+        certified: bool = False,
     ) -> None:
-        self.limits, self.memory, self.watchers, self._certified = limits, memory, watchers or Watchers(), certified
+        self.limits, self.memory, self.tokens, self._certified = limits, memory, tokens, certified
+        self._telemetry = telemetry or Telemetry()
         self._messages, self._questions, self._descriptions = (MessageReader(limits.body) for _ in range(3))
         each = limits.client_calls
         self._calls = Shares("calls", most=limits.calls, each=each, reason="TOO_MANY_CALLS")
@@ -59,8 +70,8 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         self._parser = WorkerThread("parse")
         self._wrapped: dict[str, Any] = {}
         self.unfinished = 0
-        if self.watchers.metrics is not None:
-            self.watchers.metrics.watch_open(call=self._calls, stream=self._streams)
+        if self._telemetry.metrics is not None:
+            self._telemetry.metrics.watch_open(call=self._calls, stream=self._streams)
 
     async def intercept_service(self, continuation: Callable[[Any], Any], handler_call_details: Any) -> Any:
         """Put the wrapper around the method's handler."""
@@ -102,8 +113,8 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
             content = await context.read()
             if not isinstance(content, bytes):  # the library's EOF
                 return None
-            if self.watchers.tokens is not None:  # which may have been revoked since, or be for other models
-                owner = check_token(dict(context.invocation_metadata() or ()), self.watchers.tokens)
+            if self.tokens is not None:  # which may have been revoked since, or be for other models
+                owner = check_token(dict(context.invocation_metadata() or ()), self.tokens)
                 call.models = owner.models
             return StreamRequest(functools.partial(self._parsed, handler, method, content), len(content))
 
@@ -205,10 +216,10 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         self.unfinished += 1
         held = _Held(share)
         task.add_done_callback(functools.partial(self._finished, held))
-        self.watchers.begun(call)
+        self._telemetry.started(call)
         refusal: Refusal | None = None
         answered = False
-        with self.watchers.span(call, metadata):
+        with self._telemetry.span(call, metadata):
             try:
                 call.certificate = self._certificate(context)
                 call.client, call.user, call.models = self._identify(call.peer, call.certificate, metadata)
@@ -234,13 +245,13 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
                     held.release()
                 if refusal is not None:
                     call.code, call.reason = _CODES[refusal.code].name, refusal.reason
-                self.watchers.ended(call)
+                self._telemetry.ended(call)
         return await self._abort(context, refusal)
 
     def _give_up(self, held: _Held, task: asyncio.Task[Any]) -> None:
         """The network does not take the answer of a call, which is not kept for ever."""
         held.release()
-        self.watchers.refused("ANSWER_UNREAD")
+        self._telemetry.rejected("ANSWER_UNREAD")
         task.cancel()
 
     def _certificate(self, context: Any) -> str:
@@ -248,7 +259,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         return certified_name(context.auth_context() or {}) if self._certified else ""
 
     def _identify(self, peer: str, certificate: str, metadata: Mapping[str, Any]) -> Client:
-        return identify(peer, certificate, metadata, self.watchers.tokens)
+        return identify(peer, certificate, metadata, self.tokens)
 
     def _finished(self, held: _Held, task: asyncio.Task[Any]) -> None:
         """The status of a call was sent, or cannot be."""
@@ -257,7 +268,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         held.release()
 
     async def _abort(self, context: Any, refusal: Refusal) -> NoReturn:
-        self.watchers.refused(refusal.reason)
+        self._telemetry.rejected(refusal.reason)
         refusal = bare(refusal)  # which the library keeps, with what it raises
         await context.abort(_CODES[refusal.code], str(refusal), trailers(refusal))
         raise AssertionError("the library raises here")

@@ -16,7 +16,7 @@ from nmt_core.serving.models.devices import Devices
 from nmt_core.serving.text_processing import TextProcessing
 
 if TYPE_CHECKING:
-    from nmt_core.serving.metrics import Metrics
+    from nmt_core.serving.telemetry import Metrics
 
 
 @dataclass(frozen=True)

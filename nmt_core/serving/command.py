@@ -5,18 +5,19 @@ from __future__ import annotations
 import argparse
 import asyncio
 import functools
+import logging
 import os
 import signal
-from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.credentials import CertificateEnd, Certificates, check_exposure, read_tokens
+from nmt_core.serving.credentials import CertificateEnd, Certificates, Tokens, check_exposure, read_tokens
 from nmt_core.serving.further import FurtherModels, NoFurtherModels
 from nmt_core.serving.limits import Limits, read_limits
-from nmt_core.serving.log_writer import LogWriter
+from nmt_core.serving.logs import STANDARD_ERROR, LogQueue, OneLine
 from nmt_core.serving.models.devices import Load
 from nmt_core.serving.models.opening import open_served_model
 from nmt_core.serving.models.options import (
@@ -29,11 +30,12 @@ from nmt_core.serving.models.options import (
     read_devices,
 )
 from nmt_core.serving.models.served import ServedModel
-from nmt_core.serving.observation import open_metrics, open_server_log, open_watchers, tell
 from nmt_core.serving.reload import Reloader, Sources
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.service import NmtServicer
-from nmt_core.serving.watchers import Watchers
+from nmt_core.serving.telemetry import Metrics, Telemetry, Tracing, serve_metrics
+
+_log = logging.getLogger(__name__)
 
 
 def serve(args: argparse.Namespace, further: FurtherModels | None = None) -> int:
@@ -41,34 +43,67 @@ def serve(args: argparse.Namespace, further: FurtherModels | None = None) -> int
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to reload
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what goes wrong is told in our own words
     with ExitStack() as stack:
-        log = stack.enter_context(open_server_log(args.program))
+        log = stack.enter_context(_server_log(args.program))
         others = further or NoFurtherModels()
         stack.callback(others.close)
         asyncio.run(_serve(args, others, log, stack))
     return 0
 
 
-async def _serve(args: argparse.Namespace, further: FurtherModels, log: LogWriter, stack: ExitStack) -> None:
+async def _serve(args: argparse.Namespace, further: FurtherModels, log: LogQueue, stack: ExitStack) -> None:
     stop, limits = _stop_signals(), read_limits(args)
     address, load, devices = read_address(args), model_loader(args, further, limits), read_devices(args)
-    metrics = open_metrics(args, log)
-    if metrics is not None:
-        further.watch(metrics.registry)
-    watchers = open_watchers(args, metrics, stack)
-    server = make_server(limits, address, devices, watchers)  # a port in use shows before anything is loaded
+    tokens = read_tokens(args.token_file) if args.token_file else None
+    telemetry = _telemetry(args, log, stack)
+    if telemetry.metrics is not None:
+        further.watch(telemetry.metrics.registry)
+    server = make_server(limits, address, devices, telemetry, tokens)  # a port in use shows before anything is loaded
     await server.start()
     try:
-        reloader = _reloader(args, further, server, address, watchers)
+        reloader = _reloader(args, further, server, address, telemetry.metrics)
         if not await _unless_stopped(server.load(load), stop):
-            tell(args, log, "ended while the models were being loaded")
+            _log.info("ended while the models were being loaded")
             return
-        tell(args, log, f"ready on {args.host}:{server.port}")
+        _log.info("ready on %s:%d", args.host, server.port)
         reloading = asyncio.create_task(reloader.run(args.watch_models))
         await stop.wait()
         reloading.cancel()
-        tell(args, log, "finishing what was accepted; a second signal ends at once")
+        _log.info("finishing what was accepted; a second signal ends at once")
     finally:
         await server.stop(limits.grace, delay=limits.drain)
+
+
+@contextmanager
+def _server_log(program: str) -> Iterator[LogQueue]:
+    """The server's own messages, on standard error: of hybridmt all from INFO on, of others warnings."""
+    log, ours = LogQueue(STANDARD_ERROR), logging.getLogger(__package__)
+    log.setFormatter(OneLine(program))
+    logging.getLogger().addHandler(log)
+    ours.setLevel(logging.INFO)
+    try:
+        yield log
+    finally:
+        ours.setLevel(logging.NOTSET)
+        logging.getLogger().removeHandler(log)
+        log.close()
+
+
+def _telemetry(args: argparse.Namespace, log: LogQueue, stack: ExitStack) -> Telemetry:
+    """What is told of calls. Raises InputError or NmtError."""
+    telemetry = Telemetry()
+    if args.metrics_port is not None:
+        telemetry.metrics, port = serve_metrics(args.metrics_host, args.metrics_port)
+        log.dropped = telemetry.metrics.log_dropped.labels("server").inc
+        _log.info("metrics on http://%s:%d/metrics", args.metrics_host, port)
+    if args.access_log:
+        telemetry.log = LogQueue(args.access_log)
+        stack.callback(telemetry.log.close)
+        if telemetry.metrics is not None:
+            telemetry.log.dropped = telemetry.metrics.log_dropped.labels("access").inc
+    if args.tracing:
+        telemetry.tracing = Tracing()
+        stack.callback(telemetry.tracing.close)
+    return telemetry
 
 
 async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:
@@ -83,45 +118,47 @@ async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) 
     return True
 
 
-def make_server(limits: Limits, address: Address, devices: Sequence[str], watchers: Watchers) -> NmtServer:
+def make_server(
+    limits: Limits,
+    address: Address,
+    devices: Sequence[str],
+    telemetry: Telemetry,
+    tokens: Tokens | None = None,
+) -> NmtServer:
     """A server that has no models yet. Raises NmtError when it cannot listen."""
     servicer = NmtServicer(
         devices=devices,
         limits=limits,
-        metrics=watchers.metrics,
+        metrics=telemetry.metrics,
         capacity=limits.queue,
         client_capacity=limits.client_work,
         delay=limits.delay,
     )
-    return NmtServer(servicer, address, watchers)
+    return NmtServer(servicer, address, telemetry, tokens)
 
 
 def _reloader(
-    args: argparse.Namespace, further: FurtherModels, server: NmtServer, address: Address, watchers: Watchers
+    args: argparse.Namespace, further: FurtherModels, server: NmtServer, address: Address, metrics: Metrics | None
 ) -> Reloader:
     """What reads everything again, at SIGHUP too."""
 
     def exchange_tokens() -> None:
         if args.token_file:
-            watchers.tokens = read_tokens(args.token_file, regular=True)
-
-    def reopen_log() -> None:
-        if watchers.log is not None:
-            watchers.log.reopen()
+            server.calls.tokens = read_tokens(args.token_file, regular=True)
 
     def check_certificate() -> None:
         if address.certificates is not None:
-            watchers.certificates_changed(address.certificates.certificate, address.certificates.check())
+            address.certificates.check_and_warn()
 
     check_certificate()
-    if address.certificates is not None and watchers.metrics is not None:
-        watchers.metrics.watch_certificate(CertificateEnd(address.certificates))
+    if address.certificates is not None and metrics is not None:
+        metrics.watch_certificate(CertificateEnd(address.certificates))
     sources = Sources(
         folders=lambda: served_folders(args, further),
         loader=lambda: model_loader(args, further, server.servicer.limits),
-        others=(exchange_tokens, reopen_log, check_certificate),
+        others=(exchange_tokens, check_certificate),
     )
-    reloader = Reloader(server, sources, watchers.metrics)
+    reloader = Reloader(server, sources, metrics)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request)
     return reloader
 

@@ -8,9 +8,9 @@ import ipaddress
 import logging
 import os
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import grpc
@@ -30,11 +30,10 @@ class Certificates:
     key: str
     clients: str | None = None
 
-    def credentials(self, renewed: Callable[[Validity], object] = lambda _: None) -> grpc.ServerCredentials:
+    def credentials(self) -> grpc.ServerCredentials:
         """Credentials that follow the files: new connections use what the files hold then. Raises InputError.
 
-        ``renewed`` is told what they say when they have changed, by a thread of the library; what cannot be used is
-        logged once.
+        What cannot be used is logged once.
         """
         seen = self.state()
         first = self._configuration()
@@ -46,14 +45,19 @@ class Certificates:
                 return None
             seen = state
             try:
-                found, configuration = self.check(), self._configuration()
+                self.check_and_warn()
+                return self._configuration()
             except InputError as error:  # perhaps half-way through a renewal
                 _log.error("certificates: %s; new connections use what there was", error)
                 return None
-            renewed(found)
-            return configuration
 
         return grpc.dynamic_ssl_server_credentials(first, fetch, require_client_authentication=self.clients is not None)
+
+    def check_and_warn(self) -> None:
+        """Log a certificate that clients will refuse. Raises InputError as ``check``."""
+        if problem := self.check().problem(datetime.now(UTC)):
+            remedy = "clients will refuse it; renew the file, the server follows it"
+            _log.warning("the certificate %s %s: %s", self.certificate, problem, remedy)
 
     def check(self) -> Validity:
         """When the certificate is valid.

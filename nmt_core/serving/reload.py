@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from nmt_core.base.errors import NmtError
 from nmt_core.serving.background import in_own_thread
-from nmt_core.serving.metrics import Metrics
 from nmt_core.serving.models.devices import Load
 from nmt_core.serving.server import NmtServer
+from nmt_core.serving.telemetry import Metrics
 
 _log = logging.getLogger(__name__)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import functools
 import gc
 import logging
 import socket
@@ -20,12 +19,12 @@ from grpc_reflection.v1alpha import reflection
 from nmt_core.base.errors import NmtError
 from nmt_core.serving.admission import Calls
 from nmt_core.serving.call import SERVICE
-from nmt_core.serving.credentials import Certificates
+from nmt_core.serving.credentials import Certificates, Tokens
 from nmt_core.serving.health import Health
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.models.devices import Load
 from nmt_core.serving.service import NmtServicer
-from nmt_core.serving.watchers import Watchers
+from nmt_core.serving.telemetry import Telemetry
 from nmt_core.v1 import nmt_pb2_grpc
 
 _IDENTITY = 1  # the only compression, as a set of bits: none
@@ -54,11 +53,17 @@ class NmtServer:
     ``start`` answers (NOT_SERVING, UNAVAILABLE), ``load`` makes it ready, ``stop`` drains and ends it.
     """
 
-    def __init__(self, servicer: NmtServicer, address: Address, watchers: Watchers | None = None) -> None:
+    def __init__(
+        self,
+        servicer: NmtServicer,
+        address: Address,
+        telemetry: Telemetry | None = None,
+        tokens: Tokens | None = None,
+    ) -> None:
         self.servicer = servicer
         self.health = Health()
         certified = address.certificates is not None and address.certificates.clients is not None
-        self.calls = Calls(servicer.limits, servicer.memory, watchers, certified=certified)
+        self.calls = Calls(servicer.limits, servicer.memory, telemetry, tokens=tokens, certified=certified)
         self._server = grpc.aio.server(options=_options(servicer.limits), interceptors=[self.calls])
         nmt_pb2_grpc.add_NmtServiceServicer_to_server(servicer, self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self._server)
@@ -70,7 +75,7 @@ class NmtServer:
 
     def _listen(self, address: Address) -> int:
         place = f"[{address.host}]:{address.port}" if ":" in address.host else f"{address.host}:{address.port}"
-        credentials = None if address.certificates is None else self._credentials(address.certificates)
+        credentials = None if address.certificates is None else address.certificates.credentials()
         try:
             if credentials is None:
                 port: int = self._server.add_insecure_port(place)
@@ -79,10 +84,6 @@ class NmtServer:
         except RuntimeError as error:
             raise NmtError(f"cannot listen on {place}{_why_not(address)}") from error
         return port
-
-    def _credentials(self, certificates: Certificates) -> grpc.ServerCredentials:
-        renewed = functools.partial(self.calls.watchers.certificates_changed, certificates.certificate)
-        return certificates.credentials(renewed)
 
     async def start(self) -> None:
         """Begin to answer, health with NOT_SERVING."""

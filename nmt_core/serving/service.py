@@ -25,7 +25,7 @@ from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 
 if TYPE_CHECKING:
-    from nmt_core.serving.metrics import Metrics
+    from nmt_core.serving.telemetry import Metrics
 
 Method = Callable[[Any, float | None, Backend], Awaitable[bytes]]
 """Answers a request by a deadline: seconds of ``time.monotonic``, or None."""

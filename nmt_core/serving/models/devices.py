@@ -16,7 +16,7 @@ from nmt_core.serving.errors import Refusal, draining, not_allowed, unavailable
 from nmt_core.serving.models.served import Key, ServedModel
 
 if TYPE_CHECKING:
-    from nmt_core.serving.metrics import Metrics
+    from nmt_core.serving.telemetry import Metrics
 
 Load = Callable[[str], Mapping[str, ServedModel]]
 """Loads all models for one device."""

@@ -20,10 +20,10 @@ from nmt_core.serving.engine.queue import Queues
 from nmt_core.serving.engine.round_robin import RoundRobin
 from nmt_core.serving.engine.work import BatchWork, StepWork
 from nmt_core.serving.errors import Refusal
-from nmt_core.serving.metrics import Metrics
 from nmt_core.serving.models.served import Decoding, Scoring, ServedModel
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.service import NmtServicer
+from nmt_core.serving.telemetry import Metrics
 from tests.nmt_core.serving.test_engine import Countdown, batches, submit, until
 from tests.nmt_core.serving.test_streams import metrics_of
 

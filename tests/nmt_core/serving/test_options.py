@@ -18,7 +18,7 @@ from nmt_core.serving.credentials import Owner, Tokens
 from nmt_core.serving.errors import from_trailers
 from nmt_core.serving.limits import Limits, read_limits
 from nmt_core.serving.server import NmtServer
-from nmt_core.serving.watchers import Watchers
+from nmt_core.serving.telemetry import Telemetry
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.test_lifecycle import Gate, gated, until
@@ -33,7 +33,7 @@ def with_server(
         parser, gate = argparse.ArgumentParser(), Gate()
         serve.add_arguments(parser)
         args = parser.parse_args(["--model", "gate=nowhere", "--port", "0", *options.split()])
-        server = make_server(read_limits(args), read_address(args), ["cpu"], Watchers(tokens=tokens))
+        server = make_server(read_limits(args), read_address(args), ["cpu"], Telemetry(), tokens)
         gate.open.set()
         await server.start()
         await server.load(gated(gate))

@@ -1,16 +1,27 @@
-"""Prometheus metrics: the names the gRPC world uses for calls, and our own for queue, batches and devices."""
+"""What the server tells of its calls: Prometheus metrics, an access log, and OpenTelemetry spans."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+import torch
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
-from nmt_core.serving.call import SERVICE
+from nmt_core.base.errors import ConfigError, NmtError
+from nmt_core.serving.call import SERVICE, Call
+from nmt_core.serving.logs import LogQueue
+from nmt_core.version import VERSION
 
 _SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
+_NO_SPAN = contextlib.nullcontext()
 _FILL = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
 
@@ -118,8 +129,114 @@ def _taken(share: Any) -> float:
 
 def _memory_of(device: str) -> Callable[[], float]:
     def allocated() -> float:
-        import torch
-
         return float(torch.cuda.memory_allocated(device))
 
     return allocated
+
+
+class Tracing:
+    """Makes spans with the tracer provider of the process.
+
+    Where none was set (``opentelemetry-instrument`` sets one) the exporter is what the variable
+    OTEL_TRACES_EXPORTER names, ``console`` (standard error) by default. Raises NmtError when the
+    package is missing, ConfigError when there is no such exporter.
+    """
+
+    def __init__(self) -> None:
+        try:
+            from opentelemetry import propagate, trace
+            from opentelemetry.sdk.trace import TracerProvider
+        except ImportError as error:
+            problem = f"tracing needs OpenTelemetry ({error.name} is missing): pip install 'hybridmt[serve,otel]'"
+            raise NmtError(problem) from error
+        self._trace, self._propagate = trace, propagate
+        self._provider: Any = None
+        if type(trace.get_tracer_provider()).__name__ == "ProxyTracerProvider":
+            self._provider = TracerProvider()
+            self._provider.add_span_processor(_processor())
+            trace.set_tracer_provider(self._provider)
+        self._tracer = trace.get_tracer("nmt_core", VERSION)
+
+    @contextlib.contextmanager
+    def span(self, call: Call, metadata: Mapping[str, Any]) -> Iterator[None]:
+        """A span around a call, child of the caller's."""
+        parent = self._propagate.extract({key: value for key, value in metadata.items() if isinstance(value, str)})
+        kind = self._trace.SpanKind.SERVER
+        name = f"{SERVICE}/{call.method}"
+        with self._tracer.start_as_current_span(name, context=parent, kind=kind, record_exception=False) as span:
+            try:
+                yield
+            finally:
+                span.set_attributes(
+                    {
+                        "rpc.system": "grpc",
+                        "rpc.service": SERVICE,
+                        "rpc.method": call.method,
+                        "rpc.response.status_code": call.code,
+                        "nmt.model": call.model,
+                        "nmt.items": call.items,
+                        "nmt.request_id": call.request_id,
+                    }
+                )
+
+    def close(self) -> None:
+        """Send what was not sent yet."""
+        if self._provider is not None:
+            self._provider.shutdown()
+
+
+def _processor() -> Any:
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
+
+    name = os.environ.get("OTEL_TRACES_EXPORTER", "console")
+    if name == "console":
+        return BatchSpanProcessor(ConsoleSpanExporter(out=sys.stderr))
+    found = list(metadata.entry_points(group="opentelemetry_traces_exporter", name=name))
+    if not found:
+        raise ConfigError(
+            f"OTEL_TRACES_EXPORTER={name}: no such exporter is installed (expected console, or otlp with "
+            "the package opentelemetry-exporter-otlp)"
+        )
+    return BatchSpanProcessor(found[0].load()())
+
+
+@dataclass(eq=False)
+class Telemetry:
+    """What is told of every call; each part may be missing."""
+
+    metrics: Metrics | None = None
+    log: LogQueue | None = None
+    tracing: Tracing | None = None
+
+    def started(self, call: Call) -> None:
+        """A call of the service starts."""
+        if self.metrics is not None:
+            self.metrics.call_began(call.method)
+
+    def ended(self, call: Call) -> None:
+        """It has its code."""
+        seconds = time.monotonic() - call.begin
+        if self.metrics is not None:
+            self.metrics.call_ended(call.method, call.code, seconds)
+        if self.log is not None:
+            self.log.write(call.to_json(seconds))
+
+    def rejected(self, reason: str) -> None:
+        """A call, whether of the service or of another, or a request of a stream is rejected."""
+        if self.metrics is not None:
+            self.metrics.refused.labels(reason).inc()
+
+    def span(self, call: Call, metadata: Mapping[str, Any]) -> contextlib.AbstractContextManager[None]:
+        """Around a call."""
+        return _NO_SPAN if self.tracing is None else self.tracing.span(call, metadata)
+
+
+def serve_metrics(host: str, port: int) -> tuple[Metrics, int]:
+    """Metrics, and the port of their page, which ends with the process. Raises NmtError where it cannot be opened."""
+    metrics = Metrics()
+    try:
+        page, _ = start_http_server(port, host, metrics.registry)
+    except OSError as error:
+        problem = error.strerror or str(error)
+        raise NmtError(f"cannot listen on {host}:{port} for --metrics-port ({problem})") from error
+    return metrics, int(page.server_port)
