@@ -55,10 +55,9 @@ def test_a_server(folder: Path) -> None:
 
 
 def test_standalone(folder: Path) -> None:
-    pytest.importorskip("matplotlib")
     output = run("".join(blocks(section("4. Decoding and scoring on the command line"))), folder).splitlines()
-    assert output[0] == output[1]
-    assert (folder / "runs" / "pictures" / "1.png").exists()
+    assert len(output) == 1
+    assert output[0]
     assert len((folder / "runs" / "logprobs").read_text().splitlines()) == SENTENCES
 
 
