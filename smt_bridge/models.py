@@ -123,7 +123,7 @@ class Local:
         joined = joins_words(self.models)
         about_words = [one and one._replace(joined=joined) for one in advice]
         asked = itertools.zip_longest(map(self._words.read, sentences), about_words)
-        found = self._translator.translate([SourceLine(text, advice=one) for text, one in asked])
+        found = self._translator.translate([SourceLine(text, guidance=one) for text, one in asked])
         words = [word for translations in found if translations for word in translations[0].source_words]
         self._unknown.add(words=len(words), unknown=sum(word not in self._translator.source for word in words))
         return _lists(sentences, found, self._words.write)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import NgramGuidance
 from nmt_core.base.words import split_words
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.constraints import Constraint
-from nmt_core.inference.search.ngram_guidance import Advice, JoinedGuidance, WordGuidance
+from nmt_core.inference.search.hypothesis import MetConstraint
+from nmt_core.inference.search.ngram_guidance import GuidanceInIds, JoinedGuidance, WordGuidance
 from nmt_core.inference.search.requests import Request
 from nmt_core.text.copying import Copying, CopyScheme
 from nmt_core.text.sentence import Sentence
@@ -46,25 +46,25 @@ class PhraseConstraint:
 
 @dataclass(frozen=True)
 class SourceLine:
-    """Tokenised source text, with the words its translation begins with, phrases that it contains, and advice."""
+    """Tokenised source text: the words its translation begins with, phrases that it contains, and n-gram guidance."""
 
     text: str
     prefix: str = ""
     constraints: tuple[PhraseConstraint, ...] = ()
-    advice: NgramGuidance | None = field(default=None, compare=False)
+    guidance: NgramGuidance | None = field(default=None, compare=False)
 
     @property
     def prefix_words(self) -> tuple[str, ...]:
         """The words of the prefix."""
         return tuple(split_words(self.prefix))
 
-    def surface(self, words: list[str], taken: Any) -> list[str]:
+    def surface(self, words: list[str], met: Sequence[MetConstraint]) -> list[str]:
         """The words of a translation with those of prefix and constraints as they were given.
 
-        ``taken`` are the ``Placed`` of its hypothesis. Only words unknown to the model differ.
+        ``met`` are the constraints met by its hypothesis. Only words unknown to the model differ.
         """
         words = [*self.prefix_words, *words[len(self.prefix_words) :]]
-        for one in taken:
+        for one in met:
             phrase = self.constraints[one.constraint].words[one.phrase]
             words[one.first : one.first + one.length] = phrase
         return words
@@ -81,8 +81,8 @@ def check_follows_guidance(order: TargetOrder, copying: Copying | None, folders:
         raise ConfigError(f"advice is for {problem}")
 
 
-def guidance_in_ids(asked: NgramGuidance, target: Vocabulary) -> Advice:
-    """The advice in words of the models' vocabulary."""
+def guidance_in_ids(asked: NgramGuidance, target: Vocabulary) -> GuidanceInIds:
+    """The guidance in ids of the models' vocabulary."""
     kind: type[JoinedGuidance] | type[WordGuidance] = JoinedGuidance if asked.joined else WordGuidance
     return kind(asked.posteriors, target, weight=asked.weight, factors=asked.factors)
 
@@ -104,19 +104,21 @@ class LineRequests:
     def make(self, number: int, source: Sentence, line: SourceLine, first: int) -> Request[int]:
         """That of line ``first + number``, counted from 0. Raises ConfigError, with its number, for what cannot be."""
         config = self.config
-        if not (line.prefix_words or line.constraints or line.advice):
+        if not (line.prefix_words or line.constraints or line.guidance):
             return Request(number, source, config if isinstance(config, DecodingConfig) else DecodingConfig())
         where = f"line {first + number + 1}"
         if not isinstance(config, DecodingConfig):
             raise ConfigError(f"{where}: a prefix, constraints and advice are for search, not for sampling")
         if self.copying is not None and self.copying.scheme is CopyScheme.POSALL:
             raise ConfigError(f"{where}: {self.folders} (copying: posall) takes no prefix and no constraints")
-        advice = None if line.advice is None or not source else self._advice(line.advice, where)
+        guidance = None if line.guidance is None or not source else self._guidance(line.guidance, where)
         if not (line.prefix_words or line.constraints):
-            return Request(number, source, config, advice=advice)
+            return Request(number, source, config, guidance=guidance)
         self._check_constrained(source, line, where)
         prefix = tuple(self.target.encode_words(self._prefix(source, line)))
-        request = Request(number, source, config, prefix, tuple(map(self._constraint, line.constraints)), advice=advice)
+        request = Request(
+            number, source, config, prefix, tuple(map(self._constraint, line.constraints)), guidance=guidance
+        )
         try:
             _ = request.limit
         except ConfigError as error:
@@ -140,7 +142,7 @@ class LineRequests:
                 f"{where}: a prefix is for models that write it first; {self.folders} writes {self.order}"
             )
 
-    def _advice(self, asked: NgramGuidance, where: str) -> Advice:
+    def _guidance(self, asked: NgramGuidance, where: str) -> GuidanceInIds:
         """Raises ConfigError for searches that cannot follow it."""
         if self.candidates:
             raise ConfigError(f"{where}: advice is for search among all words, not among candidates")

@@ -49,7 +49,7 @@ def with_advice(args: argparse.Namespace, lines: Iterable[str | SourceLine]) -> 
             yield line
             continue
         asked = line if isinstance(line, SourceLine) else SourceLine(line)
-        yield replace(asked, advice=NgramGuidance(known.of_ngrams, weight, factors, args.advice_joined))
+        yield replace(asked, guidance=NgramGuidance(known.of_ngrams, weight, factors, args.advice_joined))
         known = next(waiting, None)
     if known is not None:
         lines_are = counted(number + 1, "line is", "lines are")

@@ -129,7 +129,7 @@ class Finisher:
 
     def _in_text_order(self, one: Searched) -> Searched:
         order = self._models[0].target_order
-        return one._replace(hypotheses=[hypothesis.turned(order, self._aligns) for hypothesis in one.hypotheses])
+        return one._replace(hypotheses=[hypothesis.in_text_order(order, self._aligns) for hypothesis in one.hypotheses])
 
     def _rescored(self, sentences: Sequence[Searched]) -> list[Searched]:
         """With the numbers of the pair scorer; samples stay in the order drawn."""
@@ -159,7 +159,7 @@ class Finisher:
     def _words(self, hypothesis: Hypothesis, one: Searched) -> tuple[str, ...]:
         """The words of a translation, those of prefix and constraints as they were given."""
         words = self._models[0].target.decode(hypothesis.words)
-        return tuple(words if one.line is None else one.line.surface(words, hypothesis.taken))
+        return tuple(words if one.line is None else one.line.surface(words, hypothesis.met))
 
     def _translation(self, found: Found, source: tuple[str, ...]) -> Translation:
         """The translation, tokenised, of a source of these words."""

@@ -1,6 +1,6 @@
 """Which continuations a sentence with lexical constraints keeps: dynamic beam allocation (Post and Vilar 2018).
 
-The candidates are the best continuations of the sentence, the best of each hypothesis, and those that begin or
+The candidates are the best continuations of the sentence, the best of each hypothesis, and those that start or
 continue a constraint. Hypotheses that have equally many words of constraints share a bank; the places of the beam
 are divided evenly among the banks, what one cannot fill goes to the others, those with most words first. So
 hypotheses that meet constraints do not compete with those that do not.
@@ -21,12 +21,16 @@ from nmt_core.text.vocabulary import END_ID
 
 
 class RuledSentence(NamedTuple):
-    """A sentence with rules: its place in the table, its first row, and how far its hypotheses have come."""
+    """A sentence with rules: its index among the sentences, its first row, and the progress of its hypotheses."""
 
     place: int
     first: int
     rules: Rules
     progress: list[Progress]
+
+    def before(self, row: int) -> Progress:
+        """The progress of one of its rows."""
+        return self.progress[row - self.first]
 
     def forced(self) -> list[tuple[int, int]]:
         """(row, word) of the only continuations that a prefix allows."""
@@ -41,14 +45,14 @@ class RuledSentence(NamedTuple):
             for word in sorted(self.rules.blocked(progress))
         ]
 
-    def advised(self) -> list[tuple[int, Added]]:
-        """(row, what words have of the advice) of all rows."""
-        advice = self.rules.advice
-        assert advice is not None
-        return [(row, advice.added(progress.words)) for row, progress in enumerate(self.progress, start=self.first)]
+    def bonuses(self) -> list[tuple[int, Added]]:
+        """(row, bonuses of words by guidance) of all rows."""
+        guidance = self.rules.guidance
+        assert guidance is not None
+        return [(row, guidance.added(progress.words)) for row, progress in enumerate(self.progress, start=self.first)]
 
     def wanted(self) -> list[tuple[int, int]]:
-        """(row, word) of all continuations that begin or continue a constraint."""
+        """(row, word) of all continuations that start or continue a constraint."""
         return [
             (row, word)
             for row, progress in enumerate(self.progress, start=self.first)
@@ -60,7 +64,7 @@ class RuledSentence(NamedTuple):
 class Continuation(NamedTuple):
     """A hypothesis and the word that continues it: the new total, the word's log-probability, row and word.
 
-    ``after`` is how far it has come with that.
+    ``after`` is its progress.
     """
 
     total: float
@@ -84,12 +88,11 @@ def choose_constrained(
     """The continuations to keep, best first, of the candidates (row, word); ``totals`` are those of the rows."""
     found: list[Continuation] = []
     for (row, word), log_prob in log_probs.items():
-        place = row - sentence.first
-        before = sentence.progress[place]
+        before = sentence.before(row)
         after = before if word == END_ID else sentence.rules.extend(before, word)
         if _possible(sentence.rules, after, word, bounds) and log_prob > -np.inf:
             added = sentence.rules.log_prob(after) - sentence.rules.log_prob(before)
-            found.append(Continuation(totals[place] + log_prob + added, log_prob, row, word, after))
+            found.append(Continuation(totals[row - sentence.first] + log_prob + added, log_prob, row, word, after))
     found.sort(key=lambda one: (-one.total, one.row, one.word))
     banks = [sentence.rules.bank(one.after) for one in found]
     chosen = allocate(banks, banks=sentence.rules.words + 1, places=bounds.places)

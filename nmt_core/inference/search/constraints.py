@@ -1,12 +1,12 @@
-"""What one sentence's translations must have (a prefix, phrases, no repeated n-grams), and how far a hypothesis is.
+"""What translations of a sentence must have (a prefix, phrases, no repeated n-grams), and the progress of a hypothesis.
 
-Advice (``advice``), n-grams that count something, is known here too: both go by the words of a hypothesis.
+N-gram guidance is known here too, since it depends on the words of a hypothesis as rules do.
 
 Lexical constraints are phrases that a translation must contain (Hokamp and Liu 2017; Post and Vilar 2018). A
 constraint has one phrase, or several of which one is taken, each with a log-probability that is added to the
 hypothesis that takes it (0 unless given). A constraint that is not ``required`` is an offer: hypotheses that take
 it keep places in the beam, and the best score decides. Every word of a translation serves one constraint at most;
-where words can be read as phrases in several ways, all are followed, or the best ``MOST_READINGS``. Equal constraints
+where words can be read as phrases in several ways, all are followed, or the best ``MAX_MATCHES``. Equal constraints
 are met in their order.
 
 Words are ids of the target vocabulary. Prefix and constraints go before ``forbid_unknown`` and ``no_repeat_ngram``.
@@ -20,13 +20,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt_core.inference.search.hypothesis import Matrix, Placed
-from nmt_core.inference.search.ngram_guidance import Advice
+from nmt_core.inference.search.hypothesis import Extra, Matrix, MetConstraint
+from nmt_core.inference.search.ngram_guidance import GuidanceInIds
 from nmt_core.text.vocabulary import END_ID
 
 Words = tuple[int, ...]
 
-MOST_READINGS = 64  # of one hypothesis
+MAX_MATCHES = 64  # of one hypothesis
 
 
 @dataclass(frozen=True)
@@ -46,48 +46,49 @@ class Constraint:
             raise ValueError("a constraint needs one log-probability of at most 0 for each phrase")
 
     @property
-    def least(self) -> int:
+    def min_length(self) -> int:
         """The words of the shortest phrase."""
         return min(map(len, self.phrases))
 
 
-class Reading(NamedTuple):
-    """One way to see a hypothesis: the constraints that its words have met, and the log-probability of the phrases.
+class Match(NamedTuple):
+    """One way to read a hypothesis: the constraints that its words have met, and the log-probability of the phrases.
 
-    The last ``begun`` words begin a phrase of an open constraint. All that can follow depends on ``met`` and ``begun``.
+    The last ``started`` words begin a phrase of an open constraint. All that can follow depends on these and on
+    ``indices``.
     """
 
-    taken: tuple[Placed, ...] = ()
-    begun: int = 0
+    met: tuple[MetConstraint, ...] = ()
+    started: int = 0
     log_prob: float = 0.0
 
     @property
-    def met(self) -> frozenset[int]:
-        """The numbers of the constraints met."""
-        return frozenset(one.constraint for one in self.taken)
+    def indices(self) -> frozenset[int]:
+        """The indices of the constraints met."""
+        return frozenset(one.constraint for one in self.met)
 
     @property
-    def since(self) -> int:
+    def end(self) -> int:
         """The words up to the end of the last phrase."""
-        return self.taken[-1].first + self.taken[-1].length if self.taken else 0
+        return self.met[-1].first + self.met[-1].length if self.met else 0
 
     def tail(self, words: Words) -> Words:
         """The words that begin a phrase."""
-        return words[len(words) - self.begun :]
+        return words[len(words) - self.started :]
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far one hypothesis has come: its words, and in how many ways they may be read as phrases of constraints.
+    """The progress of one hypothesis: its words, and the ways to read them as phrases of constraints.
 
-    ``coverage_S`` is the attention that each source position has had, where it is asked for; ``advised`` is what its
-    words have of the advice.
+    ``coverage_S`` is the attention that each source position has had, where it is asked for; ``guidance`` is what
+    n-gram guidance has added for its words.
     """
 
     words: Words = ()
-    readings: tuple[Reading, ...] = (Reading(),)
+    matches: tuple[Match, ...] = (Match(),)
     coverage_S: Matrix | None = field(default=None, compare=False)
-    advised: float = field(default=0.0, compare=False)
+    guidance: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -98,10 +99,7 @@ class Rules:
     constraints: tuple[Constraint, ...] = ()
     no_repeat_ngram: int = 0
     coverage: bool = False
-    advice: Advice | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self.prefix or self.constraints or self.no_repeat_ngram or self.coverage or self.advice)
+    guidance: GuidanceInIds | None = None
 
     @property
     def words(self) -> int:
@@ -109,12 +107,12 @@ class Rules:
         return sum(max(map(len, one.phrases)) for one in self.constraints)
 
     @property
-    def least(self) -> int:
+    def min_length(self) -> int:
         """The fewest words of a translation: the prefix, and the required constraints that are not in it."""
         return len(self.prefix) + self.missing(self.after_prefix())
 
     def after_prefix(self) -> Progress:
-        """Where a hypothesis stands that has the prefix."""
+        """The progress of a hypothesis that consists of the prefix."""
         progress = Progress()
         for word in self.prefix:
             progress = self.extend(progress, word)
@@ -123,34 +121,29 @@ class Rules:
     def extend(self, progress: Progress, word: int) -> Progress:
         """One more word (not ``</s>``)."""
         words = (*progress.words, word)
-        if self.advice is not None:
-            progress = replace(progress, advised=self.advised(progress, word))
+        if self.guidance is not None:
+            progress = replace(progress, guidance=self.guidance_with(progress, word))
         if not self.constraints:
             return replace(progress, words=words)
-        found = _likeliest(new for old in progress.readings for new in self._readings(old, words))
-        if len(found) > MOST_READINGS:
-            found = sorted(found, key=lambda one: self._worth(one, words), reverse=True)[:MOST_READINGS]
-        return replace(progress, words=words, readings=_useful(found))
+        found = _likeliest(new for old in progress.matches for new in self._matches(old, words))
+        if len(found) > MAX_MATCHES:
+            found = sorted(found, key=lambda one: self._worth(one, words), reverse=True)[:MAX_MATCHES]
+        return replace(progress, words=words, matches=_useful(found))
 
-    def _readings(self, old: Reading, words: Words) -> Iterator[Reading]:
+    def _matches(self, old: Match, words: Words) -> Iterator[Match]:
         """The last word is not the end of a phrase, or that of any phrase that fits."""
-        tail = words[len(words) - old.begun - 1 :]
+        tail = words[len(words) - old.started - 1 :]
         phrases = self._open_phrases(old)
-        yield old._replace(begun=max((_begun(tail, phrase) for _, _, phrase in phrases), default=0))
-        for number, place, phrase in phrases:
+        yield old._replace(started=max((_started(tail, phrase) for _, _, phrase in phrases), default=0))
+        for constraint, index, phrase in phrases:
             if tail[-len(phrase) :] == phrase:
-                placed = Placed(number, place, len(words) - len(phrase), len(phrase))
-                log_prob = old.log_prob + self.constraints[number].log_probs[place]
-                yield Reading((*old.taken, placed), log_prob=log_prob)
+                met = MetConstraint(constraint, index, len(words) - len(phrase), len(phrase))
+                log_prob = old.log_prob + self.constraints[constraint].log_probs[index]
+                yield Match((*old.met, met), log_prob=log_prob)
 
-    def advised(self, progress: Progress, word: int) -> float:
-        """What advice adds to the log-probability of a hypothesis with one more word, ``</s>`` among them."""
-        return progress.advised + (0.0 if self.advice is None else self.advice.value(progress.words, word))
-
-    @property
-    def advice_constant(self) -> float:
-        """What advice takes off every word."""
-        return 0.0 if self.advice is None else self.advice.constant
+    def guidance_with(self, progress: Progress, word: int) -> float:
+        """What guidance adds to the log-probability of a hypothesis with one more word, ``</s>`` among them."""
+        return progress.guidance + (0.0 if self.guidance is None else self.guidance.value(progress.words, word))
 
     def forced(self, progress: Progress) -> int | None:
         """The only word that may follow, if there is one."""
@@ -158,11 +151,11 @@ class Rules:
         return self.prefix[place] if place < len(self.prefix) else None
 
     def wanted(self, progress: Progress) -> set[int]:
-        """The words that begin an open constraint, or continue one that is begun."""
+        """The words that start an open constraint, or continue one that is started."""
         found = set()
-        for reading in progress.readings:
-            tail = reading.tail(progress.words)
-            for _, _, phrase in self._open_phrases(reading):
+        for match in progress.matches:
+            tail = match.tail(progress.words)
+            for _, _, phrase in self._open_phrases(match):
                 found.add(phrase[0])
                 found.update(phrase[size] for size in range(1, len(phrase)) if tail[-size:] == phrase[:size])
         return found
@@ -182,75 +175,83 @@ class Rules:
 
     def missing(self, progress: Progress) -> int:
         """The fewest words after which all required constraints can be met."""
-        return min(self._missing(reading, progress.words) for reading in progress.readings)
+        return min(self._missing(match, progress.words) for match in progress.matches)
 
     def bank(self, progress: Progress) -> int:
-        """The words of constraints that a hypothesis has: those met, and those of the one that is begun."""
+        """The words of constraints that a hypothesis has: those met, and those of the one that is started."""
         return max(
-            reading.begun + sum(max(map(len, self.constraints[number].phrases)) for number in reading.met)
-            for reading in progress.readings
+            match.started + sum(max(map(len, self.constraints[index].phrases)) for index in match.indices)
+            for match in progress.matches
         )
 
-    def best(self, progress: Progress) -> Reading:
-        """The reading that counts: with the fewest words missing, then most constraints, then the likeliest phrases."""
-        if len(progress.readings) == 1:
-            return progress.readings[0]
-        return max(progress.readings, key=lambda one: self._worth(one, progress.words))
+    def best(self, progress: Progress) -> Match:
+        """The match that counts: with the fewest words missing, then most constraints, then the likeliest phrases."""
+        if len(progress.matches) == 1:
+            return progress.matches[0]
+        return max(progress.matches, key=lambda one: self._worth(one, progress.words))
 
     def log_prob(self, progress: Progress) -> float:
-        """The sum of the log-probabilities of the phrases taken."""
+        """The sum of the log-probabilities of the phrases met."""
         return self.best(progress).log_prob
 
-    def _worth(self, reading: Reading, words: Words) -> tuple[int, int, float]:
-        return -self._missing(reading, words), len(reading.taken), reading.log_prob
+    def extra(self, progress: Progress, coverage_penalty: float) -> Extra:
+        """What rules and guidance add to the score of a finished hypothesis."""
+        coverage = coverage_penalty * coverage_term(progress) if coverage_penalty else 0.0
+        log_prob = self.log_prob(progress) + self.guidance_with(progress, END_ID)
+        return Extra(log_prob, coverage, self.best(progress).met)
 
-    def _missing(self, reading: Reading, words: Words) -> int:
-        tail = reading.tail(words)
-        least = most_begun = 0
-        for number, constraint in enumerate(self.constraints):
-            if constraint.required and number not in reading.met:
-                remaining = min(len(phrase) - _begun(tail, phrase) for phrase in constraint.phrases)
-                least, most_begun = least + constraint.least, max(most_begun, constraint.least - remaining)
-        return least - most_begun
+    def _worth(self, match: Match, words: Words) -> tuple[int, int, float]:
+        return -self._missing(match, words), len(match.met), match.log_prob
 
-    def _open_phrases(self, reading: Reading) -> list[tuple[int, int, Words]]:
-        """(constraint, number of the phrase, phrase) of the constraints not met; of equal ones those of the first."""
-        met = reading.met
-        numbers: dict[Constraint, int] = {}
-        for number, constraint in enumerate(self.constraints):
-            if number not in met:
-                numbers.setdefault(constraint, number)
+    def _missing(self, match: Match, words: Words) -> int:
+        tail, met = match.tail(words), match.indices
+        missing = most_started = 0
+        for index, constraint in enumerate(self.constraints):
+            if constraint.required and index not in met:
+                remaining = min(len(phrase) - _started(tail, phrase) for phrase in constraint.phrases)
+                missing += constraint.min_length
+                most_started = max(most_started, constraint.min_length - remaining)
+        return missing - most_started
+
+    def _open_phrases(self, match: Match) -> list[tuple[int, int, Words]]:
+        """(constraint, index of the phrase, phrase) of the constraints not met; of equal ones those of the first."""
+        met = match.indices
+        first: dict[Constraint, int] = {}
+        for index, constraint in enumerate(self.constraints):
+            if index not in met:
+                first.setdefault(constraint, index)
         return [
-            (number, place, phrase)
-            for constraint, number in numbers.items()
-            for place, phrase in enumerate(constraint.phrases)
+            (number, index, phrase)
+            for constraint, number in first.items()
+            for index, phrase in enumerate(constraint.phrases)
         ]
 
 
-def _likeliest(readings: Iterable[Reading]) -> list[Reading]:
-    """Of those that can go on alike the likeliest, of equals the one whose phrases end first."""
-    found: dict[tuple[frozenset[int], int], Reading] = {}
-    for one in readings:
-        other = found.setdefault((one.met, one.begun), one)
-        if (one.log_prob, -one.since) > (other.log_prob, -other.since):
-            found[one.met, one.begun] = one
+def _likeliest(matches: Iterable[Match]) -> list[Match]:
+    """Of those that can be continued alike the likeliest, of equals the one whose phrases end first."""
+    found: dict[tuple[frozenset[int], int], Match] = {}
+    for one in matches:
+        key = (one.indices, one.started)
+        other = found.setdefault(key, one)
+        if (one.log_prob, -one.end) > (other.log_prob, -other.end):
+            found[key] = one
     return list(found.values())
 
 
-def _useful(found: Sequence[Reading]) -> tuple[Reading, ...]:
+def _useful(found: Sequence[Match]) -> tuple[Match, ...]:
     """Those that no other one equals or exceeds in all that counts."""
-    worth = [(one.met, one.begun, one.log_prob) for one in found]
+    worth = [(one.indices, one.started, one.log_prob) for one in found]
     return tuple(
         one
-        for one, (met, begun, log_prob) in zip(found, worth, strict=True)
+        for one, (met, started, log_prob) in zip(found, worth, strict=True)
         if not any(
-            met <= other and begun <= more and log_prob <= likelier and (met, begun) != (other, more)
+            met <= other and started <= more and log_prob <= likelier and (met, started) != (other, more)
             for other, more, likelier in worth
         )
     )
 
 
-def _begun(tail: Words, phrase: Words) -> int:
+def _started(tail: Words, phrase: Words) -> int:
     """The most words at the end of ``tail`` that the phrase begins with (not all of it)."""
     return max((size for size in range(1, len(phrase)) if tail[-size:] == phrase[:size]), default=0)
 

@@ -55,7 +55,7 @@ class GuideInIds(NamedTuple):
 
 
 class GuidedSentence(NamedTuple):
-    """A sentence with a guide: its place in the table, its first row, and its hypotheses, row by row."""
+    """A sentence with a guide: its index among the sentences, its first row, and its hypotheses, row by row."""
 
     place: int
     first: int
@@ -89,7 +89,7 @@ def choose_guided(
 ) -> GuidedChoice:
     """The best of the ``ways`` on, of equals the earlier; ``totals`` are those of the sentence's rows.
 
-    What is worse than ``threshold`` is of no use to anybody.
+    What is worse than ``threshold`` is left out.
     """
     before = [total - prefix.bound for total, prefix in zip(totals, sentence.prefixes, strict=True)]
     sums = [before[row - sentence.first] + after.bound for row, after in ways]

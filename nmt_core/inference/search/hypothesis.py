@@ -18,11 +18,10 @@ Matrix = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-Objects = npt.NDArray[np.object_]
 
 
-class Placed(NamedTuple):
-    """A constraint that is met: its number, the number of the phrase taken, and the phrase's first word and length."""
+class MetConstraint(NamedTuple):
+    """A constraint that is met: its index, the index of its phrase, and the first word and the length of the phrase."""
 
     constraint: int
     phrase: int
@@ -38,7 +37,7 @@ class Extra(NamedTuple):
 
     log_prob: float = 0.0
     coverage: float = 0.0
-    taken: tuple[Placed, ...] = ()
+    met: tuple[MetConstraint, ...] = ()
     reached: Any = None
 
 
@@ -53,8 +52,8 @@ class Hypothesis:
     word and one for ``</s>``, and ``log_prob`` is their sum, log p(y | x). ``score`` is what
     hypotheses of one source are ranked by. ``attention`` has a row per target word and one for
     ``</s>``, a column per source word and one for ``</s>``; None where it was not asked for or the
-    model has none. ``taken`` says where the constraints of the search were met, ``reached`` is what its guide reached
-    with it. Search has hypotheses in the order in which the model writes; whoever takes them out of it turns them.
+    model has none. ``met`` says where the constraints of the search were met, ``reached`` is what its guide reached
+    with it. The words of a search are in the order in which the model writes.
     """
 
     words: tuple[int, ...]
@@ -62,11 +61,11 @@ class Hypothesis:
     score: float
     word_log_probs: tuple[float, ...]
     attention: Matrix | None = field(default=None, compare=False)
-    taken: tuple[Placed, ...] = ()
+    met: tuple[MetConstraint, ...] = ()
     reached: Any = field(default=None, compare=False)
 
-    def turned(self, order: TargetOrder, aligns: Aligns) -> Hypothesis:
-        """A hypothesis of a model that writes in this order, in the order of the text."""
+    def in_text_order(self, order: TargetOrder, aligns: Aligns) -> Hypothesis:
+        """The hypothesis of a model that writes in this order, in the order of the text."""
         if order is TargetOrder.LEFT_TO_RIGHT:
             return self
         words = len(self.words)
@@ -76,9 +75,7 @@ class Hypothesis:
             words=tuple(order.words(self.words)),
             word_log_probs=tuple(order.rows(self.word_log_probs)),
             attention=None if self.attention is None else self.attention[rows],
-            taken=tuple(
-                one._replace(first=order.place(one.first, length=one.length, words=words)) for one in self.taken
-            ),
+            met=tuple(one._replace(first=order.place(one.first, length=one.length, words=words)) for one in self.met),
         )
 
 
@@ -93,4 +90,4 @@ def make_hypothesis(
     """Sum up the words' log-probabilities and work out the score."""
     log_prob = math.fsum(word_log_probs)
     score = ranking.normalize(log_prob + extra.log_prob, length=len(word_log_probs)) + extra.coverage
-    return Hypothesis(tuple(words), log_prob, score, tuple(word_log_probs), attention, extra.taken, extra.reached)
+    return Hypothesis(tuple(words), log_prob, score, tuple(word_log_probs), attention, extra.met, extra.reached)

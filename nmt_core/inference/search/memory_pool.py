@@ -1,7 +1,7 @@
 """The memories of sentences that come and go, side by side in tensors that stay.
 
 A sentence gets a slot, a row of these tensors; the slots of sentences that have left are given to
-others. The tensors grow by doubling and are packed anew when most of their slots, or of their source
+others. The tensors grow by doubling and are compacted when most of their slots, or of their source
 positions, have been left empty by sentences that were many, or long.
 """
 
@@ -11,15 +11,15 @@ import heapq
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from nmt_core.batches.transfer import on_device
+from nmt_core.inference.search.hypothesis import Integers
 from nmt_core.models.tensor_tree import TensorTree
 
-Integers = npt.NDArray[np.int64]
-
 _EMPTY = 4  # as many times larger than needed, and the tensors are made smaller
+_MOST_PADDING = 4  # times the source positions of the sentences
+_FEW_POSITIONS = 2000  # whose padding does not matter
 
 
 class MemoryPool:
@@ -34,17 +34,16 @@ class MemoryPool:
 
     @property
     def positions(self) -> int:
-        """The source positions that the tensors hold."""
+        """The source positions that the tensors hold, with padding."""
         return len(self.widths) * self._positions
 
-    def positions_with(self, widths: Sequence[int]) -> int:
-        """The source positions, with padding, of the sentences that are here and of some more."""
-        rows = int(np.count_nonzero(self.widths)) + len(widths)
-        return rows * max(int(self.widths.max(initial=0)), *widths)
+    def fits(self, widths: Sequence[int]) -> bool:
+        """Whether sentences of so many source positions may come in without most of the memory being padding."""
+        return is_compact([*self.widths[self.widths > 0].tolist(), *widths])
 
-    def put(self, memory: TensorTree, widths: Sequence[int]) -> Integers:
+    def put(self, memory: TensorTree, widths: Integers) -> Integers:
         """Take in sentences of the given widths; returns their slots."""
-        self._enlarge(len(widths), max(widths), like=memory)
+        self._enlarge(len(widths), int(widths.max()), like=memory)
         slots = np.array([heapq.heappop(self._free) for _ in widths], dtype=np.int64)
         self.widths[slots] = widths
         assert self.memory is not None
@@ -52,16 +51,16 @@ class MemoryPool:
         return slots
 
     def release(self, slots: Integers) -> None:
-        """Let sentences go."""
+        """Free the slots of sentences that leave."""
         self.widths[slots] = 0
         for slot in slots.tolist():
             heapq.heappush(self._free, slot)
 
-    def pack(self) -> Integers | None:
+    def compact(self) -> Integers | None:
         """Make the tensors smaller where they are much too large: the new slot of each old one, or None."""
         live = np.flatnonzero(self.widths)
         rows, positions = len(live), int(self.widths.max(initial=0))
-        if self.memory is None or self.positions <= _EMPTY * rows * positions:
+        if self.memory is None or len(self.widths) * self._positions <= _EMPTY * rows * positions:
             return None
         kept = None if not rows else self.memory.select(*on_device(self._device, live))
         self.memory = None if kept is None else kept.fit(rows, positions)
@@ -71,6 +70,7 @@ class MemoryPool:
         return moved
 
     def _enlarge(self, rows: int, positions: int, *, like: TensorTree) -> None:
+        """Make room for so many more sentences, and for the positions of the longest."""
         slots = len(self.widths)
         needed = slots + max(rows - len(self._free), 0)
         capacity = slots if needed == slots else max(needed, 2 * slots)
@@ -80,3 +80,8 @@ class MemoryPool:
             self.widths = np.pad(self.widths, (0, capacity - slots))
             self._free += range(slots, capacity)
             heapq.heapify(self._free)
+
+
+def is_compact(widths: Sequence[int]) -> bool:
+    """Whether sentences of so many source positions stand side by side without most of the memory being padding."""
+    return max(widths) * len(widths) <= max(_MOST_PADDING * sum(widths), _FEW_POSITIONS)

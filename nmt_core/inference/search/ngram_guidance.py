@@ -7,7 +7,7 @@ p are posteriors, 0 for n-grams that are not listed; ``</s>`` is a word, too. It
 when it is done, and where scores are divided by the length the constant changes nothing.
 
 For a model that writes words in parts, with ``@@`` behind all but the last, n-grams are of whole words
-(``JoinedAdvice``). The last part of a word has the posteriors of the word; an earlier one has those of a word that
+(``JoinedGuidance``). The last part of a word has the posteriors of the word; an earlier one has those of a word that
 begins so, the one with the largest sum over n. So each part counts as a word does: what it adds is at most 0.
 """
 
@@ -44,8 +44,8 @@ def added_of(bonuses: Mapping[int, float]) -> Added:
     return Added(np.array(ascending, dtype=np.int64), bonuses_M)
 
 
-class Advice(abc.ABC):
-    """What another system says of one sentence, in the model's ids; ``constant`` is taken off each word."""
+class GuidanceInIds(abc.ABC):
+    """N-gram posteriors of another system for one sentence, in the model's ids; each word loses ``constant``."""
 
     def __init__(self, constant: float) -> None:
         self.constant = constant
@@ -62,7 +62,7 @@ class Advice(abc.ABC):
         return (float(added.bonuses_M[place]) if listed else 0.0) - self.constant
 
 
-class WordGuidance(Advice):
+class WordGuidance(GuidanceInIds):
     """The posteriors of one sentence, of n-grams of the words that the model writes.
 
     ``posteriors`` are of n-grams as text, in which ``<s>`` begins and ``</s>`` ends a sentence. N-grams of words that
@@ -121,8 +121,8 @@ class _Context(NamedTuple):
     begun: str
 
 
-class JoinedGuidance(Advice):
-    """The posteriors of one sentence, as ``WordAdvice`` has them, but of whole words."""
+class JoinedGuidance(GuidanceInIds):
+    """The posteriors of one sentence, as ``WordGuidance`` has them, but of whole words."""
 
     def __init__(
         self,

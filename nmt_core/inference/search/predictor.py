@@ -9,27 +9,31 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from nmt_core.base.interfaces import Aligns
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Padded
+from nmt_core.batches.transfer import on_device
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.tensor_tree import TensorTree
 from nmt_core.native import kernels
 from nmt_core.text.sentence import Sentence
 
 BLOCK = 128  # words that are first represented by the best of them
+BARELY = -1e30  # instead of -inf for a word that has to be selected whatever its probability
 _IN_CACHE = 1 << 18  # scores: 1 MiB in float32
 
 
 class Prediction(NamedTuple):
     """One step: how likely every next word is, the new state, and its attention (or None).
 
-    The natural-log probability of a word is its score less the row's normalizer. ``tops_NG`` are the
+    The natural-log probability of a word is its score minus the row's normalizer. ``tops_NG`` are the
     best scores of the blocks of words (``block_maxima``). The scores may be overwritten by the next
-    step, and whoever reads them may write into them.
+    step, and may be written into: by rules, for example.
     """
 
     scores_NV: Tensor
@@ -42,6 +46,26 @@ class Prediction(NamedTuple):
     def log_probs_NV(self) -> Tensor:
         """Natural-log probabilities of the next word."""
         return self.scores_NV - self.normalizer_N.unsqueeze(1)
+
+    def first(self, rows: int) -> Prediction:
+        """The first rows; all of the state."""
+        scores_NV, tops_NG, normalizer_N = (part[:rows] for part in self[:3])
+        return self._replace(scores_NV=scores_NV, tops_NG=tops_NG, normalizer_N=normalizer_N)
+
+    def on(self, values: npt.NDArray[np.generic]) -> Tensor:
+        """Numbers of the host where the scores are."""
+        return on_device(self.scores_NV.device, values)[0]
+
+    def log_probs_at(self, rows_M: Tensor, words_M: Tensor) -> Tensor:
+        """Log-probabilities, at least ``BARELY``, of words at rows."""
+        scores_M = self.scores_NV[rows_M, words_M].to(self.normalizer_N.dtype)
+        return (scores_M - self.normalizer_N[rows_M]).clamp(min=BARELY)
+
+    def allow_only(self, rows_M: Tensor, words_M: Tensor, log_probs_M: Tensor) -> None:
+        """Allow one word alone at each of some rows, whatever its probability."""
+        scores_M = (log_probs_M + self.normalizer_N[rows_M]).to(self.scores_NV.dtype)
+        self.scores_NV[rows_M], self.tops_NG[rows_M] = -torch.inf, -torch.inf
+        self.scores_NV[rows_M, words_M] = self.tops_NG[rows_M, words_M // BLOCK] = scores_M
 
 
 class Predictor(Protocol):
@@ -131,30 +155,26 @@ class ModelPredictor:
         return restricted
 
     def _scores(self, readout_NL: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The logits of all words, their ``block_maxima`` and ``log_normalizer``.
-
-        Logits are in one place again and again: on a CPU, to ask for new memory takes as long as to fill it.
-        """
+        """The logits of all words, their ``block_maxima`` and ``log_normalizer``."""
         if readout_NL.is_cuda or not torch.is_inference_mode_enabled():
             scores_NV = self._generator.logits(readout_NL)
-            return scores_NV, *_tops_and_normalizer(scores_NV)
+        else:
+            buffer_NV = self._buffer(readout_NL)
+            found = self._generator.scores_into(buffer_NV, readout_NL, BLOCK)
+            if found is not None:
+                return buffer_NV, *found
+            scores_NV = self._generator.logits_into(buffer_NV, readout_NL)
+        if kernels.apply_to(scores_NV):
+            return scores_NV, *kernels.normalize(scores_NV, BLOCK)
+        tops_NG = block_maxima(scores_NV)
+        return scores_NV, tops_NG, log_normalizer(scores_NV, tops_NG)
+
+    def _buffer(self, readout_NL: Tensor) -> Tensor:
+        """Memory for the logits, used again: on a CPU, to ask for new memory takes as long as to fill it."""
         rows = readout_NL.shape[0]
         if self._logits_buffer is None or not rows <= self._logits_buffer.shape[0] <= 4 * rows + 64:
             self._logits_buffer = readout_NL.new_empty(rows, self._generator.words)
-        room_NV = self._logits_buffer[:rows]
-        found = self._generator.scores_into(room_NV, readout_NL, BLOCK)
-        if found is not None:
-            return room_NV, *found
-        scores_NV = self._generator.logits_into(room_NV, readout_NL)
-        return scores_NV, *_tops_and_normalizer(scores_NV)
-
-
-def _tops_and_normalizer(scores_NV: Tensor) -> tuple[Tensor, Tensor]:
-    """``block_maxima`` and ``log_normalizer``."""
-    if kernels.apply_to(scores_NV):
-        return kernels.normalize(scores_NV, BLOCK)
-    tops_NG = block_maxima(scores_NV)
-    return tops_NG, log_normalizer(scores_NV, tops_NG)
+        return self._logits_buffer[:rows]
 
 
 def log_normalizer(scores_NV: Tensor, tops_NG: Tensor) -> Tensor:

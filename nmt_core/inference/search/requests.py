@@ -14,7 +14,7 @@ from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.constraints import Constraint, Rules
 from nmt_core.inference.search.guided import GuideInIds
 from nmt_core.inference.search.hypothesis import Hypothesis
-from nmt_core.inference.search.ngram_guidance import Advice
+from nmt_core.inference.search.ngram_guidance import GuidanceInIds
 from nmt_core.models.tensor_tree import TensorTree
 from nmt_core.text.sentence import Sentence
 
@@ -28,7 +28,7 @@ class Request(NamedTuple, Generic[Key]):
 
     Its translations begin with the target ids of ``prefix`` and obey the ``constraints``; or, without these, they are
     those that a ``guide`` allows, ranked by log p and their scores, of any length (``config`` has no rules then, and a
-    ``length_normalization`` of 0). ``advice`` takes part in ranking hypotheses.
+    ``length_normalization`` of 0). ``guidance`` takes part in the ranking of hypotheses.
     """
 
     key: Key
@@ -37,13 +37,16 @@ class Request(NamedTuple, Generic[Key]):
     prefix: tuple[int, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     guide: GuideInIds | None = None
-    advice: Advice | None = None
+    guidance: GuidanceInIds | None = None
 
     @property
-    def rules(self) -> Rules:
-        """What is asked of the translations, beyond numbers of words."""
+    def rules(self) -> Rules | None:
+        """What is required of the translations beyond their lengths; None for nothing."""
         config = self.config
-        return Rules(self.prefix, self.constraints, config.no_repeat_ngram, config.coverage_penalty > 0, self.advice)
+        repeats, covers = config.no_repeat_ngram, config.coverage_penalty > 0
+        if not (self.prefix or self.constraints or repeats or covers or self.guidance):
+            return None
+        return Rules(self.prefix, self.constraints, repeats, covers, self.guidance)
 
     @property
     def target_words(self) -> set[int]:
@@ -66,7 +69,7 @@ class Request(NamedTuple, Generic[Key]):
         limit = self.config.length_limit(len(self.source))
         if not (self.prefix or self.constraints):
             return limit
-        least = self.rules.least
+        least = Rules(self.prefix, self.constraints).min_length
         if least > limit:
             raise ConfigError(
                 f"prefix and constraints need {counted(least, 'word')}; a translation may have {limit}"
@@ -75,8 +78,8 @@ class Request(NamedTuple, Generic[Key]):
         return limit
 
 
-class Encoded(NamedTuple, Generic[Key]):
-    """Sentences that may enter a search."""
+class EncodedRequests(NamedTuple, Generic[Key]):
+    """Sentences that may enter a search, with their memories and first states."""
 
     requests: Sequence[Request[Key]]
     memory: TensorTree
@@ -88,21 +91,21 @@ class Encoded(NamedTuple, Generic[Key]):
         return [len(request.source) + 1 for request in self.requests]
 
     @torch.inference_mode()
-    def split(self, count: int) -> tuple[Encoded[Key], Encoded[Key] | None]:
+    def split(self, count: int) -> tuple[EncodedRequests[Key], EncodedRequests[Key] | None]:
         """The first ``count`` of them, and the others."""
         if count >= len(self.requests):
             return self, None
         return self._part(0, count), self._part(count, len(self.requests))
 
-    def halves(self) -> tuple[Encoded[Key], Encoded[Key]]:
+    def halves(self) -> tuple[EncodedRequests[Key], EncodedRequests[Key]]:
         """The first and the second half of them; there must be two at least."""
         first, rest = self.split(len(self.requests) // 2)
         assert rest is not None
         return first, rest
 
-    def _part(self, first: int, last: int) -> Encoded[Key]:
+    def _part(self, first: int, last: int) -> EncodedRequests[Key]:
         chosen = torch.arange(first, last, device=self.state.example.device)
-        return Encoded(self.requests[first:last], self.memory.select(chosen), self.state.select(chosen))
+        return EncodedRequests(self.requests[first:last], self.memory.select(chosen), self.state.select(chosen))
 
 
 class Finished(NamedTuple, Generic[Key]):

@@ -1,7 +1,6 @@
-"""The two states of a running search that are kept on the host: its sentences, and its live rows.
+"""The two states of a running search, as records: its sentences, and its live rows, one a live hypothesis.
 
-Columns stand side by side and are changed for all sentences, or rows, at once.
-Shapes: A sentences, N rows, C candidates of a sentence.
+Shapes: A sentences, B of them that enter, N rows, C continuations of a sentence.
 """
 
 from __future__ import annotations
@@ -11,220 +10,166 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from nmt_core.inference.search.allocation import RuledSentence
 from nmt_core.inference.search.config import USUAL_ROWS
-from nmt_core.inference.search.constraints import Progress, Rules, coverage_term
-from nmt_core.inference.search.guided import GuidedSentence, Prefix
-from nmt_core.inference.search.history import End, Path
+from nmt_core.inference.search.constraints import Progress, Rules
 from nmt_core.inference.search.hypothesis import (
+    NO_EXTRA,
     Extra,
     Flags,
     Floats,
     Hypothesis,
     Integers,
     Matrix,
-    Objects,
     make_hypothesis,
 )
-from nmt_core.inference.search.requests import Finished, Key, Request
-from nmt_core.text.vocabulary import END_ID
+from nmt_core.inference.search.requests import Key, Request
+from nmt_core.models.interface import NO_WORD
+
+Records = npt.NDArray[np.void]
+
+SENTENCE = np.dtype(
+    [
+        ("slot", np.int64),  # of the memory pool
+        ("width", np.int64),  # source positions, </s> among them
+        ("max_length", np.int64),
+        ("min_length", np.int64),
+        ("forbid_unknown", np.bool_),
+        ("exponent", np.float64),  # of the length normalization
+        ("offset", np.float64),  # of the length normalization
+        ("beam", np.int64),
+        ("places", np.int64),  # of the beam that no finished hypothesis has
+        ("length", np.int64),  # words of the live hypotheses
+        ("threshold", np.float64),  # the score that a hypothesis must exceed to be one of the n best
+        ("searched", np.object_),  # the SearchedSentence
+    ]
+)
+ROW = np.dtype(
+    [
+        ("slot", np.int64),  # of its sentence
+        ("parent", np.int64),  # the row whose state it continues
+        ("previous", np.int64),  # the last word
+        ("total", np.float64),  # log-probability, with what rules and guides add
+        ("path", np.object_),  # the words so far: a Path
+        ("progress", np.object_),  # with rules a Progress, with a guide a Prefix, else None
+    ]
+)
+
+Path = tuple[Any, int, float, int]
+"""The path before (None at the beginning), a word, its log-probability, and the row that it continued."""
 
 _MARGIN = 1e-4  # of a score: more than rounding may be wrong
 
 
-class Sentences(NamedTuple):
-    """The sentences searched.
+class Continuations(NamedTuple):
+    """The continuations of every sentence, best first: totals, log-probabilities of the words, rows and words."""
 
-    Slots of memory, source positions, rules (the most and the fewest words, no unknown words, exponent and offset of
-    the length normalisation), the beam and how many of its places are not finished, the step of the first word,
-    the score that a hypothesis must beat to be one of the n best, and the ``SearchedSentence``s.
-    """
-
-    slots_A: Integers
-    widths_A: Integers
-    limits_A: Integers
-    least_A: Integers
-    forbid_A: Flags
-    exponents_A: Floats
-    offsets_A: Floats
-    beams_A: Integers
-    places_A: Integers
-    begun_A: Integers
-    prune_thresholds_A: Floats
-    searched_A: Objects
-
-    @classmethod
-    def of(cls, rows: Sequence[Sequence[Any]]) -> Sentences:
-        """A table with the given lines."""
-        columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in cls._fields]
-        types: dict[str, type[np.generic]] = {
-            "forbid_A": np.bool_,
-            "exponents_A": np.float64,
-            "offsets_A": np.float64,
-            "prune_thresholds_A": np.float64,
-            "searched_A": np.object_,
-        }
-        return Sentences._make(
-            np.array(column, dtype=types.get(name, np.int64)) for name, column in zip(cls._fields, columns, strict=True)
-        )
-
-    @property
-    def tokens(self) -> float:
-        """Source positions of all sentences, each counted by the part of its beam that still has places.
-
-        One whose beam is wider than ``USUAL_ROWS`` counts as many times as it is wider: rows of logits take memory.
-        """
-        return float((self.widths_A * self.places_A / np.minimum(self.beams_A, USUAL_ROWS)).sum())
-
-    def decided(self, live_AC: Flags, totals_AC: Floats) -> Flags:
-        """Whether sentences have no live hypothesis, or none that could still come among the n best.
-
-        ``live_AC`` are the hypotheses among the candidates of each, with their totals. Log-probabilities only fall and
-        coverage only costs, so that no live hypothesis will have a better score than its present total at the
-        greatest length.
-        """
-        best_A = np.where(live_AC, totals_AC, -np.inf).max(axis=1)
-        longest_A = (self.limits_A + 1.0 + self.offsets_A) / (self.offsets_A + 1.0)
-        bound_A = best_A / longest_A**self.exponents_A
-        decided_A: Flags = ~live_AC.any(axis=1) | (bound_A * (1 - _MARGIN) < self.prune_thresholds_A)
-        return decided_A
-
-    def take(self, chosen: Integers | Flags) -> Sentences:
-        """Some of the sentences."""
-        return Sentences._make(column[chosen] for column in self._columns())
-
-    def join(self, other: Sentences) -> Sentences:
-        """These sentences, and behind them the others."""
-        return Sentences._make(map(np.concatenate, zip(self._columns(), other._columns(), strict=True)))
-
-    def _columns(self) -> list[Any]:
-        return list(self)
-
-
-class LiveRows(NamedTuple):
-    """The live hypotheses: their sentences' slots, where their states are, last words, totals, places in the last step.
-
-    ``progress_N`` is how far they have come with the rules of their sentence, or with its guide; None without these.
-    """
-
-    slots_N: Integers
-    parents_N: Integers
-    previous_N: Integers
-    totals_N: Floats
-    origins_N: Integers
-    progress_N: Objects
-
-    @staticmethod
-    def beginning(slots_N: Integers, parents_N: Integers, word: int, progress: Sequence[Any]) -> LiveRows:
-        """Hypotheses without words; ``word`` stands for the one before the first."""
-        rows = len(slots_N)
-        return LiveRows(slots_N, parents_N, np.full(rows, word), np.zeros(rows), np.full(rows, -1), objects(progress))
-
-    def take(self, chosen: Integers | Flags) -> LiveRows:
-        """Some of the rows."""
-        return LiveRows._make(column[chosen] for column in self._columns())
-
-    def join(self, other: LiveRows) -> LiveRows:
-        """These rows, and behind them the others."""
-        return LiveRows._make(map(np.concatenate, zip(self._columns(), other._columns(), strict=True)))
-
-    def _columns(self) -> list[Any]:
-        return list(self)
-
-
-def objects(values: Sequence[Any]) -> Objects:
-    """A column of any values; NumPy takes tuples apart where it makes an array of them."""
-    column = np.empty(len(values), dtype=np.object_)
-    for number, value in enumerate(values):
-        column[number] = value
-    return column
+    totals_AC: Floats
+    log_probs_AC: Floats
+    rows_AC: Integers
+    words_AC: Integers
 
 
 @dataclass
 class SearchedSentence(Generic[Key]):
-    """What is known of a sentence beside the numbers in its table.
+    """What is known of a sentence beside the numbers of its record.
 
-    ``lost`` is the best total that the beam had no place for, with a guide.
-    ``attention`` has for every step the first of its rows, and their weights. ``numbers``: no log-probability
-    of its last step was NaN.
+    ``lost`` is, with a guide, the best total that the beam had no place for. ``attention`` has for every step the first
+    row of the sentence, and the weights of its rows.
     """
 
     request: Request[Key]
-    rules: Rules
-    lost: float = -np.inf
-    ends: list[End] = field(default_factory=list)
-    scores: list[float] = field(default_factory=list)
-    extras: list[Extra] = field(default_factory=list)
+    rules: Rules | None
+    finished: list[Hypothesis] = field(default_factory=list)
     attention: list[tuple[int, Matrix]] = field(default_factory=list)
-    numbers: bool = True
+    lost: float = -np.inf
 
-    @staticmethod
-    def of(request: Request[Key]) -> SearchedSentence[Key]:
-        """A sentence at its beginning."""
-        return SearchedSentence(request, request.rules)
-
-    @property
-    def beginning(self) -> Progress | Prefix | None:
-        """How far a hypothesis without words has come; None without rules and guide."""
+    def first_progress(self) -> Any:
+        """The progress of a hypothesis without words."""
         if self.request.guide is not None:
             return self.request.guide.beginning
-        return Progress() if self.rules else None
+        return None if self.rules is None else Progress()
 
-    def attention_of(self, path: Path) -> Matrix | None:
-        """The attention weights of one hypothesis at each of its steps."""
-        if not self.attention:
-            return None
-        steps = zip(path.rows, self.attention, strict=False)
-        return np.stack([rows_KS[row - first] for row, (first, rows_KS) in steps])
-
-    def best(self, paths: Sequence[Path]) -> Finished[Key]:
-        """The best of its finished hypotheses, whose paths are in the order of ``ends``."""
+    def finish(self, path: Path, extra: Extra = NO_EXTRA) -> float:
+        """Add the hypothesis of a path that ends with ``</s>``; returns the score to be exceeded from now on."""
         config = self.request.config
-        hypotheses: list[Hypothesis] = [
-            make_hypothesis(
-                path.words[:-1], path.log_probs, ranking=config.ranking, attention=self.attention_of(path), extra=extra
-            )
-            for path, extra in zip(paths, self.extras, strict=True)
-        ]
-        hypotheses.sort(key=lambda hypothesis: -hypothesis.score)  # stable: of equals the earlier comes first
-        guided = self.request.guide is not None
-        constrained = self.numbers and (bool(self.rules) or guided)
-        best = hypotheses[: config.nbest]
-        proved = guided and self.lost <= (best[-1].score if len(best) == config.nbest else -np.inf)
-        return Finished(self.request.key, best, constrained=constrained, proved=proved)
+        words, log_probs, rows = _followed(path)
+        attention = None
+        if self.attention:
+            steps = zip(rows, self.attention, strict=True)
+            attention = np.stack([rows_KS[row - first] for row, (first, rows_KS) in steps])
+        ended = make_hypothesis(words[:-1], log_probs, ranking=config.ranking, attention=attention, extra=extra)
+        self.finished.append(ended)
+        self.finished.sort(key=lambda hypothesis: -hypothesis.score)  # stable: of equals the earlier comes first
+        return self.finished[config.nbest - 1].score if len(self.finished) >= config.nbest else -np.inf
 
 
-def table_of(requests: Sequence[Request[Key]], slots: Integers, limits: Sequence[int], *, begun: int) -> Sentences:
-    """The numbers of sentences that enter a search, which have these slots and limits of words."""
-    lines = []
-    for request, slot, limit in zip(requests, slots, limits, strict=True):
-        config = request.config
-        rules = (limit, config.min_length, config.forbid_unknown, *config.ranking)
-        threshold = -np.inf if request.guide is None else request.guide.least
-        numbers = (slot, len(request.source) + 1, *rules, config.beam, config.beam, begun, threshold)
-        lines.append((*numbers, SearchedSentence.of(request)))
-    return Sentences.of(lines)
+def new_sentences(requests: Sequence[Request[Key]]) -> Records:
+    """The records of sentences at their beginning, without slots. Raises ConfigError for rules that cannot be met."""
+    records = []
+    for request in requests:
+        config, guide = request.config, request.guide
+        rules = (request.limit, config.min_length, config.forbid_unknown, *config.ranking)
+        threshold = -np.inf if guide is None else guide.least
+        searched = SearchedSentence(request, request.rules)
+        records.append((-1, len(request.source) + 1, *rules, config.beam, config.beam, 0, threshold, searched))
+    return np.array(records, dtype=SENTENCE)
 
 
-def asked_of(sentences: Sentences, rows: LiveRows) -> tuple[list[RuledSentence], list[GuidedSentence]]:
-    """The sentences with rules, and those with a guide, with the progress of their rows; usually none."""
-    ruled: list[RuledSentence] = []
-    guided: list[GuidedSentence] = []
-    if all(progress is None for progress in rows.progress_N):
-        return ruled, guided
-    bounds = np.searchsorted(rows.slots_N, [sentences.slots_A, sentences.slots_A + 1]).T.tolist()
-    for place, (sentence, (first, last)) in enumerate(zip(sentences.searched_A, bounds, strict=True)):
-        progress = rows.progress_N[first:last].tolist()
-        if sentence.request.guide is not None:
-            guided.append(GuidedSentence(place, first, sentence.request.guide, progress))
-        elif sentence.rules:
-            ruled.append(RuledSentence(place, first, sentence.rules, progress))
-    return ruled, guided
+def first_rows(sentences_B: Records, *, parent: int) -> Records:
+    """A row without words for every sentence; ``parent`` is the first one's state."""
+    rows_B = np.empty(len(sentences_B), dtype=ROW)
+    rows_B["slot"] = sentences_B["slot"]
+    rows_B["parent"] = np.arange(parent, parent + len(sentences_B))
+    rows_B["previous"], rows_B["total"] = NO_WORD, 0.0
+    for row, searched in enumerate(sentences_B["searched"]):
+        rows_B["progress"][row] = searched.first_progress()
+    return rows_B
 
 
-def extra_of(rules: Rules, coverage_penalty: float, progress: Progress) -> Extra:
-    """What rules and advice add to the score of a finished hypothesis."""
-    coverage = coverage_penalty * coverage_term(progress) if coverage_penalty else 0.0
-    log_prob = rules.log_prob(progress) + rules.advised(progress, END_ID)
-    return Extra(log_prob, coverage, rules.best(progress).taken)
+def extended_rows(rows_N: Records, selected: Continuations, live_AC: Flags) -> Records:
+    """The rows of the continuations that live on, without progress."""
+    parents_N, words_N = selected.rows_AC[live_AC], selected.words_AC[live_AC]
+    extended_N = np.empty(len(parents_N), dtype=ROW)
+    extended_N["slot"] = rows_N["slot"][parents_N]
+    extended_N["parent"], extended_N["previous"] = parents_N, words_N
+    extended_N["total"] = selected.totals_AC[live_AC]
+    columns = (rows_N["path"][parents_N], words_N, selected.log_probs_AC[live_AC], parents_N)
+    paths = zip(*(column.tolist() for column in columns), strict=True)
+    extended_N["path"] = np.fromiter(paths, dtype=np.object_, count=len(parents_N))
+    return extended_N
+
+
+def _followed(path: Path | None) -> tuple[list[int], list[float], list[int]]:
+    """The words of a path, their log-probabilities, and the rows that they continued."""
+    words, log_probs, rows = [], [], []
+    while path is not None:
+        path, word, log_prob, row = path
+        words.append(word)
+        log_probs.append(log_prob)
+        rows.append(row)
+    return words[::-1], log_probs[::-1], rows[::-1]
+
+
+def source_tokens(sentences_A: Records) -> float:
+    """Source positions of all sentences, each counted by the part of its beam that still has places.
+
+    One whose beam is wider than ``USUAL_ROWS`` counts as many times as it is wider: rows of logits take memory.
+    """
+    beams_A = np.minimum(sentences_A["beam"], USUAL_ROWS)
+    return float((sentences_A["width"] * sentences_A["places"] / beams_A).sum())
+
+
+def are_done(sentences_A: Records, live_AC: Flags, totals_AC: Floats) -> Flags:
+    """Which sentences have no live hypothesis, or none that could still be one of the n best.
+
+    ``live_AC`` are the live hypotheses among the continuations. Log-probabilities only fall and coverage only costs, so
+    that no live hypothesis will have a better score than its present total at the greatest length.
+    """
+    best_A = np.where(live_AC, totals_AC, -np.inf).max(axis=1)
+    offsets_A = sentences_A["offset"]
+    longest_A = (sentences_A["max_length"] + 1.0 + offsets_A) / (offsets_A + 1.0)
+    bound_A = best_A / longest_A ** sentences_A["exponent"]
+    done_A: Flags = ~live_AC.any(axis=1) | (bound_A * (1 - _MARGIN) < sentences_A["threshold"])
+    return done_A

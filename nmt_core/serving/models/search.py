@@ -113,7 +113,7 @@ class RunningSearch:
             if source:
                 self._admitted[key] = _Admitted(source, config)
                 followed = None if advice is None else guidance_in_ids(advice, self._target)
-                entering.append(Request(key, source, config, advice=followed))
+                entering.append(Request(key, source, config, guidance=followed))
                 self._count_unknown(source)
             else:
                 self._empty.append(key)

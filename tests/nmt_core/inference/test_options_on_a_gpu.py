@@ -144,7 +144,7 @@ LINES = {
         )
         for source in SOURCES
     ],
-    "advice": [SourceLine(source, advice=ADVICE) for source in SOURCES],
+    "advice": [SourceLine(source, guidance=ADVICE) for source in SOURCES],
     "plain": [SourceLine(source) for source in SOURCES],
 }
 SEARCHES = {

@@ -17,7 +17,7 @@ from nmt_core.batches.padding import pad_pairs
 from nmt_core.inference.search.allocation import allocate
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.search.constraints import MOST_READINGS, Constraint, Progress, Rules
+from nmt_core.inference.search.constraints import MAX_MATCHES, Constraint, Progress, Rules
 from nmt_core.inference.search.ensemble import Ensemble
 from nmt_core.inference.search.hypothesis import Hypothesis
 from nmt_core.inference.search.predictor import ModelPredictor
@@ -74,9 +74,9 @@ def test_a_wide_beam_finds_every_translation_with_the_phrases(
     (found,) = search(model, Request(0, SOURCE, DecodingConfig(**WIDE), constraints=constraints))
     same(found, {words: value for words, value in truth.items() if has_phrases(words, phrases)})
     for one in found:
-        for placed in one.taken:
+        for placed in one.met:
             assert one.words[placed.first : placed.first + placed.length] == phrases[placed.constraint]
-        assert len(one.taken) == len(phrases)
+        assert len(one.met) == len(phrases)
 
 
 def test_one_of_several_phrases_is_taken_and_its_probability_counts(tiny: MakeModel, brute_force: Enumerate) -> None:
@@ -86,7 +86,7 @@ def test_one_of_several_phrases_is_taken_and_its_probability_counts(tiny: MakeMo
     (found,) = search(model, Request(0, SOURCE, DecodingConfig(**WIDE), constraints=(either,)))
     same(found, {w: value for w, value in truth.items() if has_phrases(w, [(2, 2)]) or has_phrases(w, [(3,)])})
     for one in found:
-        (placed,) = one.taken
+        (placed,) = one.met
         assert one.score == pytest.approx((one.log_prob + either.log_probs[placed.phrase]) / (len(one.words) + 1))
 
 
@@ -177,11 +177,11 @@ def test_a_beam_of_any_width_obeys_and_disturbs_no_other(kind: str, asked: list[
     for request, hypotheses in zip(asked, found, strict=True):
         for one in hypotheses:
             assert one.words[: len(request.prefix)] == request.prefix
-            met = {placed.constraint for placed in one.taken}
+            met = {placed.constraint for placed in one.met}
             assert met.issuperset(n for n, constraint in enumerate(request.constraints) if constraint.required)
-            places = [place for placed in one.taken for place in range(placed.first, placed.first + placed.length)]
+            places = [place for placed in one.met for place in range(placed.first, placed.first + placed.length)]
             assert len(set(places)) == len(places)
-            for placed in one.taken:
+            for placed in one.met:
                 phrase = request.constraints[placed.constraint].phrases[placed.phrase]
                 assert one.words[placed.first : placed.first + placed.length] == phrase
             expected = model(pad_pairs([(request.source, one.words)])).sum().item()
@@ -232,7 +232,7 @@ def test_the_words_of_a_constraint_count_once() -> None:
     for word, missing in ((2, 2), (3, 1), (4, 1), (3, 0)):
         progress = rules.extend(progress, word)
         assert rules.missing(progress) == missing
-    assert [placed.first for placed in rules.best(progress).taken] == [0, 3]
+    assert [placed.first for placed in rules.best(progress).met] == [0, 3]
 
 
 @pytest.mark.parametrize("number_of_phrases", [1, 2])
@@ -242,23 +242,23 @@ def test_a_word_that_many_constraints_ask_for_is_followed_in_bounded_time(number
     progress = Progress()
     for met in range(1, 17):
         progress = rules.extend(progress, 2)
-        assert len(progress.readings) <= MOST_READINGS
+        assert len(progress.matches) <= MAX_MATCHES
         assert rules.missing(progress) == 16 - met
-    assert {one.constraint for one in rules.best(progress).taken} == set(range(16))
+    assert {one.constraint for one in rules.best(progress).met} == set(range(16))
 
 
-def all_readings(
+def all_matches(
     words: Words, asked: tuple[Constraint, ...], met: frozenset[int] = frozenset()
 ) -> Iterable[tuple[frozenset[int], float]]:
     """The constraints met and the log-probability, of every way to read the words."""
     if not words:
         yield met, 0.0
         return
-    yield from all_readings(words[1:], asked, met)
+    yield from all_matches(words[1:], asked, met)
     for number, constraint in enumerate(asked):
         for phrase, value in zip(constraint.phrases, constraint.log_probs, strict=True):
             if number not in met and words[: len(phrase)] == phrase:
-                for after, rest in all_readings(words[len(phrase) :], asked, met | {number}):
+                for after, rest in all_matches(words[len(phrase) :], asked, met | {number}):
                     yield after, value + rest
 
 
@@ -285,7 +285,7 @@ def test_words_are_read_in_the_likeliest_way(drawn: Drawn, words: Words) -> None
     for word in words:
         progress, backwards = rules.extend(progress, word), turned.extend(backwards, word)
     needed = {number for number, (_, required) in enumerate(drawn) if required}
-    complete = [(len(met), value) for met, value in all_readings(words, rules.constraints) if met >= needed]
+    complete = [(len(met), value) for met, value in all_matches(words, rules.constraints) if met >= needed]
     assert (rules.missing(progress) == 0) == bool(complete)
     if complete:
         assert rules.log_prob(progress) == pytest.approx(max(complete)[1], abs=1e-9)

@@ -180,6 +180,11 @@ def test_a_broken_sentence_does_not_disturb_others(markov: Callable[..., Transla
         list(search_all(search, [Request(3, Sentence([3]), config)], batch_tokens=10))
 
 
+def path_length(path: Any) -> int:
+    """The words of a hypothesis."""
+    return 0 if path is None else 1 + path_length(path[0])
+
+
 def test_the_batch_stays_full_and_memory_constant() -> None:
     predictor = PREDICTORS["search"]
     search: BeamSearch[int] = BeamSearch(predictor)
@@ -192,8 +197,10 @@ def test_the_batch_stays_full_and_memory_constant() -> None:
     def watched() -> Any:
         tokens.append(search.tokens)
         done = step()
-        positions.append(search.positions)
-        remembered.append(search.steps_remembered)
+        positions.append(sum(batch.memory.positions for batch in search.batches))
+        remembered.append(
+            max((path_length(row["path"]) for batch in search.batches for row in batch.rows_N), default=0)
+        )
         return done
 
     search.step = watched

@@ -83,7 +83,7 @@ def test_a_wide_beam_ranks_all_translations_by_the_sum(
     ngrams = random_ngrams(seed)
     advice = JoinedGuidance(ngrams, model.target, weight=weight, factors=factors)
     search: BeamSearch[int] = BeamSearch(make_predictor([model]))
-    asked = [Request(0, model.encode_text("x y"), config, advice=advice)]
+    asked = [Request(0, model.encode_text("x y"), config, guidance=advice)]
     (done,) = search_all(search, asked, batch_tokens=1000)
     log_probs = [
         one.log_prob for one in ModelPairScorer([model]).score([SentencePair("x y", " ".join(t)) for t in TEXTS])
@@ -111,5 +111,5 @@ def test_it_leads_to_a_word_from_its_first_part_on(model: LoadedModel) -> None:
     every = {text[begin:end]: 1.0 for end in (2, 3) for begin in range(end)}
     asked = NgramGuidance(every, 50.0, FACTORS, joined=True)
     translator = Translator([model], config=DecodingConfig(beam=4))
-    ((best,),) = translator.translate([SourceLine("x", advice=asked)])
+    ((best,),) = translator.translate([SourceLine("x", guidance=asked)])
     assert best.text.replace("@@ ", "") == "abab"

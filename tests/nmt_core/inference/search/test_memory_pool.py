@@ -30,46 +30,46 @@ def sources(*lengths: int, first: int = 1) -> EnsembleState:
     return EnsembleState((Sources((mask * numbers).unsqueeze(2).repeat(1, 1, 3), mask, numbers.repeat(1, 4)),))
 
 
-def inside(slots: MemoryPool, slot: int) -> tuple[list[int], int]:
+def inside(pool: MemoryPool, slot: int) -> tuple[list[int], int]:
     """The numbers at the positions of a sentence, padding cut off, and the number of the whole."""
-    assert isinstance(slots.memory, EnsembleState)
-    (memory,) = slots.memory.members
+    assert isinstance(pool.memory, EnsembleState)
+    (memory,) = pool.memory.members
     assert isinstance(memory, Sources)
     assert memory.whole_BH.shape[1] == 4
-    assert memory.mask_BS[slot].sum() == slots.widths[slot]
+    assert memory.mask_BS[slot].sum() == pool.widths[slot]
     return memory.values_BSX[slot, memory.mask_BS[slot], 0].tolist(), int(memory.whole_BH[slot, 0])
 
 
 def test_a_slot_left_is_given_to_another() -> None:
-    slots = MemoryPool(torch.device("cpu"))
-    first = slots.put(sources(4, 2, 3), [4, 2, 3])
+    pool = MemoryPool(torch.device("cpu"))
+    first = pool.put(sources(4, 2, 3), np.array([4, 2, 3]))
     assert first.tolist() == [0, 1, 2]
-    slots.release(np.array([0]))
-    second = slots.put(sources(2, 6, first=4), [2, 6])  # one more than was free, and a longer one
+    pool.release(np.array([0]))
+    second = pool.put(sources(2, 6, first=4), np.array([2, 6]))  # one more than was free, and a longer one
     assert second[0] == 0
-    assert [inside(slots, slot) for slot in (0, 1, 2, int(second[1]))] == [
+    assert [inside(pool, slot) for slot in (0, 1, 2, int(second[1]))] == [
         ([4, 4], 4), ([2, 2], 2), ([3, 3, 3], 3), ([5] * 6, 5)]  # fmt: skip
-    assert slots.widths[[0, 1, 2, second[1]]].tolist() == [2, 2, 3, 6]
+    assert pool.widths[[0, 1, 2, second[1]]].tolist() == [2, 2, 3, 6]
 
 
 def test_memory_is_given_back() -> None:
-    slots = MemoryPool(torch.device("cpu"))
-    slots.put(sources(50, *[3] * 9), [50, *[3] * 9])
-    assert slots.pack() is None
-    slots.release(np.array([0]))
-    moved = slots.pack()  # the long one has gone
+    pool = MemoryPool(torch.device("cpu"))
+    pool.put(sources(50, *[3] * 9), np.array([50, *[3] * 9]))
+    assert pool.compact() is None
+    pool.release(np.array([0]))
+    moved = pool.compact()  # the long one has gone
     assert moved is not None
     assert moved[1:].tolist() == list(range(9))
-    assert slots.memory is not None
-    assert slots.memory.members[0].mask_BS.shape == (9, 3)
-    assert inside(slots, 8) == ([10] * 3, 10)
-    slots.release(np.arange(1, 9))
-    assert slots.pack() is not None
-    assert slots.memory.rows == 1
-    slots.release(np.array([0]))
-    slots.pack()
-    assert slots.memory is None
-    assert slots.put(sources(2), [2]).tolist() == [0]
+    assert pool.memory is not None
+    assert pool.memory.members[0].mask_BS.shape == (9, 3)
+    assert inside(pool, 8) == ([10] * 3, 10)
+    pool.release(np.arange(1, 9))
+    assert pool.compact() is not None
+    assert pool.memory.rows == 1
+    pool.release(np.array([0]))
+    pool.compact()
+    assert pool.memory is None
+    assert pool.put(sources(2), np.array([2])).tolist() == [0]
 
 
 def test_rows_are_joined() -> None:

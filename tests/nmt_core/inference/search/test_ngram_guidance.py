@@ -78,7 +78,7 @@ def test_a_wide_beam_ranks_all_translations_by_the_sum(
             number,
             model.encode_text(source),
             config,
-            advice=WordGuidance(ngrams, model.target, weight=weight, factors=factors),
+            guidance=WordGuidance(ngrams, model.target, weight=weight, factors=factors),
         )
         for number, (source, ngrams) in enumerate(zip(SOURCES, made, strict=True))
     ]
@@ -106,7 +106,7 @@ def test_weight_0_changes_no_bit(load_tiny: Load, beam: int) -> None:
     advice = WordGuidance(random_ngrams(1), model.target, weight=0.0)
     for source in SOURCES:
         request = Request(0, model.encode_text(source), config)
-        assert shown(found(model, [request._replace(advice=advice)])[0]) == shown(found(model, [request])[0])
+        assert shown(found(model, [request._replace(guidance=advice)])[0]) == shown(found(model, [request])[0])
 
 
 def test_advice_decides_where_it_weighs_all(load_tiny: Load) -> None:
@@ -114,7 +114,7 @@ def test_advice_decides_where_it_weighs_all(load_tiny: Load) -> None:
     text = ("<s>", "hommes", "un", "groupe", ".", "</s>")
     every = {text[begin : begin + size]: 1.0 for size in range(1, 5) for begin in range(len(text) - size + 1)}
     advice = WordGuidance(every, model.target, weight=100.0)
-    (best, *_) = found(model, [Request(0, model.encode_text("a"), config, advice=advice)])[0].hypotheses
+    (best, *_) = found(model, [Request(0, model.encode_text("a"), config, guidance=advice)])[0].hypotheses
     assert tuple(model.target.decode(best.words)) == text[1:-1]
 
 
@@ -123,11 +123,11 @@ def test_sentences_with_and_without_advice_and_rules_are_searched_together(load_
     advice = WordGuidance(random_ngrams(2), model.target, weight=0.7)
     sentences = [model.encode_text(source) for source in SOURCES]
     requests = [
-        Request(0, sentences[0], config, advice=advice),
+        Request(0, sentences[0], config, guidance=advice),
         Request(1, sentences[1], config),
-        Request(2, sentences[2], config, prefix=(2, 3), advice=advice),
-        Request(3, sentences[0], config, constraints=(Constraint(((4, 2),)),), advice=advice),
-        Request(4, sentences[0], config.model_copy(update={"no_repeat_ngram": 2}), advice=advice),
+        Request(2, sentences[2], config, prefix=(2, 3), guidance=advice),
+        Request(3, sentences[0], config, constraints=(Constraint(((4, 2),)),), guidance=advice),
+        Request(4, sentences[0], config.model_copy(update={"no_repeat_ngram": 2}), guidance=advice),
     ]
     together = found(model, requests)
     for request in requests:
@@ -139,7 +139,7 @@ def test_sentences_with_and_without_advice_and_rules_are_searched_together(load_
             (pair,) = ModelPairScorer([model]).score([SentencePair(request.source.text, text)])
             assert one.log_prob == pytest.approx(pair.log_prob, abs=1e-9)
             words = tuple(text.split())
-            extra = by_hand(random_ngrams(2), words, weight=0.7, factors=FACTORS) if request.advice else 0.0
+            extra = by_hand(random_ngrams(2), words, weight=0.7, factors=FACTORS) if request.guidance else 0.0
             assert one.score == pytest.approx((one.log_prob + extra) / (len(words) + 1), abs=1e-9)
     assert together[2].hypotheses[0].words[:2] == (2, 3)
 
@@ -148,7 +148,9 @@ def test_lines_with_advice_are_translated(load_tiny: Load) -> None:
     asked = NgramGuidance(random_ngrams(3), 0.9, FACTORS)
     model = load_tiny("rnnsearch")
     translator = Translator([model], config=DecodingConfig(beam=4))
-    (advised, *_), blank = translator.translate([SourceLine(SOURCES[0], advice=asked), SourceLine("", advice=asked)])
+    (advised, *_), blank = translator.translate(
+        [SourceLine(SOURCES[0], guidance=asked), SourceLine("", guidance=asked)]
+    )
     extra = by_hand(random_ngrams(3), advised.words, weight=0.9, factors=FACTORS)
     assert advised.score == pytest.approx((advised.log_prob + extra) / (len(advised.words) + 1), abs=1e-9)
     assert blank[0].text == ""
@@ -156,6 +158,6 @@ def test_lines_with_advice_are_translated(load_tiny: Load) -> None:
         model, config=model.config.model_copy(update={"target_order": TargetOrder.RIGHT_TO_LEFT})
     )
     with pytest.raises(ConfigError, match="line 1: advice is for models that write it first"):
-        Translator([backwards]).translate([SourceLine(SOURCES[0], advice=asked)])
+        Translator([backwards]).translate([SourceLine(SOURCES[0], guidance=asked)])
     with pytest.raises(ConfigError, match="line 1: a prefix, constraints and advice are for search"):
-        Translator([model], config=SamplingConfig()).translate([SourceLine(SOURCES[0], advice=asked)])
+        Translator([model], config=SamplingConfig()).translate([SourceLine(SOURCES[0], guidance=asked)])

@@ -6,24 +6,24 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt_core.inference.search.continuations import Candidates, best_continuations, settle
+from nmt_core.inference.search.continuations import Candidates, best_continuations, break_ties
 from nmt_core.inference.search.predictor import block_maxima
 
 COUNTS = [3, 1, 12, 5]  # rows of four sentences
 
 
-def choose(scores_NV: Tensor, offsets_N: Tensor, count: int) -> Candidates:
-    """The candidates, with what was not settled settled."""
+def selected(scores_NV: Tensor, offsets_N: Tensor, count: int) -> Candidates:
+    """The candidates, ties broken."""
     counts = torch.tensor(COUNTS).unsqueeze(1)
     starts = counts.cumsum(dim=0) - counts
     columns = torch.arange(max(COUNTS))
     missing = columns >= counts
     rows = (starts + columns).masked_fill(missing, 0)
     best = best_continuations(scores_NV, block_maxima(scores_NV), offsets_N, rows, missing, count=count)
-    for sentence in best.unsettled_A.nonzero().squeeze(1).tolist():
+    for sentence in best.tied_A.nonzero().squeeze(1).tolist():
         start = int(starts[sentence])
         rows_of = range(start, start + COUNTS[sentence])
-        settle(scores_NV, block_maxima(scores_NV), offsets_N, best, sentence=sentence, rows=rows_of)
+        break_ties(scores_NV, block_maxima(scores_NV), offsets_N, best, sentence=sentence, rows=rows_of)
     return best
 
 
@@ -37,7 +37,7 @@ def test_as_a_stable_sort(words: int, levels: int, dtype: torch.dtype) -> None:
     scores[1, : words // 2] = -torch.inf
     offsets = -torch.randint(0, 3, (rows,), generator=generator).float()
     for count in (1, 2, 12):
-        best = choose(scores, offsets, count)
+        best = selected(scores, offsets, count)
         assert best.totals_AC.shape == (len(COUNTS), count)
         start = 0
         for sentence, here in enumerate(COUNTS):
@@ -53,5 +53,5 @@ def test_as_a_stable_sort(words: int, levels: int, dtype: torch.dtype) -> None:
 def test_what_is_impossible_is_never_chosen() -> None:
     scores = torch.full((sum(COUNTS), 300), -torch.inf)
     scores[:, 299] = 0.0
-    best = choose(scores, torch.zeros(len(scores)), 12)
+    best = selected(scores, torch.zeros(len(scores)), 12)
     assert [(row > -torch.inf).sum().item() for row in best.totals_AC] == COUNTS
