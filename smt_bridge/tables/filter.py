@@ -2,29 +2,20 @@
 
 A phrase table has many targets that a decoder never takes: Moses itself looks at the best 20 of a source
 (``table-limit``). By a model's column, what goes is what the model thinks least of.
-
-Shapes: N lines of a window, G sources in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import compress
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress, pairwise
 from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.moses_lines import split_tokens
-from smt_bridge.tables.lines import LOOKED_AT
-from smt_bridge.tables.source_groups import source_starts
-from smt_bridge.tables.table import Columns, Window, split_window
+from smt_bridge.tables.lines import LOOKED_AT, SCORES, SOURCE
+from smt_bridge.tables.table import Window, source_starts, split_window
 from smt_bridge.tables.text_filter import SourceFilter
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 class Limits(NamedTuple):
@@ -94,46 +85,32 @@ def _filtered(
         raise FormatError(window.path, problem, line=window.first)
     if sources is not None and window.first == 1:
         sources.prepare(window.path, window.content.split(b"\n", LOOKED_AT)[:LOOKED_AT])
-    columns = split_window(window)
-    starts_G = source_starts(window, columns.sources, before=before)
-    last = columns.sources[-1]
-    lines, scores = window.lines, columns.scores
-    if sources is not None:
-        there_N, starts_G = _that_occur(window, columns, starts_G, sources)
-        lines, scores = list(compress(lines, there_N)), list(compress(scores, there_N))
-    if not lines:
-        return FilteredChunk(b"", Counts(window.size, not_in_text=window.size)), last
-    values_N = np.array([float(split_tokens(numbers)[limits.column]) for numbers in scores])
-    kept_N, counts = choose(values_N, starts_G, limits)
-    content = b"".join(line + b"\n" for line in compress(lines, kept_N))
-    return FilteredChunk(content, counts._replace(lines=window.size, not_in_text=window.size - len(lines))), last
+    lines, rows = window.lines, split_window(window).rows
+    starts = source_starts(window, [row[SOURCE] for row in rows], before=before)
+    kept, counts = [], Counts(len(lines))
+    for begin, end in pairwise([*starts, len(lines)]):
+        if sources is not None and not sources.occurs(window.path, window.first + begin, rows[begin][SOURCE]):
+            counts = counts.plus(Counts(not_in_text=end - begin))
+            continue
+        values = [float(split_tokens(row[SCORES])[limits.column]) for row in rows[begin:end]]
+        chosen, found = choose(values, limits)
+        kept += list(compress(lines[begin:end], chosen))
+        counts = counts.plus(found)
+    return FilteredChunk(b"".join(line + b"\n" for line in kept), counts), rows[-1][SOURCE]
 
 
-def _that_occur(
-    window: Window, columns: Columns, starts_G: npt.NDArray[np.int64], sources: SourceFilter
-) -> tuple[Flags, npt.NDArray[np.int64]]:
-    """Which lines have a source that occurs in the text, and the first of each such source among them."""
-    sizes_G = np.diff(np.append(starts_G, len(columns.sources)))
-    there_G = np.array(
-        [sources.occurs(window.path, window.first + start, columns.sources[start]) for start in starts_G.tolist()]
+def choose(values: Sequence[float], limits: Limits) -> tuple[list[bool], Counts]:
+    """Which lines of a source are kept, by their scores, and how many each limit took."""
+    best = max(values)
+    worst = 0.0 if limits.keep is None else sorted(values, reverse=True)[: limits.keep][-1]
+    enough = [value >= limits.minimum for value in values]
+    shared = [more and value >= limits.minimum_share * best for more, value in zip(enough, values, strict=True)]
+    kept = [more and value >= worst for more, value in zip(shared, values, strict=True)]
+    counts = Counts(
+        sources=1,
+        below_minimum=len(values) - sum(enough),
+        below_share=sum(enough) - sum(shared),
+        beyond_keep=sum(shared) - sum(kept),
+        sources_gone=int(not any(kept)),
     )
-    sizes = sizes_G[there_G]
-    return np.repeat(there_G, sizes_G), np.cumsum(sizes) - sizes
-
-
-def choose(values_N: Floats, starts_G: npt.NDArray[np.int64], limits: Limits) -> tuple[Flags, Counts]:
-    """Which lines are kept; ``starts_G`` are the first lines of the sources."""
-    sizes_G = np.diff(np.append(starts_G, len(values_N)))
-    enough_N = values_N >= limits.minimum
-    best_N = np.repeat(np.maximum.reduceat(values_N, starts_G), sizes_G)
-    shared_N = enough_N & (values_N >= limits.minimum_share * best_N)
-    kept_N = shared_N
-    if limits.keep is not None:
-        source_N = np.repeat(np.arange(len(starts_G)), sizes_G)
-        falling_N = values_N[np.lexsort((-values_N, source_N))]
-        worst_G = falling_N[starts_G + np.minimum(limits.keep, sizes_G) - 1]
-        kept_N = shared_N & (values_N >= np.repeat(worst_G, sizes_G))
-    gone = int((~np.logical_or.reduceat(kept_N, starts_G)).sum())
-    enough, shared, kept = (int(flags_N.sum()) for flags_N in (enough_N, shared_N, kept_N))
-    lines = len(values_N)
-    return kept_N, Counts(lines, len(starts_G), lines - enough, enough - shared, shared - kept, gone)
+    return kept, counts

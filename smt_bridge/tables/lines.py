@@ -95,13 +95,11 @@ def _is_reordering(row: Row) -> bool:
 
 def count_scores(path: str, line: bytes) -> int:
     """The number of scores of a table's first line; raises FormatError when it is malformed."""
-    row = _checked_row(path, 1, line)
-    return len(_checked_scores(path, 1, row))
+    return len(_checked_scores(path, 1, split_fields(line, at_most=FIELDS)))
 
 
-def mend_row(path: str, number: int, line: bytes, row: Row, *, scores: int) -> None:
+def mend_row(path: str, number: int, row: Row, *, scores: int) -> None:
     """Check one line of a table of so many ``scores`` and put its scores into normal form, in place."""
-    _checked_row(path, number, line)
     tokens = _checked_scores(path, number, row)
     if len(tokens) != scores:
         problem = (
@@ -120,17 +118,12 @@ def _normal_scores(field: bytes, tokens: Sequence[bytes], *, last: bool) -> byte
     return numbers + b" " if field.endswith((b" ", b"\t")) else numbers
 
 
-def _checked_row(path: str, number: int, line: bytes) -> Row:
-    row = split_fields(line, at_most=FIELDS)
-    if not line.strip(b" \t\r"):
+def _checked_scores(path: str, number: int, row: Row) -> list[bytes]:
+    """The numbers of the third field as they stand. Raises FormatError."""
+    if len(row) == 1 and not row[0].strip(b" \t\r"):
         raise FormatError(path, f"the line is blank, Moses would stop here; {EXPECTED}", line=number)
     if len(row) <= SCORES:
         raise FormatError(path, f"has {len(row)} of at least 3 fields, Moses would stop here; {EXPECTED}", line=number)
-    return row
-
-
-def _checked_scores(path: str, number: int, row: Row) -> list[bytes]:
-    """The numbers of the third field as they stand."""
     field = row[SCORES]
     tokens = split_tokens(field[:-1] if len(row) < FIELDS and field.endswith(b"\r") else field)
     if not tokens:

@@ -5,45 +5,28 @@ r"""Phrase tables of Moses, read in windows of lines and written back byte for b
     das Haus ||| the house ||| 0.5 0.25 0.4 0.3 ||| 0-0 1-1 ||| 12 10 6 ||| ||| {{Key value}}
     source       target        scores               alignment   counts      and whatever follows
 
-and tables of hierarchical and syntax rules (``rule_phrases``), which have the same fields.
+and tables of hierarchical and syntax rules (``rules.py``), which have the same fields.
 
-Only the third field is ever touched: where its numbers are not separated by single spaces they are
-made so (ProbingPT crashes on such a table), the numbers themselves stay the bytes they are, and new
-numbers come last. Lines end at ``\n`` only.
+Only the third field is ever changed. Its numbers keep their bytes, and new numbers come last. Between them stand single
+blanks: ProbingPT crashes on other tables. Lines end at ``\n`` only.
 
-A table has no header, so the number of scores is that of its first line and holds for all. Windows
-are cut where the source phrase changes and depend on the content alone, so that every way of
-working through them (in order, in parallel, again after a crash) sees the same ones. A window is cut
-and checked as a whole, with NumPy; line by line it is looked at only when that fails, to mend the
-blanks or to name the line that is wrong.
+A table has no header, so the number of scores is that of its first line and holds for all. Windows end where the source
+phrase changes and depend on the content alone, so that work in order, in parallel and after a crash sees the same ones.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
 
 from nmt_core.files import ShareRead, read_blocks
 from smt_bridge.errors import FormatError
 from smt_bridge.moses.feature_kinds import binarised_kind
 from smt_bridge.moses_lines import SEPARATOR, phrase_of
-from smt_bridge.tables.fields import cut_fields
-from smt_bridge.tables.lines import (
-    EXPECTED,
-    FIELDS,
-    LOOKED_AT,
-    SCORES,
-    SOURCE,
-    TARGET,
-    check_beginning,
-    mend_row,
-    refuse_rules,
-)
+from smt_bridge.tables.lines import EXPECTED, FIELDS, LOOKED_AT, SCORES, Row, check_beginning, mend_row, refuse_rules
 from smt_bridge.tables.rules import ends_in_label, rule_words
 
 WINDOW = 20_000
@@ -58,28 +41,30 @@ _RULES = (
     "this is a table of hierarchical or syntax rules (phrases end in a label such as [X]), which"
     " `rescore-table`, `filter-table`, `report --table`, `wire --table` and `doctor` take; give a phrase table"
 )
-_NEWLINE, _BLANK, _RETURN = b"\n \r"
-_AT_ONCE = 1000  # lines that are put together while they are in the processor's cache
+_NUMBER = rb"(?: [0-9]{1,300}(?:\.[0-9]{0,300})?(?:[eE]-[0-9]{1,300})?)"
+"""As programs write it: neither negative nor too large."""
 
 
 class Columns(NamedTuple):
-    r"""The lines of a window, field by field. Shapes: N lines.
+    """The lines of a window, field by field; ``mark`` is a byte order mark in front of them, or nothing."""
 
-    ``content`` are the lines, with ``\n`` between them and single blanks between scores; in it the third fields begin
-    and end at the places ``begins_N`` and ``ends_N``.
-    """
+    rows: list[Row]
+    mark: bytes = b""
 
-    content: bytes
-    sources: list[bytes]
-    targets: list[bytes]
-    begins_N: npt.NDArray[np.int64]
-    ends_N: npt.NDArray[np.int64]
+    @property
+    def sources(self) -> list[bytes]:
+        """The first fields."""
+        return [row[0] for row in self.rows]
+
+    @property
+    def targets(self) -> list[bytes]:
+        """The second fields."""
+        return [row[1] for row in self.rows]
 
     @property
     def scores(self) -> list[bytes]:
-        """The third fields, cut anew each time."""
-        spans = zip(self.begins_N.tolist(), self.ends_N.tolist(), strict=True)
-        return [self.content[begin:end] for begin, end in spans]
+        """The third fields, with single blanks between numbers."""
+        return [row[SCORES] for row in self.rows]
 
 
 class Window(NamedTuple):
@@ -117,13 +102,13 @@ def read_windows(path: str, share: ShareRead | None = None, *, rules: bool = Fal
     malformed first line; the other lines are checked by ``split_window``.
     """
     window = None
-    for first, content in _numbered_parts(table_blocks(path, share), size=WINDOW):
+    for first, lines in cut_at_sources(table_blocks(path, share), size=WINDOW):
         if window is None:
-            beginning = check_beginning(path, content.split(b"\n", LOOKED_AT)[:LOOKED_AT])
+            beginning = check_beginning(path, lines[:LOOKED_AT])
             if beginning.rules and not rules:
                 raise FormatError(path, _RULES, line=1)
-            window = Window(path, 1, beginning.scores, content, beginning.rules)
-        yield window._replace(first=first, content=content)
+            window = Window(path, 1, beginning.scores, b"", beginning.rules)
+        yield window._replace(first=first, content=b"\n".join(lines))
     if window is None:
         raise FormatError(path, f"the file is empty; {EXPECTED}")
 
@@ -137,117 +122,61 @@ def table_blocks(path: str, share: ShareRead | None = None) -> Iterator[bytes]:
     raise FormatError(path, f"is a binarised table ({kind}){lacks}; give the text that it was made from")
 
 
-def cut_at_sources(blocks: Iterable[bytes], *, size: int) -> Iterator[bytes]:
-    r"""Cut lines into parts of ``size`` lines or more, such that lines with the same source stay together.
+def cut_at_sources(blocks: Iterable[bytes], *, size: int) -> Iterator[tuple[int, list[bytes]]]:
+    r"""Cut into parts of ``size`` lines or more, and the number of the first line of each.
 
-    How the lines come in ``blocks``, which end where a line does, makes no difference. The parts have no
-    ``\n`` at their end.
+    Lines with the same source stay together. ``blocks`` end where a line does; how lines come in them makes no
+    difference.
     """
-    return (part for _, part in _numbered_parts(blocks, size=size))
-
-
-def _numbered_parts(blocks: Iterable[bytes], *, size: int) -> Iterator[tuple[int, bytes]]:
-    """The same parts, and the number of the first line of each, from 1."""
-    first, waiting, counts = 1, [b""], [0]
-    place, begin = size, 0  # the first line that may begin a new part, and where it does, once it is there
+    first, part, octets = 1, list[bytes](), 0
     for block in blocks:
-        waiting.append(block if block.endswith(b"\n") else block + b"\n")
-        counts.append(waiting[-1].count(b"\n"))
-        if sum(counts) <= size and sum(map(len, waiting)) <= _LARGEST_BYTES:
-            continue
-        while True:
-            content, lines = b"".join(waiting), sum(counts)
-            if not begin and lines > size:
-                begin = _begin_of(size, waiting, counts)
-            if begin:
-                place, begin = _behind_source(content, place, begin, most=max(size, _LARGEST_WINDOW))
-            cut = min(begin or len(content), _behind_most_bytes(content))
-            waiting, counts = [content], [lines]
-            if cut == len(content):
-                break
-            part = content[: cut - 1]
-            yield first, part
-            done = place if cut == begin else part.count(b"\n") + 1
-            waiting, counts, place, begin, first = [content[cut:]], [lines - done], size, 0, first + done
-    if any(waiting):
-        yield first, b"".join(waiting)[:-1]
+        for line in block.removesuffix(b"\n").split(b"\n"):
+            octets += len(line) + 1
+            if part and (octets > _LARGEST_BYTES or (len(part) >= size and _ends_part(part, line, size))):
+                yield first, part
+                first, part, octets = first + len(part), [], len(line) + 1
+            part.append(line)
+    if part:
+        yield first, part
 
 
-def _begin_of(line: int, blocks: Sequence[bytes], counts: Sequence[int]) -> int:
-    """Where a line that is not the first begins, in blocks that have so many lines each."""
-    begin = 0
-    for block, count in zip(blocks, counts, strict=True):
-        if line <= count:
-            return begin + int(np.flatnonzero(np.frombuffer(block, np.uint8) == _NEWLINE)[line - 1]) + 1
-        begin, line = begin + len(block), line - count
-    raise ValueError(f"there is no line {line} more")
+def _ends_part(part: Sequence[bytes], following: bytes, size: int) -> bool:
+    """Whether a part of at least ``size`` lines ends before the following line."""
+    return len(part) >= max(size, _LARGEST_WINDOW) or _source(following) != _source(part[-1])
 
 
-def _behind_source(content: bytes, line: int, begin: int, *, most: int) -> tuple[int, int]:
-    """The first line from ``line`` on, but not behind ``most``, with another source than before it; where it begins."""
-    source = _source(content, content.rfind(b"\n", 0, begin - 1) + 1)
-    while line < most and begin < len(content) and _source(content, begin) == source:
-        line, begin = line + 1, content.index(b"\n", begin) + 1
-    return line, begin
-
-
-def _behind_most_bytes(content: bytes) -> int:
-    """Behind the lines that have their ends among the first ``_LARGEST_BYTES``, or behind the first line."""
-    if len(content) <= _LARGEST_BYTES:
-        return len(content)
-    return (content.rfind(b"\n", 0, _LARGEST_BYTES + 1) + 1) or content.index(b"\n") + 1
-
-
-def _source(content: bytes, begin: int) -> bytes:
-    return phrase_of(content[begin : content.index(b"\n", begin)].partition(SEPARATOR)[0])
+def _source(line: bytes) -> bytes:
+    return phrase_of(line.partition(SEPARATOR)[0])
 
 
 def split_window(window: Window) -> Columns:
     """Cut the lines into fields; in the third, single blanks stand between the numbers.
 
-    A byte order mark before the table stays in the content and is no part of the first source. Raises FormatError,
-    naming the line, for too few fields, rules among phrases, a number of scores
-    that is not that of the first line, and scores that are not plain numbers of at least 0.
+    Raises FormatError, naming the line, for too few fields, rules among phrases, a number of scores that is not that of
+    the first line, and scores that are not plain numbers of at least 0.
     """
-    fields = cut_fields(window.content, scores=window.scores, rules=window.rules)
-    columns = _split_slowly(window) if fields is None else Columns(window.content, *fields)
-    if window.first == 1:
-        columns.sources[0] = columns.sources[0].removeprefix(codecs.BOM_UTF8)
-    return columns
-
-
-def _split_slowly(window: Window) -> Columns:
-    """The same line by line, to mend the blanks or to name the line that is wrong."""
-    lines = window.lines
-    rows = [line.split(SEPARATOR, FIELDS - 1) for line in lines]
-    if not window.rules:
-        refuse_rules(window.path, window.first, rows)
-    for number, (line, row) in enumerate(zip(lines, rows, strict=True), start=window.first):
-        mend_row(window.path, number, line, row, scores=window.scores)
-    lines = [SEPARATOR.join(row) for row in rows]
-    starts_N = np.cumsum([0, *(len(line) + 1 for line in lines[:-1])])
-    begins_N = starts_N + [len(row[SOURCE]) + len(row[TARGET]) + 2 * len(SEPARATOR) for row in rows]
-    ends_N = begins_N + [len(row[SCORES]) for row in rows]
-    return Columns(b"\n".join(lines), [row[SOURCE] for row in rows], [row[TARGET] for row in rows], begins_N, ends_N)
+    content = window.content
+    if not window.rules and b"][" in content:
+        refuse_rules(window.path, window.first, [line.split(SEPARATOR, FIELDS - 1) for line in window.lines])
+    is_plain = re.compile(_NUMBER + b"{%d} " % window.scores).fullmatch
+    rows = []
+    for number, line in enumerate(content.split(b"\n"), start=window.first):
+        row = line.split(SEPARATOR, FIELDS - 1)
+        if len(row) < FIELDS or not is_plain(row[SCORES]):
+            mend_row(window.path, number, row, scores=window.scores)
+        rows.append(row)
+    mark = codecs.BOM_UTF8 if window.first == 1 and content.startswith(codecs.BOM_UTF8) else b""
+    rows[0][0] = rows[0][0].removeprefix(mark)
+    return Columns(rows, mark)
 
 
 def append_scores(columns: Columns, numbers: Sequence[bytes]) -> bytes:
     r"""The lines, each ending in ``\n``, with ``numbers[i]`` (one or more, single blanks between) as last scores."""
-    if len(numbers) != len(columns.sources):
-        raise ValueError(f"{len(numbers)} new scores for {len(columns.sources)} lines")
-    content = columns.content
-    last_N = np.frombuffer(content, np.uint8)[columns.ends_N - 1]
-    places = (columns.ends_N - ((last_N == _BLANK) | (last_N == _RETURN))).tolist()
-    blocks, reached = [], 0
-    for first in range(0, len(places), _AT_ONCE):
-        chosen = slice(first, first + _AT_ONCE)
-        bounds = [reached, *places[chosen]]
-        pieces = [b" "] * (3 * (len(bounds) - 1))
-        pieces[::3] = [content[begin:end] for begin, end in pairwise(bounds)]
-        pieces[2::3] = numbers[chosen]
-        blocks.append(b"".join(pieces))
-        reached = bounds[-1]
-    return b"".join([*blocks, content[reached:], b"\n"])
+    lines = []
+    for (source, target, field, *rest), new in zip(columns.rows, numbers, strict=True):
+        scores = field[:-1] if field.endswith((b" ", b"\r")) else field
+        lines.append(SEPARATOR.join((source, target, b"%b %b%b" % (scores, new, field[len(scores) :]), *rest)))
+    return columns.mark + b"\n".join([*lines, b""])
 
 
 def phrases_of(window: Window, columns: Columns) -> tuple[list[bytes], list[bytes]]:
@@ -271,6 +200,25 @@ def _words_of_rules(window: Window, fields: Sequence[bytes]) -> list[bytes]:
     return [words[one] for one in fields]
 
 
+def source_starts(window: Window, sources: Sequence[bytes], *, before: bytes) -> list[int]:
+    """The indices of the first line of every source; ``before`` is the last source of the window before.
+
+    Sources are compared by their words, as Moses does. Raises FormatError for a source whose lines do not stand
+    together, or are more than a window holds.
+    """
+    phrases = list(map(phrase_of, sources))
+    starts = [place for place, phrase in enumerate(phrases) if not place or phrase != phrases[place - 1]]
+    seen = {phrase_of(before)} if window.first > 1 else set()
+    for place in starts:
+        if phrases[place] in seen:
+            shown = phrases[place].decode("utf-8", "replace")
+            problem = f"`{shown}` stands in several places, or has too many lines; sort the table first (LC_ALL=C sort)"
+            remedy = f"{problem}, with single blanks between words"
+            raise FormatError(window.path, remedy, line=window.first + place)
+        seen.add(phrases[place])
+    return starts
+
+
 def is_grouped(sources: Iterable[bytes]) -> bool:
     """Whether equal sources stand side by side."""
     runs = [source for source, _ in groupby(map(phrase_of, sources))]
@@ -281,5 +229,5 @@ def bracketed_last_tokens(columns: Columns) -> int:
     """How many lines have a phrase whose last token is ``[...]``; Moses drops that token without a word."""
     return sum(
         (b"]" in source and ends_in_label(source)) or (b"]" in target and ends_in_label(target))
-        for source, target in zip(columns.sources, columns.targets, strict=True)
+        for source, target, *_ in columns.rows
     )

@@ -15,7 +15,7 @@ from smt_bridge.commands.main import main
 from smt_bridge.moses.ini import read_ini
 from smt_bridge.moses.weights import read_weights
 from smt_bridge.nbest.formats import read_entries
-from smt_bridge.tables.table import phrases_of, read_windows, split_window
+from smt_bridge.tables.table import append_scores, phrases_of, read_windows, split_window
 
 MARK = b"\xef\xbb\xbf"
 
@@ -77,7 +77,7 @@ def test_a_model_does_not_read_that_of_a_table(tmp_path: Path, third: bytes) -> 
     (window,) = read_windows(marked(tmp_path, b"ein haus ||| a house ||| %b\na ||| x ||| 1 2\n" % third))
     columns = split_window(window)
     assert [text.strip() for text in phrases_of(window, columns)[0]] == [b"ein haus", b"a"]
-    assert columns.content.startswith(MARK + b"ein haus |||")
+    assert append_scores(columns, [b"1", b"1"]).startswith(MARK + b"ein haus |||")
 
 
 def test_the_source_of_features_is_told_of_and_scored_without(

@@ -12,8 +12,7 @@ from nmt_core.base.words import MOST_WORDS, check_words
 from nmt_core.files import read_lines
 from smt_bridge.factors import look_factored
 from smt_bridge.moses_lines import phrase_of, split_tokens
-from smt_bridge.tables.source_groups import source_starts
-from smt_bridge.tables.table import read_windows, split_window
+from smt_bridge.tables.table import read_windows, source_starts, split_window
 
 SOURCES_AT_ONCE = 1000
 _Item = TypeVar("_Item")
@@ -51,7 +50,7 @@ def sources_of_table(path: str, *, longest: int = MOST_WORDS) -> Iterator[Source
         for number, source in enumerate(columns.sources, start=window.first):
             _check_words(source, longest, path=path, line=number)
         names = list(map(phrase_of, columns.sources))
-        starts = source_starts(window, names, before=before).tolist()
+        starts = source_starts(window, names, before=before)
         before = names[-1]
         groups = list(pairwise([*starts, len(lines)]))
         for part in _in_parts(groups):

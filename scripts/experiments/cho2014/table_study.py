@@ -26,8 +26,7 @@ from nmt_core.base.messages import counted
 from scripts.experiments.cho2014.phrase_sample import digest
 from smt_bridge.errors import FormatError
 from smt_bridge.moses_lines import SEPARATOR, phrase_of, text_of
-from smt_bridge.tables.source_groups import source_starts
-from smt_bridge.tables.table import Columns, Window, read_windows, split_window
+from smt_bridge.tables.table import Columns, Window, read_windows, source_starts, split_window
 
 CELLS = 40
 LOWEST = (-12.0, -30.0)  # natural logarithms at the left and lower border of the pictures
@@ -130,7 +129,7 @@ def study(path: str, *, column: int, pool: Pool) -> Study:
     ranked: dict[str, list[tuple[int, Source]]] = {"frequent": [], "rare": []}
     for window in read_windows(path):
         columns = split_window(window)
-        starts = source_starts(window, columns.sources, before=before)
+        starts = np.array(source_starts(window, columns.sources, before=before))
         before = columns.sources[-1]
         scores_NS = _scores(window, columns, column)
         counts_N2 = _pair_counts(window, columns)

@@ -219,6 +219,10 @@ def test_a_text_that_will_not_do_is_refused(
     assert not (folder / "new").exists()
 
 
+class WatchedRows(list[list[bytes]]):
+    """Rows that a weak reference can watch."""
+
+
 def test_one_window_at_a_time_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was made of a window is gone when the next one is read."""
     made: list[weakref.ref[object]] = []
@@ -226,7 +230,8 @@ def test_one_window_at_a_time_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> N
 
     def splitting(window: phrase_table.Window) -> phrase_table.Columns:
         columns = split(window)
-        made.append(weakref.ref(columns.begins_N))
+        columns = columns._replace(rows=WatchedRows(columns.rows))
+        made.append(weakref.ref(columns.rows))
         return columns
 
     def watched() -> Iterator[phrase_table.Window]:

@@ -147,7 +147,7 @@ def test_truncated_gzip_is_refused(tmp_path: Path) -> None:
 def test_windows_end_where_the_source_changes(groups: list[tuple[bytes, int]], size: int) -> None:
     lines = [b"%b ||| x ||| 1" % source for source, repeats in groups for _ in range(repeats)]
     blocks = [b"\n".join([*part, b""]) for part in (lines[:3], lines[3:]) if part]
-    windows = [part.split(b"\n") for part in cut_at_sources(blocks, size=size)]
+    windows = [part for _, part in cut_at_sources(blocks, size=size)]
     assert [line for window in windows for line in window] == lines
     for window, following in pairwise(windows):
         assert window[-1] != following[0]
@@ -159,7 +159,7 @@ def test_windows_end_where_the_source_changes(groups: list[tuple[bytes, int]], s
 def test_endless_source_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("smt_bridge.tables.table._LARGEST_WINDOW", 10)
     windows = cut_at_sources([b"a ||| b ||| 1\n" * 25], size=4)
-    assert [window.count(b"\n") + 1 for window in windows] == [10, 10, 5]
+    assert [len(window) for _, window in windows] == [10, 10, 5]
 
 
 _PHRASE = st.binary(max_size=12).filter(lambda text: b"|" not in text and b"\n" not in text and b"]" not in text)
@@ -187,13 +187,13 @@ def test_random_table_is_kept_byte_for_byte(parts: list[tuple[bytes, bytes, list
     assert through(*table(b""), added=b"0.1 7", scores=3) == table(b" 0.1 7")
 
 
-@given(st.lists(_ANY_LINE, min_size=1, max_size=12), st.integers(1, 60), st.booleans())
+@given(st.lists(_ANY_LINE, min_size=1, max_size=12), st.booleans())
 @settings(max_examples=300)
-@example(lines=[b"a ||| b ||| 1 2 |||", b"a ||| b ||| 1 2 ||||"], at_once=1, rules=False)
-@example(lines=[b"a |||||| 1 2 |||||||", b"|||||| 1 2 |||"], at_once=60, rules=False)
-@example(lines=[b"a ||||| b ||| 1 2 |||", b"a|||| b ||| 1 2 |||"], at_once=60, rules=False)
-@example(lines=[b"a ||| b", b"a ||| b ||| 1 2 ||| ||| |||"], at_once=60, rules=False)
-def test_many_lines_at_once_are_what_they_are_one_by_one(lines: list[bytes], at_once: int, rules: bool) -> None:
+@example(lines=[b"a ||| b ||| 1 2 |||", b"a ||| b ||| 1 2 ||||"], rules=False)
+@example(lines=[b"a |||||| 1 2 |||||||", b"|||||| 1 2 |||"], rules=False)
+@example(lines=[b"a ||||| b ||| 1 2 |||", b"a|||| b ||| 1 2 |||"], rules=False)
+@example(lines=[b"a ||| b", b"a ||| b ||| 1 2 ||| ||| |||"], rules=False)
+def test_plain_lines_are_what_they_are_when_they_are_mended(lines: list[bytes], rules: bool) -> None:
     window = Window("table", 5, 2, b"\n".join(lines), rules)
 
     def result() -> object:
@@ -204,11 +204,9 @@ def test_many_lines_at_once_are_what_they_are_one_by_one(lines: list[bytes], at_
         numbers = [b"%d .5" % number for number in range(len(lines))]
         return columns.sources, columns.targets, columns.scores, append_scores(columns, numbers)
 
+    found = result()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("smt_bridge.tables.fields._AT_ONCE", at_once)
-        patch.setattr("smt_bridge.tables.table._AT_ONCE", 1 + at_once // 20)
-        found = result()
-        patch.setattr("smt_bridge.tables.table.cut_fields", lambda *_, **__: None)
+        patch.setattr("smt_bridge.tables.table._NUMBER", rb"(?!)")
         assert found == result()
 
 
@@ -232,13 +230,12 @@ def test_parts_and_their_numbers_do_not_depend_on_blocks(lines: list[bytes], dat
         windows = list(read_windows("table"))
         whole = [b"".join(line + b"\n" for line in lines)]
         assert parts == list(cut_at_sources(whole, size=size))
-    assert b"\n".join(parts).split(b"\n") == lines
-    assert [window.content for window in windows] == parts
-    assert [window.first for window in windows] == [1 + sum(map(_size, parts[:place])) for place in range(len(parts))]
-
-
-def _size(part: bytes) -> int:
-    return part.count(b"\n") + 1
+    assert [line for _, part in parts for line in part] == lines
+    assert [window.lines for window in windows] == [part for _, part in parts]
+    assert [window.first for window in windows] == [first for first, _ in parts]
+    assert [first for first, _ in parts] == [
+        1 + sum(len(part) for _, part in parts[:place]) for place in range(len(parts))
+    ]
 
 
 @given(st.lists(_SCORE, min_size=1, max_size=5), st.lists(_BLANK, min_size=6, max_size=6))

@@ -90,7 +90,7 @@ def test_a_table_passes_but_for_the_new_scores(rules: list[tuple[tuple[list[byte
         sides = [[b" ".join([*symbols, b"[%b]" % label]) for symbols, label in rule] for rule in rules]
         return b"".join(b"%b ||| %b ||| %b ||| 0-0%b" % (*pair, scores, end) for pair in sides)
 
-    window = Window("t", 1, 2, table(b"0.5 1e-05")[:-1], rules=True)
+    window = Window("t", 7, 2, table(b"0.5 1e-05")[:-1], rules=True)  # a byte order mark is a mark in line 1 only
     columns = split_window(window)
     assert append_scores(columns, [b"0.25"] * len(rules)) == table(b"0.5 1e-05 0.25")
     for side, phrases in enumerate(phrases_of(window, columns)):
