@@ -12,11 +12,10 @@ from nmt_core.base.lazy import lazily
 from nmt_core.version import VERSION
 
 if TYPE_CHECKING:
-    from smt_bridge.api import add_scores, read_nbest, rerank, tune, with_features, write_nbest
+    from smt_bridge.api import add_scores, read_nbest, rerank, rescore_table, tune, with_features, write_nbest
     from smt_bridge.errors import BridgeError, FormatError, WiringError
     from smt_bridge.moses.weights import format_weights, read_weights
     from smt_bridge.nbest.entry import NbestEntry, NbestList
-    from smt_bridge.tables.rescore import rescore_table
     from smt_bridge.tables.scoring import Counts
     from smt_bridge.tuning.tune import TuningOptions, TuningReport
 else:
@@ -36,7 +35,7 @@ else:
             "read_nbest": "smt_bridge.api",
             "read_weights": "smt_bridge.moses.weights",
             "rerank": "smt_bridge.api",
-            "rescore_table": "smt_bridge.tables.rescore",
+            "rescore_table": "smt_bridge.api",
             "tune": "smt_bridge.api",
             "with_features": "smt_bridge.api",
             "write_nbest": "smt_bridge.api",

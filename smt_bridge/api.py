@@ -1,4 +1,4 @@
-"""N-best lists in Python: read, score, tune and rerank them in memory, as the commands do with files.
+"""Lists and tables in Python: read, score, tune and rerank lists in memory, rescore tables, as the commands do.
 
 Tables and lists too large for memory, or worth resuming, are for the commands.
 """
@@ -14,9 +14,15 @@ from typing import Literal
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScorer
 from nmt_core.base.messages import counted
-from nmt_core.files import open_output
+from nmt_core.base.words import MOST_WORDS
+from nmt_core.files import open_output, overwritten, suffix_of
+from nmt_core.jobs.run import run_job
+from nmt_core.jobs.work import summed
+from nmt_core.jobs.workers import LocalWorkers
+from smt_bridge.factors import parse_factors
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.pair_score import PairFeature
+from smt_bridge.metadata import new_metadata
 from smt_bridge.metrics.bleu import TOKENIZERS
 from smt_bridge.metrics.metric import METRICS
 from smt_bridge.metrics.references import statistics_against
@@ -37,6 +43,10 @@ from smt_bridge.nbest.entry import with_features as with_checked_features
 from smt_bridge.nbest.formats import AUTO, check_format
 from smt_bridge.nbest.order import join_lists, ordered_lists
 from smt_bridge.nbest.rerank import Reranker
+from smt_bridge.tables.rescore import RescoreWorker, check_factors, table_job, write_record
+from smt_bridge.tables.scoring import Counts as TableCounts
+from smt_bridge.tables.scoring import Scorers
+from smt_bridge.tables.table import read_windows
 from smt_bridge.tuning.defaults import plan_for_list
 from smt_bridge.tuning.held_out import tune_by_plan
 from smt_bridge.tuning.pool import pool_from_lists
@@ -97,6 +107,76 @@ def add_scores(
     with one_thread():
         scored = annotate(entries, [feature], texts, path=_NAME)
         return list(runs_of_sentence(_as_written(entry, name) for entry in scored))
+
+
+def rescore_table(
+    table: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    scorer: str | PairScorer,
+    *,
+    reverse_scorer: str | PairScorer | None = None,
+    unknown_count: bool = False,
+    unescape: bool = False,
+    factor: str | None = None,
+    max_words: int = MOST_WORDS,
+) -> TableCounts:
+    """Add neural scores to a Moses table of phrases or rules, with a record, as ``smt-bridge rescore-table``.
+
+    In one process, and from the beginning if it is interrupted; large tables are for the command.
+
+    Args:
+        table: The table, plain or compressed.
+        output: The new one; ``OUTPUT.json`` says what was added.
+        scorer: A model folder, several with commas (an ensemble), ``grpc:HOST:PORT``, or anything that scores pairs,
+            such as ``nmt_core.load_model(folder)``: p(target | source).
+        reverse_scorer: One of the other direction: p(source | target).
+        unknown_count: Also add exp(number of unknown target words).
+        unescape: Undo Moses' escapes before scoring.
+        factor: Of words with factors score this one, or ``SOURCE,TARGET``, from 0.
+        max_words: A phrase of more words is refused.
+
+    Raises:
+        FormatError: a line is malformed, or words have factors and ``factor`` is not given.
+        InputError: a phrase has more than ``max_words``.
+        BridgeError: a score is not a finite number.
+    """
+    table, output = os.fspath(table), os.fspath(output)
+    record = new_metadata(output)
+    if overwritten([table], [output, *([] if record is None else [record])]) is not None:
+        raise ConfigError(f"{output} is also read and would be lost; give another name")
+    windows = read_windows(table, rules=True)
+    first = next(windows)
+    check_factors(first, factor, scorer, reverse_scorer)
+    scorers = Scorers(
+        direct=opened(scorer),
+        reverse=None if reverse_scorer is None else opened(reverse_scorer),
+        unknown_count=unknown_count,
+        unescape=unescape,
+        factors=parse_factors(factor) if factor else None,
+        most_words=max_words,
+    )
+    exact = "float32" if isinstance(scorer, str) else None  # as it is opened here; of others the signature says it
+    options = {
+        "input": table,
+        "scorer": _name_of(scorer),
+        "reverse_scorer": None if reverse_scorer is None else _name_of(reverse_scorer),
+        "unknown_count": unknown_count,
+        "unknown_backoff": None,
+        "unescape": unescape,
+        "factor": factor,
+        "dtype": exact,
+        "softmax": exact and "full",
+    }
+
+    def finish(pieces: list[dict[str, float]]) -> None:
+        if record is not None:
+            counts = summed(TableCounts, pieces)
+            write_record(output, options, first=first, signatures=scorers.signatures, counts=counts)
+
+    job = table_job(table, output, options, itertools.chain([first], windows), journaled=False)
+    worker = RescoreWorker(scorers, suffix_of(output))
+    with one_thread(), LocalWorkers(lambda number: worker, 1) as workers:
+        return summed(TableCounts, run_job(job, workers, finish=finish) or [])
 
 
 def with_features(entry: NbestEntry, names: Sequence[str], values: Sequence[float]) -> NbestEntry:
@@ -204,3 +284,7 @@ def _check_references(references: Sequence[Sequence[str]], lists: Sequence[Nbest
             raise ConfigError(
                 f"a reference has {counted(len(text), 'line')} but the ids of the lists go up to {needed - 1}"
             )
+
+
+def _name_of(scorer: str | PairScorer) -> str:
+    return scorer if isinstance(scorer, str) else scorer.signature

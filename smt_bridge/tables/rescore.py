@@ -1,121 +1,111 @@
-"""Rescoring a phrase table: the job, its worker, the Python function, and the metadata of a rescored table."""
+"""Rescoring a table: the job, its worker, the metadata of the new table, and the work of `smt-bridge rescore-table`."""
 
 from __future__ import annotations
 
+import argparse
 import functools
-import os
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScorer
-from nmt_core.base.words import MOST_WORDS
-from nmt_core.files import ShareRead, overwritten, pack, suffix_of
-from nmt_core.jobs.run import Job, run_job
+from nmt_core.base.memory import keep_memory_of_tensors
+from nmt_core.base.messages import counted
+from nmt_core.files import ShareRead, pack, suffix_of
+from nmt_core.jobs.run import Job, are_files
 from nmt_core.jobs.shards import Piece, Shard, Source, shard_of
-from nmt_core.jobs.workers import LocalWorkers
+from nmt_core.jobs.work import Work, check_shards, engine_of, remark, summed
 from smt_bridge.errors import FormatError
 from smt_bridge.factors import LINES_FOR_FACTORS, look_factored, parse_factors
 from smt_bridge.metadata import new_metadata, write_metadata
-from smt_bridge.models import one_thread, opened, source_factors
+from smt_bridge.model_specs import count_jobs, worker_options
+from smt_bridge.models import open_model, source_factors
 from smt_bridge.tables.scoring import Counts, Scorers, column_names, rescore_chunk
-from smt_bridge.tables.table import Window, phrases_of, read_windows, split_window
+from smt_bridge.tables.table import (
+    Window,
+    bracketed_last_tokens,
+    is_grouped,
+    phrases_of,
+    read_windows,
+    split_window,
+)
 
-_RECORDED = (
-    "input", "scorer", "reverse_scorer", "unknown_count", "unknown_backoff", "unescape", "factor", "dtype", "softmax",
-)  # fmt: skip
+NAME = "rescore-table"
+_MANY_UNKNOWN = 0.25  # of the words of distinct pairs, where rare ones weigh more than in running text
+_OPTIONS = ("scorer", "reverse_scorer", "unknown_count", "unknown_backoff", "unescape", "factor", "dtype", "softmax")
+"""What the new columns depend on."""
 
 
-def rescore_table(
-    table: str | os.PathLike[str],
-    output: str | os.PathLike[str],
-    scorer: str | PairScorer,
-    *,
-    reverse_scorer: str | PairScorer | None = None,
-    unknown_count: bool = False,
-    unescape: bool = False,
-    factor: str | None = None,
-    max_words: int = MOST_WORDS,
-) -> Counts:
-    """Add neural scores to a Moses table of phrases or rules, with a record, as ``smt-bridge rescore-table``.
+def rescore_files(args: argparse.Namespace) -> int:
+    """Check the input's first lines, score the table, and say what was met."""
+    started = time.perf_counter()
+    output = _output_of(args)
+    record = new_metadata(output)  # refused before the work, not behind it
+    windows = read_windows(args.input, rules=True)
+    first = next(windows)  # a wrong file is found before a model is loaded
+    check_factors(first, args.factor, args.scorer, args.reverse_scorer)
+    if not args.quiet:
+        _remark_on(first)
+    check_shards(args, args.input, [output], given_as="TABLE")
+    options = {"input": args.input, **{name: getattr(args, name) for name in _OPTIONS}}
+    stream = None if are_files(args.input, [output]) else _beginning(chain([first], windows), args.dry_run)
 
-    In one process, and from the beginning if it is interrupted; large tables are for the command.
-
-    Args:
-        table: The table, plain or compressed.
-        output: The new one; ``OUTPUT.json`` says what was added.
-        scorer: A model folder, several with commas (an ensemble), ``grpc:HOST:PORT``, or anything that scores pairs,
-            such as ``nmt_core.load_model(folder)``: p(target | source).
-        reverse_scorer: One of the other direction: p(source | target).
-        unknown_count: Also add exp(number of unknown target words).
-        unescape: Undo Moses' escapes before scoring.
-        factor: Of words with factors score this one, or ``SOURCE,TARGET``, from 0.
-        max_words: A phrase of more words is refused.
-
-    Raises:
-        FormatError: a line is malformed, or words have factors and ``factor`` is not given.
-        InputError: a phrase has more than ``max_words``.
-        BridgeError: a score is not a finite number.
-    """
-    table, output = os.fspath(table), os.fspath(output)
-    record = new_metadata(output)
-    if overwritten([table], [output, *([] if record is None else [record])]) is not None:
-        raise ConfigError(f"{output} is also read and would be lost; give another name")
-    windows = read_windows(table, rules=True)
-    first = next(windows)
-    check_factors(first, factor, scorer, reverse_scorer)
-    scorers = Scorers(
-        direct=opened(scorer),
-        reverse=None if reverse_scorer is None else opened(reverse_scorer),
-        unknown_count=unknown_count,
-        unescape=unescape,
-        factors=parse_factors(factor) if factor else None,
-        most_words=max_words,
-    )
-    exact = "float32" if isinstance(scorer, str) else None  # as it is opened here; of others the signature says it
-    options = {
-        "input": table,
-        "scorer": _name(scorer),
-        "reverse_scorer": None if reverse_scorer is None else _name(reverse_scorer),
-        "unknown_count": unknown_count,
-        "unknown_backoff": None,
-        "unescape": unescape,
-        "factor": factor,
-        "dtype": exact,
-        "softmax": exact and "full",
-    }
-
-    def finish(pieces: list[dict[str, float]]) -> None:
+    def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
         if record is not None:
-            counts = sum_counts(pieces)
-            write_record(output, options, first=first, signatures=scorers.signatures, counts=counts)
+            write_record(output, options, first=first, signatures=signatures, counts=summed(Counts, pieces))
 
-    job = table_job(table, output, options, chain([first], windows), journaled=False)
-    worker = RescoreWorker(scorers, suffix=suffix_of(output))
-    with one_thread(), LocalWorkers(lambda number: worker, 1) as workers:
-        return sum_counts(run_job(job, workers, finish=finish) or [])
+    specs = [spec for spec in (args.scorer, args.reverse_scorer) if spec]
+    open_worker = functools.partial(_open_worker, args, suffix_of(output))
+    work = Work(NAME, " pairs", open_worker, count_jobs(args, specs), args.quiet, engine_of(args))
+    pieces = work.run(table_job(args.input, output, options, stream), args, finish=finish)
+    if pieces is not None and not args.quiet:
+        columns = column_names(reverse=len(specs) > 1, unknown_count=args.unknown_count)
+        _summarise(summed(Counts, pieces), columns, time.perf_counter() - started)
+    return 0
 
 
-def sum_counts(pieces: Iterable[Mapping[str, float]]) -> Counts:
-    """What was met in all pieces of a table."""
-    total = Counts()
-    for piece in pieces:
-        total = total.plus(Counts(**piece))  # type: ignore[arg-type]  # whole numbers and sums
-    return total
+def _output_of(args: argparse.Namespace) -> str:
+    if args.dry_run is not None:
+        if args.output not in (None, "-"):
+            raise ConfigError("--dry-run writes to stdout; leave out --output")
+        return "-"
+    if args.output is None:
+        raise ConfigError("--output is missing; give a file such as phrase-table.nmt.gz, or - for stdout")
+    return str(args.output)
+
+
+def _beginning(windows: Iterable[Window], lines: int | None) -> Iterator[Window]:
+    """The windows up to that number of lines, or all."""
+    for window in windows:
+        yield window if lines is None else window.beginning(lines)
+        if lines is not None:
+            lines -= window.size
+            if lines <= 0:
+                return
+
+
+def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> RescoreWorker:
+    keep_memory_of_tensors()
+    options = worker_options(args, number)
+    scorers = Scorers(
+        direct=open_model(args.scorer, options._replace(unknown_backoff=args.unknown_backoff)),
+        reverse=open_model(args.reverse_scorer, options) if args.reverse_scorer else None,
+        unknown_count=args.unknown_count,
+        unescape=args.unescape,
+        factors=parse_factors(args.factor) if args.factor else None,
+        most_words=args.max_words,
+    )
+    return RescoreWorker(scorers, suffix)
 
 
 class RescoreWorker:
     """Scores windows of a table, compressed for an output that ends in ``suffix``."""
 
-    def __init__(self, scorers: Scorers, *, suffix: str) -> None:
-        self._scorers = scorers
-        self._suffix = suffix
-
-    @property
-    def description(self) -> dict[str, Any]:
-        """The signatures of the models."""
-        return dict(self._scorers.signatures)
+    def __init__(self, scorers: Scorers, suffix: str) -> None:
+        self._scorers, self._suffix = scorers, suffix
+        self.description: dict[str, Any] = dict(scorers.signatures)
 
     def __call__(self, window: Window) -> Piece:
         """The lines of the window with their new columns."""
@@ -131,7 +121,7 @@ def table_job(
     source = Source(table, functools.partial(read_windows, table, share, rules=True), _shard_of, share)
     if windows is not None:
         source = Source(table, lambda: windows, _shard_of)
-    description = {"input": table, "options": dict(options)}
+    description = {"input": table, "options": {name: options[name] for name in _OPTIONS}}
     return Job((output,), description, source, files={table: table}, journaled=journaled)
 
 
@@ -168,12 +158,56 @@ def write_record(
         "scores_before": first.scores,
         "added": list(added),
         "rules": first.rules,
-        "options": {name: options[name] for name in _RECORDED},
+        "options": {name: options[name] for name in ("input", *_OPTIONS)},
         "signatures": dict(signatures),
         "counts": counts._asdict(),
     }
     write_metadata(output, record)
 
 
-def _name(scorer: str | PairScorer) -> str:
-    return scorer if isinstance(scorer, str) else scorer.signature
+def _remark_on(window: Window) -> None:
+    """Say what of the first lines may be a mistake."""
+    if window.content.startswith(b"\xef\xbb\xbf"):
+        effect = "it stays, the model does not read it, and Moses takes it for a part of the first word"
+        remark(NAME, f"{window.path}: begins with a byte order mark; {effect}")
+    columns = split_window(window)
+    bracketed = 0 if window.rules else bracketed_last_tokens(columns)
+    if window.rules:
+        remark(
+            NAME, f"{window.path}: a table of rules, which are scored by their words, without labels and non-terminals"
+        )
+    if bracketed:
+        remark(
+            NAME,
+            f"{window.path}: {bracketed:,} of the first {counted(window.size, 'phrase pair ends', 'phrase pairs end')}"
+            " in a word like [this], which Moses drops; escape brackets as tokenizer.perl does",
+        )
+    if not is_grouped(columns.sources):
+        remark(
+            NAME,
+            f"{window.path}: lines with the same source do not stand together; the scores will be right, but much of"
+            " the work is done more than once, and Moses' binarisers want a sorted table (LC_ALL=C sort)",
+        )
+
+
+def _summarise(counts: Counts, columns: Sequence[str], seconds: float) -> None:
+    """Say what was met."""
+    pairs = max(counts.pairs, 1)
+    scored = f"{counted(counts.pairs, 'distinct pair')} scored, {counts.pairs / max(seconds, 1e-9):,.0f} pairs/s"
+    remark(NAME, f"{counted(counts.lines, 'line')}, {scored}")
+    mean = f"mean log {columns[0]} {counts.log_prob / pairs:.4f}"
+    if counts.reverse_log_prob:
+        mean += f", mean log {columns[1]} {counts.reverse_log_prob / pairs:.4f}"
+    remark(NAME, f"{mean}; {counted(counts.floored, 'probability', 'probabilities')} floored at 1e-43")
+    unknown = f"{counts.unknown_source:,} of {counted(counts.source_words, 'source word')}"
+    remark(
+        NAME,
+        f"unknown to the model: {unknown}, {counts.unknown_target:,} of {counted(counts.target_words, 'target word')}",
+    )
+    many = max(counts.unknown_target / max(counts.target_words, 1), counts.unknown_source / max(counts.source_words, 1))
+    if many > _MANY_UNKNOWN:
+        remark(
+            NAME,
+            f"warning: {100 * many:.0f} % of the words of a side are unknown: "
+            "is the table tokenised, cased and escaped like the model's corpus?",
+        )

@@ -156,32 +156,28 @@ def _score_distinct(phrases: Sequence[_Phrases], scorers: Scorers, window: Windo
     factors = scorers.factors or (None, None)
     words = [_texts(phrases, side, factors[side], scorers, window) for side in (0, 1)]
     pairs = {key: SentencePair(words[0][key[0]], words[1][key[1]]) for key in dict.fromkeys(phrases)}
-    asked = [(key, pair) for key, pair in pairs.items() if pair.source]
+    asked = {key: pair for key, pair in pairs.items() if pair.source}
     answers = []
     for side, scorer in enumerate((scorers.direct, scorers.reverse)):
-        if scorer is not None:
-            read = _read(scorer, phrases, side, words[side], window)
-            turned = [SentencePair(read[key[side]], pair[1 - side]) for key, pair in asked]
-            answers.append(_ask(scorer, turned))
+        if scorer is not None and asked:
+            count = factors_read(scorer.signature)
+            read = _factored(phrases, side, count, window) if count else words[side]
+            turned = [SentencePair(read[key[side]], pair[1 - side]) for key, pair in asked.items()]
+            answers.append(scorer.score(turned))
             if side:
                 check_reverse(turned, answers[-1], signature=scorer.signature)
             if window.first == 1:  # later, after hours, it may be the fault of a part of the table
                 check_exchanged(scorer, turned, answers[-1], reverse=side == 1)
-            for (key, pair), score in zip(asked, answers[-1], strict=True):
+            for (key, pair), score in zip(asked.items(), answers[-1], strict=True):
                 problem = score_problem(pair, score, signature=scorer.signature)
                 if problem is not None:
                     raise BridgeError(f"{window.path}:{window.first + phrases.index(key)}: {problem}")
-    scored = {key: _Scored(pair, tuple(scores)) for (key, pair), *scores in zip(asked, *answers, strict=True)}
+    scored = {key: _Scored(asked[key], tuple(scores)) for key, *scores in zip(asked, *answers, strict=True)}
     return {key: scored.get(key, _Scored(pair, ())) for key, pair in pairs.items()}
 
 
-def _read(
-    scorer: PairScorer, phrases: Sequence[_Phrases], side: int, words: dict[bytes, str], window: Window
-) -> dict[bytes, str]:
-    """The fields of a side as ``scorer`` reads them: with their factors, if it reads some, or as ``words``."""
-    count = factors_read(scorer.signature)
-    if not count:
-        return words
+def _factored(phrases: Sequence[_Phrases], side: int, count: int, window: Window) -> dict[bytes, str]:
+    """The fields of a side with all their factors, as a scorer of source factors reads them."""
     texts = {}
     for number, pair in enumerate(phrases, start=window.first):
         text = texts[pair[side]] = text_of(pair[side])
@@ -206,10 +202,6 @@ def _texts(
             check_words(text, scorers.most_words, path=window.path, line=number)
             texts[field] = unescape(text) if scorers.unescape else text
     return texts
-
-
-def _ask(scorer: PairScorer, pairs: Sequence[SentencePair]) -> list[PairScore]:
-    return scorer.score(pairs) if pairs else []
 
 
 def _format_columns(scores: Sequence[PairScore], scorers: Scorers) -> bytes:

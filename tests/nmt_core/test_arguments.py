@@ -14,8 +14,8 @@ import pytest
 from nmt_core.base.errors import ConfigError
 from nmt_core.commands.main import main as nmt_core
 from nmt_core.files import InputFile, OutputFile, check_files
+from smt_bridge.api import rescore_table
 from smt_bridge.commands.main import main as smt_bridge
-from smt_bridge.tables.rescore import rescore_table
 
 
 def check(inputs: list[str], outputs: list[str]) -> None:

@@ -15,6 +15,7 @@ from nmt_core.files import read_lines
 from smt_bridge.commands import rescore_table as command
 from smt_bridge.errors import FormatError
 from smt_bridge.models import open_model
+from smt_bridge.tables import rescore
 from smt_bridge.tables.table import Window
 from tests.fakes import LengthPairScorer, TablePairScorer
 
@@ -31,8 +32,8 @@ def run_with(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
     def fake(spec: str, options: object) -> LengthPairScorer:
         return LengthPairScorer(float(spec), unknown=frozenset({"y"}))
 
-    monkeypatch.setattr("smt_bridge.models.open_model", fake)
-    return command.run(parsed(*argv, "--jobs", "1"))
+    monkeypatch.setattr("smt_bridge.tables.rescore.open_model", fake)
+    return rescore.rescore_files(parsed(*argv, "--jobs", "1"))
 
 
 @pytest.fixture
@@ -81,26 +82,25 @@ def test_dry_run_scores_the_first_lines(
 
 def test_dry_run_goes_on_over_windows() -> None:
     windows = [Window("t", 1, 1, b"1\n2"), Window("t", 3, 1, b"3\n4"), Window("t", 5, 1, b"5")]
-    assert [window.lines for window in command._beginning(windows, 3)] == [[b"1", b"2"], [b"3"]]
+    assert [window.lines for window in rescore._beginning(windows, 3)] == [[b"1", b"2"], [b"3"]]
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ([], "--output is missing"),
-        (["--dry-run", "0"], "at least 1"),
         (["--dry-run", "5", "--output", "x.gz"], "leave out --output"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(table: Path, options: list[str], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        command.run(parsed(str(table), "--scorer", "nowhere", *options))
+        rescore.rescore_files(parsed(str(table), "--scorer", "nowhere", *options))
 
 
 def test_bad_table_is_found_before_the_model_is_opened(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"")
     with pytest.raises(FormatError, match="empty"):
-        command.run(parsed(str(tmp_path / "table"), "--scorer", "nowhere", "--output", str(tmp_path / "new")))
+        rescore.rescore_files(parsed(str(tmp_path / "table"), "--scorer", "nowhere", "--output", str(tmp_path / "new")))
 
 
 class Fixed:
@@ -119,9 +119,9 @@ def test_failure_names_the_line_and_leaves_the_older_output_alone(
     output = tmp_path / "new"
     output.write_bytes(b"older")
     broken = TablePairScorer({("a", "x"): -1.0, ("a", "x y"): float("nan"), ("b", "z"): -1.0})
-    monkeypatch.setattr("smt_bridge.models.open_model", Fixed(broken))
+    monkeypatch.setattr("smt_bridge.tables.rescore.open_model", Fixed(broken))
     with pytest.raises(NmtError, match="table:2"):
-        command.run(parsed(str(table), "--scorer", "x", "--output", str(output), "--jobs", "1", "--quiet"))
+        rescore.rescore_files(parsed(str(table), "--scorer", "x", "--output", str(output), "--jobs", "1", "--quiet"))
     assert output.read_bytes() == b"older"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "table"]
 
