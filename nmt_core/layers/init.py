@@ -111,7 +111,7 @@ def initialise(model: nn.Module, how: Initialisation, *, seed: int, spread: floa
     for module in model.modules():
         if any(True for _ in module.parameters(recurse=False)):
             if not isinstance(module, Layer):
-                raise TypeError(f"{type(module).__name__} has parameters and is no Layer")
+                raise TypeError(f"{type(module).__name__} has parameters and no method initialise, as a Layer has")
             module.initialise(initialiser)
 
 

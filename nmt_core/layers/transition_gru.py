@@ -24,6 +24,7 @@ from nmt_core.layers.attention import AdditiveAttention
 from nmt_core.layers.cells import Cell, GateInputs, PartsNorm, Recurrence, between
 from nmt_core.layers.init import Initialiser, Layer
 from nmt_core.layers.products import Product, linear, shared_matrix
+from nmt_core.layers.reader import Encoded
 from nmt_core.layers.recurrent import Layers
 
 Normalisation = Literal["none", "parts", "whole"]
@@ -165,7 +166,7 @@ class FinishedAttention(AdditiveAttention):
         product = super().queries()
         return lambda states: self.after_query(product(states))
 
-    def finished(self, product_BSA: Tensor) -> Tensor:
+    def keys(self, encoded: Encoded) -> Tensor:
         """N(U h + b)."""
-        keys: Tensor = self.after_key(product_BSA)
+        keys: Tensor = self.after_key(super().keys(encoded))
         return keys

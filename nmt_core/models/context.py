@@ -1,9 +1,10 @@
 """What the source adds to a decoder, step by step.
 
-A ``Context`` keeps in its memory what it needs of an encoded source, and has two terms for every step: one is
-added to the gates of the decoder's cell, the other in the readout. Both are linear in the context vector: a fixed
-vector (Cho et al. 2014) is multiplied once per sentence, and with attention (Bahdanau et al. 2015) the annotations
-themselves are multiplied, for inference, since a weighted sum of products is the product of the weighted sum.
+A ``Context`` keeps in its memory what it needs of an encoded source (``remember``), and has two terms for every step
+(``terms``): one is added to the gates of the decoder's cell, the other in the readout. Both are linear in the context
+vector: a fixed vector (Cho et al. 2014) is multiplied once per sentence, and with attention (Bahdanau et al. 2015) the
+annotations themselves are multiplied, for inference, since a weighted sum of products is the product of the weighted
+sum.
 
 Shapes: B sentences, S positions, N rows, T target positions, C annotation, G gates, X what the readout adds.
 """
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt_core.batches.layout import Layout
-from nmt_core.layers.attention import Attention, AttentionContext
+from nmt_core.layers.attention import Attention, AttentionLoop
 from nmt_core.layers.cells import GateInputs
 from nmt_core.layers.products import shared_matrix
 from nmt_core.layers.reader import Encoded
@@ -33,36 +34,29 @@ class ContextTerms(NamedTuple):
     weights_NS: Tensor | None
 
 
-class StepContext(abc.ABC):
-    """The context of one step."""
-
-    def pending_gates(self, gates_NG: Tensor | None) -> Tensor | None:
-        """The term of the gates in the update that the step before has left: the one kept, or that of every step."""
-        return gates_NG
-
-    @abc.abstractmethod
-    def attend(self, hidden_NH: Tensor) -> ContextTerms:
-        """The terms at states."""
+NO_TERMS = ContextTerms(None, None, None)
 
 
-class LoopContext(abc.ABC):
-    """The context of a loop over known targets, one row per sentence."""
+class ContextLoop:
+    """The context of a loop over known targets, one row per sentence: the same at every position, unless it attends."""
 
-    @abc.abstractmethod
+    def __init__(self, terms: ContextTerms) -> None:
+        self.terms = terms
+
     def attend(self, hidden_BH: Tensor) -> None:
         """Go on to a further position, with its states."""
 
-    @abc.abstractmethod
     def gates(self) -> Tensor | None:
         """The term of the gates at the last position, (B, G)."""
+        return self.terms.gates_NG
+
+    def readouts(self) -> Tensor | None:
+        """The terms of the readouts at all positions, (B, T, X) or (B, 1, X)."""
+        return None if self.terms.readout_NX is None else self.terms.readout_NX.unsqueeze(1)
 
     def attention(self) -> Tensor | None:
         """The attention weights of all positions, (B, T, S)."""
         return None
-
-    @abc.abstractmethod
-    def readouts(self) -> Tensor | None:
-        """The terms of the readouts at all positions, (B, T, X) or (B, 1, X)."""
 
 
 class Context(nn.Module, abc.ABC):
@@ -79,11 +73,11 @@ class Context(nn.Module, abc.ABC):
         """What the decoder's first state is made of, (B, H); of the dtype and on the device of the model."""
 
     @abc.abstractmethod
-    def over(self, memory: Memory, layout: Layout | None, rows: int) -> StepContext:
-        """The context of one step of so many rows; without ``layout`` every sentence has as many."""
+    def terms(self, hidden_NH: Tensor, memory: Memory, layout: Layout | None) -> ContextTerms:
+        """The terms at N states; without ``layout`` every sentence has as many."""
 
     @abc.abstractmethod
-    def over_all(self, memory: Memory) -> LoopContext:
+    def loop(self, memory: Memory) -> ContextLoop:
         """The context of a loop over known targets."""
 
 
@@ -105,29 +99,13 @@ class NoContext(Context):
         """Nothing, (B, 0)."""
         return memory.example.unsqueeze(1)[:, :0]
 
-    def over(self, memory: Memory, layout: Layout | None, rows: int) -> StepContext:
+    def terms(self, hidden_NH: Tensor, memory: Memory, layout: Layout | None) -> ContextTerms:
         """Nothing."""
-        return _NoStepContext()
+        return NO_TERMS
 
-    def over_all(self, memory: Memory) -> LoopContext:
+    def loop(self, memory: Memory) -> ContextLoop:
         """Nothing."""
-        return _NoLoopContext()
-
-
-class _NoStepContext(StepContext):
-    def attend(self, hidden_NH: Tensor) -> ContextTerms:
-        return ContextTerms(None, None, None)
-
-
-class _NoLoopContext(LoopContext):
-    def attend(self, hidden_BH: Tensor) -> None:
-        pass
-
-    def gates(self) -> None:
-        return None
-
-    def readouts(self) -> None:
-        return None
+        return ContextLoop(NO_TERMS)
 
 
 @dataclass(frozen=True)
@@ -159,51 +137,25 @@ class FixedContext(Context):
         assert isinstance(memory, Summary)
         return memory.summary_BH
 
-    def over(self, memory: Memory, layout: Layout | None, rows: int) -> StepContext:
-        """The same for every step."""
+    def terms(self, hidden_NH: Tensor, memory: Memory, layout: Layout | None) -> ContextTerms:
+        """The same at every step."""
         assert isinstance(memory, Summary)
-        return _FixedStepContext(
-            memory.repeat(rows // memory.rows) if layout is None else memory.select(layout.sentences_N)
-        )
+        rows = memory.repeat(len(hidden_NH) // memory.rows) if layout is None else memory.select(layout.sentences_N)
+        return ContextTerms(rows.gates_BG, rows.readout_BX, None)
 
-    def over_all(self, memory: Memory) -> LoopContext:
-        """The same for every position."""
+    def loop(self, memory: Memory) -> ContextLoop:
+        """The same at every position."""
         assert isinstance(memory, Summary)
-        return _FixedLoopContext(memory)
-
-
-class _FixedStepContext(StepContext):
-    def __init__(self, rows: Summary) -> None:
-        self.rows = rows
-
-    def pending_gates(self, gates_NG: Tensor | None) -> Tensor:
-        return self.rows.gates_BG
-
-    def attend(self, hidden_NH: Tensor) -> ContextTerms:
-        return ContextTerms(self.rows.gates_BG, self.rows.readout_BX, None)
-
-
-class _FixedLoopContext(LoopContext):
-    def __init__(self, memory: Summary) -> None:
-        self.memory = memory
-
-    def attend(self, hidden_BH: Tensor) -> None:
-        pass
-
-    def gates(self) -> Tensor:
-        return self.memory.gates_BG
-
-    def readouts(self) -> Tensor:
-        return self.memory.readout_BX.unsqueeze(1)
+        return ContextLoop(ContextTerms(memory.gates_BG, memory.readout_BX, None))
 
 
 @dataclass(frozen=True)
 class Annotations(Memory):
-    """The values that attention sums, its keys, and where the backward encoder ended."""
+    """The values that attention sums, its keys, how many positions there are, and the ends of the backward encoder."""
 
     values_BSX: Tensor = field(metadata=SOURCE_AXIS)
     keys_BSA: Tensor = field(metadata=SOURCE_AXIS)
-    mask_BS: Tensor = field(metadata=SOURCE_AXIS)
+    widths_B: Tensor
     first_BH: Tensor
 
 
@@ -226,82 +178,62 @@ class AttentiveContext(Context):
 
     def remember(self, encoded: Encoded) -> Annotations:
         """Values and keys; the last direction of the encoder gives the first state."""
-        first_BH = encoded.ends(-1)
+        first_BH, widths_B = encoded.ends(-1), encoded.mask_BS.sum(dim=1)
         if torch.is_grad_enabled():
-            annotations_BSC = encoded.annotations()
-            return Annotations(annotations_BSC, self.attention.keys(annotations_BSC), encoded.mask_BS, first_BH)
+            return Annotations(encoded.annotations(), self.attention.keys(encoded), widths_B, first_BH)
         both_XC = torch.cat([self.to_gates.weight, self.to_readout.weight])
-        values_BSX, keys_BSA = encoded.times(both_XC)[0], keys_of(self.attention, encoded)
-        return ProjectedAnnotations(values_BSX, keys_BSA, encoded.mask_BS, first_BH)
+        return ProjectedAnnotations(encoded.times(both_XC)[0], self.attention.keys(encoded), widths_B, first_BH)
 
     def first(self, memory: Memory) -> Tensor:
         """The end of the backward encoder, which is at the first word (appendix A.2.2)."""
         assert isinstance(memory, Annotations)
         return memory.first_BH
 
-    def over(self, memory: Memory, layout: Layout | None, rows: int) -> StepContext:
-        """Attention from N states."""
+    def terms(self, hidden_NH: Tensor, memory: Memory, layout: Layout | None) -> ContextTerms:
+        """Attention from the states, and the products of its sum."""
         assert isinstance(memory, Annotations)
-        return _AttentiveStepContext(self, memory, layout)
+        context_NX, weights_NS = self.attention_loop(memory)(hidden_NH, layout)
+        if not isinstance(memory, ProjectedAnnotations):
+            return ContextTerms(self.to_gates(context_NX), self.to_readout(context_NX), weights_NS)
+        gates_NG, readout_NX = context_NX.split((len(self.to_gates.weight), len(self.to_readout.weight)), dim=1)
+        return ContextTerms(self.to_gates.finish(gates_NG), readout_NX, weights_NS)
 
-    def over_all(self, memory: Memory) -> LoopContext:
+    def loop(self, memory: Memory) -> ContextLoop:
         """Attention from the states of a loop."""
         assert isinstance(memory, Annotations)
-        return _AttentiveLoopContext(self, memory)
+        return _AttentiveLoop(self, memory)
 
-    def attention_over(self, memory: Annotations) -> AttentionContext:
+    def attention_loop(self, memory: Annotations) -> AttentionLoop:
         """The attention of one loop."""
-        return self.attention.over(memory.values_BSX, memory.keys_BSA, memory.mask_BS)
-
-    def parts(self, context: Tensor, memory: Annotations) -> tuple[Tensor, Tensor]:
-        """What sums of values add to the gates and in the readout, (..., X) -> (..., G) and (..., 2L)."""
-        if isinstance(memory, ProjectedAnnotations):
-            gates, readout = context.split((len(self.to_gates.weight), len(self.to_readout.weight)), dim=-1)
-            return self.to_gates.finish(gates), readout
-        return self.to_gates(context), self.to_readout(context)
+        return AttentionLoop(self.attention, memory.values_BSX, memory.keys_BSA, memory.widths_B)
 
 
-def keys_of(attention: Attention, encoded: Encoded) -> Tensor:
-    """The keys of encoded sources, (B, S, A)."""
-    weight = attention.key_weight()
-    return encoded.annotations() if weight is None else attention.finished(encoded.times(weight)[0])
-
-
-class _AttentiveStepContext(StepContext):
-    def __init__(self, part: AttentiveContext, memory: Annotations, layout: Layout | None) -> None:
-        self.part, self.memory, self.layout = part, memory, layout
-
-    def attend(self, hidden_NH: Tensor) -> ContextTerms:
-        context_NX, weights_NS = self.part.attention_over(self.memory)(hidden_NH, self.layout)
-        return ContextTerms(*self.part.parts(context_NX, self.memory), weights_NS)
-
-
-class _AttentiveLoopContext(LoopContext):
+class _AttentiveLoop(ContextLoop):
     """The terms of the readouts are multiplied for all positions at once."""
 
     def __init__(self, part: AttentiveContext, memory: Annotations) -> None:
-        self.part, self.memory = part, memory
-        self.attention_context = part.attention_over(memory)
+        super().__init__(NO_TERMS)
+        self.part, self.projected = part, isinstance(memory, ProjectedAnnotations)
+        self.attention_loop = part.attention_loop(memory)
         self.gates_of = shared_matrix(part.to_gates.weight)
         self.contexts: list[Tensor] = []
         self.weights: list[Tensor] = []
 
     def attend(self, hidden_BH: Tensor) -> None:
-        context_BX, weights_BS = self.attention_context(hidden_BH)
+        context_BX, weights_BS = self.attention_loop(hidden_BH)
         self.contexts.append(context_BX)
         self.weights.append(weights_BS)
 
-    def attention(self) -> Tensor:
-        return torch.stack(self.weights, dim=1)
-
     def gates(self) -> Tensor:
         last_BX, to_gates = self.contexts[-1], self.part.to_gates
-        projected = isinstance(self.memory, ProjectedAnnotations)
-        return to_gates.finish(last_BX[:, : len(to_gates.weight)] if projected else self.gates_of(last_BX))
+        return to_gates.finish(last_BX[:, : len(to_gates.weight)] if self.projected else self.gates_of(last_BX))
 
     def readouts(self) -> Tensor:
         contexts_BTX = torch.stack(self.contexts, dim=1)
-        if isinstance(self.memory, ProjectedAnnotations):
+        if self.projected:
             return contexts_BTX[..., len(self.part.to_gates.weight) :]
         terms_BTX: Tensor = self.part.to_readout(contexts_BTX)
         return terms_BTX
+
+    def attention(self) -> Tensor:
+        return torch.stack(self.weights, dim=1)

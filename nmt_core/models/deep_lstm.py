@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from nmt_core.base.interfaces import Aligns
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded
-from nmt_core.layers.attention import AdditiveAttention, Attention, DotAttention, GeneralAttention
+from nmt_core.layers.attention import AdditiveAttention, Attention
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator, linear_generator
 from nmt_core.layers.init import RANGE, Initialisation
@@ -39,6 +39,8 @@ from nmt_core.models.config import SourceFactorsConfig
 from nmt_core.models.interface import KnownTargets, Side, Step, TranslationModel
 from nmt_core.models.luong_attention import (
     AttentionalReadout,
+    DotAttention,
+    GeneralAttention,
     LocationAttention,
     MonotonicWindow,
     PredictiveWindow,

@@ -163,11 +163,11 @@ class RecurrentDecoder(Decoder):
         """Advance by one word."""
         assert isinstance(state, DecoderState)
         inputs_NG, *word_part = self.embedding.apply_once(previous_N, self._parts_of_word)
-        context = self.context.over(memory, layout, len(previous_N))
+        fixed = None if self.context.changes else self.context.terms(state.hidden_NU, memory, layout)
         if self.waits and not (layout is not None and layout.beginning):
-            updated = self._updated(state, inputs_NG, context.pending_gates(state.context_NG))
+            updated = self._updated(state, inputs_NG, state.context_NG if fixed is None else fixed.gates_NG)
             state = _where(previous_N == NO_WORD, state, updated)
-        terms = context.attend(self.cell.hidden_part(state.hidden_NU))
+        terms = fixed or self.context.terms(self.cell.hidden_part(state.hidden_NU), memory, layout)
         if not self.waits:
             state = self._updated(state, inputs_NG, terms.gates_NG)
         top_NH = self._top(state)
@@ -182,7 +182,7 @@ class RecurrentDecoder(Decoder):
         """As ``step``, with all that does not depend on the recurrence outside the loop."""
         shifted_BTE = self.embedding.shifted(words_BT)
         inputs_BTG = self.inputs(self.upper.variational(shifted_BTE))
-        context = self.context.over_all(memory)
+        context = self.context.loop(memory)
         first_BU = self._first(memory).to(inputs_BTG.dtype)
         cell = self.cell.recurrence(self.upper.variational.kept(self.cell.hidden_part(first_BU)))
         state_BU, hiddens = first_BU, []

@@ -23,13 +23,13 @@ from dataclasses import dataclass, field
 from typing import Literal, Self, TypeGuard
 
 import torch
-import torch.nn.functional as F
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor
 
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded
 from nmt_core.batches.spelling import SpelledWords, pad_spelled
+from nmt_core.layers.attention import places_of, sum_of_places
 from nmt_core.layers.characters import CharacterReader, SpellingDecoder, SpellingReader
 from nmt_core.layers.init import Linear
 from nmt_core.layers.losses import Losses, LossOptions, LossSum, word_loss
@@ -135,7 +135,7 @@ class Hybrid(DeepLSTM, SpellingModel):
         if self.path == "same":
             return memory
         return SpellingMemory(
-            memory.states_BU, memory.values_BSH, memory.keys_BSA, memory.mask_BS, encoded.annotations()
+            memory.states_BU, memory.values_BSH, memory.keys_BSA, memory.widths_B, encoded.annotations()
         )
 
     def spelling_starts(self, step: Step, memory: Memory, rows_M: Tensor, layout: Layout | None = None) -> Tensor:
@@ -146,11 +146,8 @@ class Hybrid(DeepLSTM, SpellingModel):
         assert memory.annotations_BSH is not None and step.attention_NS is not None
         times = len(step.readout_NL) // memory.rows
         sentences_M = rows_M // times if layout is None else layout.sentences_N[rows_M]
-        positions = memory.annotations_BSH.shape[1]
-        places_MS = sentences_M.unsqueeze(1) * positions + torch.arange(positions, device=rows_M.device)
-        annotations_PH = memory.annotations_BSH.flatten(0, 1)
-        weights_MS = step.attention_NS.index_select(0, rows_M).to(annotations_PH.dtype)
-        context_MH = F.embedding_bag(places_MS, annotations_PH, mode="sum", per_sample_weights=weights_MS)
+        places_MS = places_of(sentences_M, memory.annotations_BSH.shape[1])
+        context_MH = sum_of_places(memory.annotations_BSH, places_MS, step.attention_NS.index_select(0, rows_M))
         return self._separate(context_MH, self.top_of(step.state).index_select(0, rows_M))
 
     def _separate(self, context_MH: Tensor, top_MH: Tensor) -> Tensor:

@@ -18,36 +18,72 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.batches.layout import Layout
-from nmt_core.layers.attention import AdditiveAttention, Attended, Attention, AttentionContext, Focus
+from nmt_core.layers.attention import (
+    AdditiveAttention,
+    Attended,
+    Attention,
+    AttentionLoop,
+    Focus,
+    places_of,
+    sum_of_places,
+)
 from nmt_core.layers.init import Initialiser, Layer, Linear
-from nmt_core.layers.products import SharedProduct, shared_matrix
+from nmt_core.layers.products import Product, SharedProduct, shared_matrix
 from nmt_core.layers.reader import Encoded
-from nmt_core.models.context import keys_of
 from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory
+
+
+class DotAttention(Attention):
+    """e_ij = h_i . h_j (``dot``, equation 8)."""
+
+    def keys(self, encoded: Encoded) -> Tensor:
+        """The annotations."""
+        return encoded.annotations()
+
+    def queries(self) -> Product:
+        """The states themselves."""
+        return lambda query_NH: query_NH
+
+    def energies(self, query_BKA: Tensor, keys_BSA: Tensor, *, scratch: bool = False) -> Tensor:
+        """Query . key."""
+        return query_BKA.to(keys_BSA.dtype) @ keys_BSA.mT
+
+    def energies_in(self, keys_BSA: Tensor) -> Product:
+        """The gradient of the keys is taken once."""
+        return SharedProduct(keys_BSA.mT)
+
+
+class GeneralAttention(DotAttention):
+    """e_ij = h_i . W_a h_j (``general``, equation 8)."""
+
+    def __init__(self, hidden: int, annotation: int) -> None:
+        super().__init__()
+        self.key = Linear(annotation, hidden, bias=False)
+
+    def keys(self, encoded: Encoded) -> Tensor:
+        """W_a h."""
+        return encoded.times(self.key.weight)[0]
 
 
 class LocationAttention(nn.Module):
     """a = softmax(W_a h) over P places, of which the first S are used as they are: a source's words from P on get 0.
 
-    ``location``, Luong et al. 2015, equation 8: "for short sentences, we only use the top part of a_t". What is
-    used does not sum to 1.
+    ``location``, equation 9: "for short sentences, we only use the top part of a_t". What is used does not sum to 1.
     """
 
     def __init__(self, hidden: int, places: int) -> None:
         super().__init__()
         self.energies = Linear(hidden, places, bias=False)
 
-    def over(self, values_BSX: Tensor, mask_BS: Tensor) -> LocationContext:
-        """The attention of one loop."""
-        return LocationContext(self, values_BSX, mask_BS)
 
-
-class LocationContext:
+class LocationLoop:
     """``LocationAttention`` during one loop."""
 
-    def __init__(self, attention: LocationAttention, values_BSX: Tensor, mask_BS: Tensor) -> None:
-        self.energies, self.mask_BS, self.values_BSX = shared_matrix(attention.energies.weight), mask_BS, values_BSX
+    def __init__(self, attention: LocationAttention, values_BSX: Tensor, widths_B: Tensor) -> None:
+        self.energies, self.values_BSX = shared_matrix(attention.energies.weight), values_BSX
         self.blend = SharedProduct(values_BSX)
+        positions_S = torch.arange(values_BSX.shape[1], device=widths_B.device)
+        self.mask_BS = positions_S < widths_B.unsqueeze(1)
 
     def __call__(self, query_NH: Tensor, layout: Layout | None = None, focus: Focus | None = None) -> Attended:
         """Attend from N states; without ``layout``, N = B * K."""
@@ -59,12 +95,9 @@ class LocationContext:
         if layout is None:
             weights_BKS = weights_NS.view(sentences, -1, positions) * self.mask_BS.unsqueeze(1)
             return Attended(self.blend(weights_BKS).flatten(0, 1), weights_BKS.flatten(0, 1))
-        weights_NS = weights_NS * self.mask_BS[layout.sentences_N]
-        values_PX = self.values_BSX.flatten(0, 1)
-        places_NS = layout.sentences_N.unsqueeze(1) * positions + torch.arange(positions, device=query_NH.device)
-        weights_NS = weights_NS.to(values_PX.dtype)
-        context_NX = F.embedding_bag(places_NS, values_PX, mode="sum", per_sample_weights=weights_NS)
-        return Attended(context_NX, weights_NS)
+        weights_NS = (weights_NS * self.mask_BS[layout.sentences_N]).to(self.values_BSX.dtype)
+        places_NS = places_of(layout.sentences_N, positions)
+        return Attended(sum_of_places(self.values_BSX, places_NS, weights_NS), weights_NS)
 
 
 Focusing = Callable[[Tensor, Tensor, Tensor | None], Focus]
@@ -133,7 +166,7 @@ class SourceMemory(Memory):
     states_BU: Tensor
     values_BSH: Tensor | None = field(default=None, metadata=SOURCE_AXIS)
     keys_BSA: Tensor | None = field(default=None, metadata=SOURCE_AXIS)
-    mask_BS: Tensor | None = field(default=None, metadata=SOURCE_AXIS)
+    widths_B: Tensor | None = None
 
 
 class Attentional(NamedTuple):
@@ -164,8 +197,8 @@ class AttentionalReadout(nn.Module):
     def remember(self, encoded: Encoded, states_BU: Tensor) -> SourceMemory:
         """What is needed of B sources."""
         (values_BSH,) = encoded.times(self.context.weight)
-        keys_BSA = keys_of(self.score, encoded) if isinstance(self.score, Attention) else None
-        return SourceMemory(states_BU, values_BSH, keys_BSA, encoded.mask_BS)
+        keys_BSA = self.score.keys(encoded) if isinstance(self.score, Attention) else None
+        return SourceMemory(states_BU, values_BSH, keys_BSA, encoded.mask_BS.sum(dim=1))
 
     def over(self, memory: SourceMemory) -> AttentionalLoop:
         """The attentional vectors of one loop."""
@@ -176,16 +209,16 @@ class AttentionalLoop:
     """``AttentionalReadout`` during one loop."""
 
     def __init__(self, part: AttentionalReadout, memory: SourceMemory) -> None:
-        assert memory.values_BSH is not None and memory.mask_BS is not None
-        self.part, self.words_B = part, memory.mask_BS.sum(dim=1)
+        assert memory.values_BSH is not None and memory.widths_B is not None
+        self.part, self.words_B = part, memory.widths_B
         self.product = shared_matrix(part.state.weight)
         self.focusing = None if part.window is None else part.window.focusing()
-        self.attend: AttentionContext | LocationContext
+        self.attend: AttentionLoop | LocationLoop
         if isinstance(part.score, LocationAttention):
-            self.attend = part.score.over(memory.values_BSH, memory.mask_BS)
+            self.attend = LocationLoop(part.score, memory.values_BSH, memory.widths_B)
         else:
             assert memory.keys_BSA is not None
-            self.attend = part.score.over(memory.values_BSH, memory.keys_BSA, memory.mask_BS)
+            self.attend = AttentionLoop(part.score, memory.values_BSH, memory.keys_BSA, memory.widths_B)
 
     def __call__(self, hidden_NH: Tensor, place_N: Tensor | None, layout: Layout | None = None) -> Attentional:
         """From N states at target positions ``place_N``; without ``layout``, N = B * K."""

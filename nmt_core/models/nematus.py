@@ -143,7 +143,7 @@ class ConditionalDecoder(Decoder):
         assert isinstance(state, ConditionalState) and addition is None
         inputs_NG, word_NL = self.embedding.apply_once(previous_N, lambda e: [self.inputs(e), self.readout.of_word(e)])
         between_NH = self.first(inputs_NG, state.hidden_NH)
-        terms = self.context.over(memory, layout, len(previous_N)).attend(between_NH)
+        terms = self.context.terms(between_NH, memory, layout)
         assert terms.gates_NG is not None
         hidden_NH = self.second(terms.gates_NG, between_NH)
         readout_NL = self.readout.join(hidden_NH, word_NL, terms.readout_NX)
@@ -153,7 +153,7 @@ class ConditionalDecoder(Decoder):
         """As ``step``, with all that does not depend on the recurrence outside the loop."""
         assert addition is None
         shifted_BTE = self.embedding.shifted(words_BT)
-        context = self.context.over_all(memory)
+        context = self.context.loop(memory)
         first, second = self.first.recurrence(), self.second.recurrence()
         state_BH, states = self.start(memory).hidden_NH, []
         for inputs_BG in self.inputs(shifted_BTE).unbind(dim=1):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nmt_core.batches.layout import Layout, Run, long_runs, short_runs
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.layers.attention import AdditiveAttention
+from nmt_core.layers.attention import AdditiveAttention, AttentionLoop
 from nmt_core.serving.methods.costs import Proportions, translation_cost
 
 
@@ -62,11 +62,10 @@ def test_attention_is_the_same_with_long_and_short_runs() -> None:
     attention = AdditiveAttention(4, 6, 5).double()
     torch.nn.init.normal_(attention.energy)
     sentences = rows_of(counts)
-    mask_BS = torch.from_numpy(np.arange(6)[None, :] < widths[:, None])
     annotations_BSC = torch.randn(4, 6, 6, dtype=torch.float64)
     states_NH = torch.randn(len(sentences), 4, dtype=torch.float64)
     with torch.inference_mode():
-        look = attention.over(annotations_BSC, attention.keys(annotations_BSC), mask_BS)
+        look = AttentionLoop(attention, annotations_BSC, attention.key(annotations_BSC), torch.from_numpy(widths))
         by_runs = [
             look(states_NH, Layout(torch.from_numpy(sentences), runs))
             for runs in (short_runs(sentences, widths), long_runs(sentences, widths))

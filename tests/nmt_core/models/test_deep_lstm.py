@@ -297,10 +297,11 @@ class CopyingByPosition(DeepLSTM):
 
     def step(self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None = None) -> Step:
         assert isinstance(state, DeepState) and isinstance(memory, SourceMemory) and state.place_N is not None
-        mask_NS = memory.mask_BS if layout is None else memory.mask_BS[layout.sentences_N]
+        assert memory.widths_B is not None and memory.values_BSH is not None
+        widths_N = memory.widths_B if layout is None else memory.widths_B[layout.sentences_N]
         looked_N = (state.place_N - 1).clamp(min=0)
-        attention_NS = nn.functional.one_hot(looked_N, mask_NS.shape[1]).float()
-        ends_N = state.place_N >= mask_NS.sum(dim=1)
+        attention_NS = nn.functional.one_hot(looked_N, memory.values_BSH.shape[1]).float()
+        ends_N = state.place_N >= widths_N
         readout_NH = nn.functional.one_hot(torch.where(ends_N, END_ID, UNKNOWN_ID), self.config.hidden).float()
         return Step(100 * readout_NH, DeepState(state.layers_NU, None, state.place_N + 1), attention_NS)
 

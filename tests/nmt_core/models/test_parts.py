@@ -22,6 +22,7 @@ from nmt_core.layers.attention import AdditiveAttention
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator, linear_generator
 from nmt_core.layers.init import initialise
+from nmt_core.layers.reader import WholeEncoding
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import AnyConfig, new_model
@@ -133,7 +134,8 @@ class CoveringModel(TranslationModel):
         yield "target", self.embedding
 
     def encode(self, source: Padded) -> Keys:
-        return Keys(self.attention.keys(self.embedding(source.words_BL)), source.mask_BL)
+        read = WholeEncoding(self.embedding(source.words_BL), [], source.mask_BL, backward=[])
+        return Keys(self.attention.keys(read), source.mask_BL)
 
     def start(self, memory: Memory) -> Coverage:
         assert isinstance(memory, Keys)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from nmt_core.layers.attention import AdditiveAttention
+from nmt_core.layers.attention import AdditiveAttention, AttentionLoop
 from nmt_core.layers.cells import GRU, PlainLSTM
 from nmt_core.layers.readout import MaxoutReadout
 from nmt_core.native import kernels
@@ -139,13 +139,13 @@ def test_errors_are_no_larger_than_without_kernels(monkeypatch: pytest.MonkeyPat
         numbers(4, positions, units, seed=5),
         numbers(rows, 2 * units, seed=6),
     ]
-    mask_BS = torch.ones(4, positions, dtype=torch.bool)
+    widths_B = torch.full((4,), positions)
 
     def results(dtype: torch.dtype) -> list[Tensor]:
         word_N3H, state_NH, context_N3H, word_N4H, state_N2H, *others = (tensor.to(dtype) for tensor in tensors)
         values_BSX, keys_BSA, part_N2L = others
         model_cell, model_attention, model_readout, memory_cell = copy.deepcopy(parts).to(dtype)
-        attended = model_attention.over(values_BSX, keys_BSA, mask_BS)(state_NH)
+        attended = AttentionLoop(model_attention, values_BSX, keys_BSA, widths_B)(state_NH)
         return [
             model_cell(word_N3H, state_NH, context_N3H).double(),
             memory_cell(word_N4H, state_N2H, word_N4H).double(),
