@@ -25,18 +25,17 @@ from nmt_core.serving.credentials import Tokens
 from nmt_core.serving.errors import Refusal, bare, internal, invalid, trailers
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.message_reader import MessageReader
+from nmt_core.serving.off_loop import off_loop
 from nmt_core.serving.shares import Account, Memory, Shares
 from nmt_core.serving.streams import StreamRequest
 from nmt_core.serving.telemetry import Telemetry
 from nmt_core.serving.timers import Timers
 from nmt_core.serving.wire import SHAPES, has_more_fields
-from nmt_core.serving.worker_thread import WorkerThread
 
 HEALTH = "grpc.health.v1.Health"
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _LONGEST_REQUEST_ID = 128
-_SMALL = 1 << 16  # bytes of a message that the event loop parses itself
 _LONGEST_QUESTION = 1 << 16  # bytes of a request to health or reflection
 _Response = TypeVar("_Response")
 _log = logging.getLogger(__name__)
@@ -67,7 +66,6 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         watches = limits.watches, limits.client_watches
         self._watches = Shares("health watches", most=watches[0], each=watches[1], reason="TOO_MANY_WATCHES")
         self._unread = Timers(limits.unread)
-        self._parser = WorkerThread("parse")
         self._wrapped: dict[str, Any] = {}
         self.unfinished = 0
         if self._telemetry.metrics is not None:
@@ -128,9 +126,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
 
     async def _parsed(self, handler: Any, method: str, content: bytes) -> Any:
         """The message; a large one beside the event loop."""
-        if len(content) <= _SMALL:
-            return self._parse(handler, method, content)
-        return await self._parser.run(self._parse, handler, method, content)
+        return await off_loop(len(content), self._parse, handler, method, content)
 
     def _parse(self, handler: Any, method: str, content: bytes) -> Any:
         if has_more_fields(content, SHAPES.get(method, {}), self.limits.fields):

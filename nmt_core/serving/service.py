@@ -1,34 +1,35 @@
-"""The methods of the service: requests are checked, their cost is worked out, queued for a device, and answered.
+"""The methods of the service: each request is planned, submitted to a device, and replied to.
 
 What concerns a whole request is raised as a ``Refusal`` and becomes the status of the call; what
-concerns one item is a ``Refusal`` in its place among the answers and becomes its ``Error``.
+concerns one item is a ``Refusal`` among the answers and becomes its ``Error``.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nmt_core.serving.backend import Backend
+from nmt_core.serving.call import charge, current_client, messages_size, note
 from nmt_core.serving.client import requests as convert
 from nmt_core.serving.errors import draining
 from nmt_core.serving.limits import Limits
+from nmt_core.serving.methods.costs import check_cost
 from nmt_core.serving.methods.encode import encode
-from nmt_core.serving.methods.score import rerank, score
+from nmt_core.serving.methods.plan import Method, Reply, takes_time
+from nmt_core.serving.methods.rerank import rerank
+from nmt_core.serving.methods.score import score
 from nmt_core.serving.methods.translate import translate
 from nmt_core.serving.models.devices import Devices, Load
+from nmt_core.serving.off_loop import off_loop
 from nmt_core.serving.shares import Memory
 from nmt_core.serving.streams import Answer, Read, Stream
-from nmt_core.serving.text_processing import TextProcessing
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 
 if TYPE_CHECKING:
     from nmt_core.serving.telemetry import Metrics
-
-Method = Callable[[Any, float | None, Backend], Awaitable[bytes]]
-"""Answers a request by a deadline: seconds of ``time.monotonic``, or None."""
 
 
 class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
@@ -50,8 +51,6 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         self.memory = Memory(self.limits.memory_bytes)
         bounds = {"stuck_seconds": self.limits.stuck, **queue}
         self.devices = Devices(devices, metrics=metrics, **bounds)
-        self._texts = TextProcessing(self.limits)
-        self._backend = Backend(self.devices, self._texts, self.limits, metrics)
         self._streams: set[Stream] = set()
         if metrics is not None:
             metrics.watch_memory(self.memory)
@@ -69,11 +68,10 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
     async def close(self, timeout: float = 60.0) -> None:
         """Finish what was accepted, in that time."""
         await self.devices.close(timeout)
-        self._texts.close()
 
     async def Translate(self, request: pb.TranslateRequest, context: Any) -> bytes:
         """See the .proto."""
-        return await translate(request, _deadline(context), self._backend)
+        return await self._answer(translate, request, _deadline(context))
 
     async def TranslateStream(self, requests: Any, context: Any) -> None:
         """See the .proto."""
@@ -81,7 +79,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def Score(self, request: pb.ScoreRequest, context: Any) -> bytes:
         """See the .proto."""
-        return await score(request, _deadline(context), self._backend)
+        return await self._answer(score, request, _deadline(context))
 
     async def ScoreStream(self, requests: Any, context: Any) -> None:
         """See the .proto."""
@@ -89,11 +87,11 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def Rerank(self, request: pb.RerankRequest, context: Any) -> bytes:
         """See the .proto."""
-        return await rerank(request, _deadline(context), self._backend)
+        return await self._answer(rerank, request, _deadline(context))
 
     async def Encode(self, request: pb.EncodeRequest, context: Any) -> bytes:
         """See the .proto."""
-        return await encode(request, _deadline(context), self._backend)
+        return await self._answer(encode, request, _deadline(context))
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> bytes:
         """See the .proto."""
@@ -103,6 +101,29 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
     async def GetModel(self, request: pb.GetModelRequest, context: Any) -> bytes:
         """See the .proto."""
         return pb.GetModelResponse(model=self._describe(request.name)).SerializeToString()
+
+    async def _answer(self, method: Method, request: Any, deadline: float | None) -> bytes:
+        """Plan a request, submit it to the device with the shortest queue, and make the reply.
+
+        ``deadline`` is in seconds of ``time.monotonic``. Raises Refusal.
+        """
+        route, slow = self.devices.find(request.model), takes_time(request)
+        plan = await off_loop(math.inf if slow else messages_size(), method, request, route, self.limits)
+        charge(plan.cost.memory, answer=plan.cost.answer)
+        note(model=route.name, items=len(plan.items))
+        found = await route.engine.submit(plan.key, plan.parts, client=current_client(), deadline=deadline)
+        reply = await off_loop(math.inf if slow else messages_size(), plan.finish, found)
+        self._count(route.name, reply)
+        check_cost(self.limits, answer=len(reply.content), steps=0)  # words may be longer than their mean length
+        return reply.content
+
+    def _count(self, model: str, reply: Reply) -> None:
+        """Count the words of a request, and the items that are errors."""
+        if self._metrics is not None:
+            for kind, words in reply.words.items():
+                self._metrics.count_words(model, kind, words)
+            for reason, items in reply.errors.items():
+                self._metrics.item_errors.labels(model, reason).inc(items)
 
     def _describe(self, name: str) -> pb.Model:
         place = self.devices.find(name)
@@ -116,7 +137,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
     async def _stream(self, read: Read, context: Any, method: Method, message: Callable[..., Any]) -> None:
         """Answer the requests of a stream; all have its deadline."""
         deadline = _deadline(context)
-        answer = Answer(lambda request: method(request, deadline, self._backend), message)
+        answer = Answer(lambda request: self._answer(method, request, deadline), message)
         stream = Stream(context, answer, self.limits, self.memory, self._refused)
         self._streams.add(stream)
         try:

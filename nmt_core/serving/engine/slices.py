@@ -33,27 +33,33 @@ class Sliced(Generic[_Result]):
         self._end = 0.0
         self._given_up = False
         self._resumes, self._rests = threading.Semaphore(0), threading.Semaphore(0)
-        self._thread = threading.Thread(target=self._work, name="sliced", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
 
     def advance(self, seconds: float) -> bool:
         """Compute for that time; whether it has ended."""
         begin = time.monotonic()
         self._end = begin + seconds
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="sliced", daemon=True)
+            self._thread.start()
         self._resumes.release()
         self._rests.acquire()
         self.seconds += time.monotonic() - begin
         return self._future.done()
 
     def result(self) -> _Result:
-        """What came of it. Raises what it has raised."""
-        return self._future.result()
+        """What came of it, once. Raises what it has raised."""
+        future, self._future = self._future, Future()
+        try:
+            return future.result()
+        finally:
+            del future  # an exception would hold it, and itself, until garbage is searched for
 
     def give_up(self, *, wait: bool = False) -> None:
         """Let it end where it is; when this returns it has, if that is to be waited for."""
         self._given_up = True
         self._resumes.release()
-        if wait:
+        if wait and self._thread is not None:
             self._thread.join()
 
     def _work(self) -> None:

@@ -13,6 +13,8 @@ import numpy as np
 
 from nmt_core.base import words as texts
 from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.serving.errors import invalid
+from nmt_core.serving.limits import Limits
 
 _FLOAT, _DOUBLE, _TAG = 4, 8, 3  # bytes of numbers in messages, and of a field's tag and length
 _ITEM = 64  # of the numbers that every item has
@@ -85,6 +87,17 @@ def score_cost(pairs: Sequence[tuple[int, int]], *, per_word: bool, attention: b
     weights = sum([(source + 1) * (target + 1) for source, target in pairs]) if attention else 0
     answer = _ITEM * len(pairs) + weights * _FLOAT + (steps * _DOUBLE if per_word else 0)
     return Cost(answer, _COPIES * answer, steps)
+
+
+def check_cost(limits: Limits, *, answer: int, steps: int) -> None:
+    """Raises Refusal for an answer that could not be sent, and for work without end."""
+    if answer > limits.message_bytes:
+        sizes = f"up to {-(-answer // (1 << 20))} MiB, at most {limits.message_bytes >> 20}"
+        problem = f"the answer would have {sizes}; send several requests, or ask for fewer translations"
+        raise invalid("", f"{problem} or no attention", reason="ANSWER_TOO_LARGE")
+    if steps > limits.steps:
+        problem = f"the request needs up to {steps:,} steps of hypotheses; at most {limits.steps:,}"
+        raise invalid("", f"{problem}, send several requests or a smaller beam", reason="TOO_COSTLY")
 
 
 def count_words(text: str) -> int:

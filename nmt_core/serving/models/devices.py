@@ -22,7 +22,7 @@ Load = Callable[[str], Mapping[str, ServedModel]]
 """Loads all models for one device."""
 
 
-class Place(NamedTuple):
+class Route(NamedTuple):
     """A model, and the device that will do the work."""
 
     name: str
@@ -95,7 +95,7 @@ class Devices:
             raise unavailable("the models are still being loaded; try again in a moment", reason="LOADING")
         return [name for name in next(iter(self.models.values())) if may_use(name)]
 
-    def find(self, name: str) -> Place:
+    def find(self, name: str) -> Route:
         """A model and where it has least to do; the only one has no need to be named. Raises Refusal."""
         names = self.names
         if not name and len(names) == 1:
@@ -107,7 +107,7 @@ class Devices:
             problem = f"{asked}; models here: {', '.join(names) or 'none that you may use'}"
             raise Refusal(problem, code=code_pb2.NOT_FOUND, reason="UNKNOWN_MODEL", field="model")
         device = self._least_busy()
-        return Place(name, self.models[device][name], self.engines[device])
+        return Route(name, self.models[device][name], self.engines[device])
 
     async def close(self, timeout: float) -> None:
         """Finish what was accepted, in that time."""

@@ -134,6 +134,13 @@ class ServedModel:
             return ""
 
     @functools.cached_property
+    def raw_text(self) -> RawText:
+        """What cuts raw text into words, and joins words. Raises ConfigError for a model without it."""
+        if self.processor is None:
+            raise ConfigError("the model takes tokenised text only")
+        return self.processor()
+
+    @functools.cached_property
     def fields(self) -> bytes:
         """What every answer says of the model."""
         return model_fields(self.version, self.signature)

@@ -123,5 +123,8 @@ def test_pairs_with_attention_are_done_some_at_a_time_the_smallest_first(folder:
     pairs = [SentencePair(" ".join(["un"] * length), " ".join(["one"] * length)) for length in (1500, 2, 900, 990, 3)]
     work = served.work(Scoring(served, attention=True))
     work.admit([Entry(None, place, pair, 1) for place, pair in enumerate(pairs)])
-    turns = [[(answer.entry.place, answer.value.attention.shape) for answer in work.turn()] for _ in range(4)]
-    assert turns == [[(1, (3, 3)), (4, (4, 4))], [(2, (901, 901)), (3, (991, 991))], [(0, (1501, 1501))], []]
+    batches = []
+    for _ in range(4):
+        work.prepare()
+        batches.append([(answer.entry.number, answer.value.attention.shape) for answer in work.iterate()])
+    assert batches == [[(1, (3, 3)), (4, (4, 4))], [(2, (901, 901)), (3, (991, 991))], [(0, (1501, 1501))], []]

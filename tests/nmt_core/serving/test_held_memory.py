@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import gc
+import math
 import sys
 import weakref
 from collections.abc import Iterator
@@ -19,11 +20,12 @@ from nmt_core.serving import streams
 from nmt_core.serving.admission import Calls
 from nmt_core.serving.errors import Refusal, invalid
 from nmt_core.serving.limits import Limits
+from nmt_core.serving.methods.texts import read_texts
 from nmt_core.serving.models.served import ServedModel
+from nmt_core.serving.off_loop import off_loop
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.service import NmtServicer
 from nmt_core.serving.shares import REQUEST_COPIES, Memory
-from nmt_core.serving.text_processing import TextProcessing
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.http2 import RudeClient
@@ -279,11 +281,10 @@ def test_a_tokeniser_goes_with_its_model() -> None:
 
     async def scenario() -> None:
         model = ServedModel(None, decoder=None, processor=processor)  # type: ignore[arg-type]
-        place: Any = SimpleNamespace(name="m", model=model)
-        texts, gone = TextProcessing(Limits()), weakref.ref(model)
-        assert await texts.tokenized(place, ["a"], raw=True) == ["A"]
-        del model, place
+        route: Any = SimpleNamespace(name="m", model=model)
+        gone = weakref.ref(model)
+        assert await off_loop(math.inf, functools.partial(read_texts, ["a"], route, Limits(), raw=True)) == ["A"]
+        del model, route
         assert gone() is None
-        texts.close()
 
     asyncio.run(scenario())

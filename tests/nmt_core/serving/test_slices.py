@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from nmt_core.base.interfaces import PairScore, SentencePair
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.base.pauses import held_up_by, yield_point
 from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.layers.normalizer import BlockNormalizer
-from nmt_core.serving.call import charge_to
-from nmt_core.serving.dispatch import ask_for, do
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.iteration import Iterations
-from nmt_core.serving.engine.jobs import Job, Part
+from nmt_core.serving.engine.jobs import Job
 from nmt_core.serving.engine.queue import Queues
 from nmt_core.serving.engine.slices import Sliced
 from nmt_core.serving.engine.work import LARGE, BatchWork, StepWork
-from nmt_core.serving.errors import Refusal
-from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.costs import Proportions
+from nmt_core.serving.errors import Refusal, invalid
+from nmt_core.serving.methods.costs import Cost, Proportions
+from nmt_core.serving.methods.plan import Plan, make_plan
 from nmt_core.serving.models.served import Decoding, Encoding, SampleItem, Sampling, Scoring, ServedModel
-from nmt_core.serving.shares import Memory
-from nmt_core.serving.text_processing import TextProcessing
+from nmt_core.serving.off_loop import off_loop
 from tests.nmt_core.serving.test_engine import batches, submit, until
 
 
@@ -154,70 +151,69 @@ def test_a_large_item_that_fails_takes_no_other_with_it() -> None:
     assert isinstance(bad, ValueError)
 
 
-async def scored(
-    pairs: Sequence[Any], tokens: Sequence[int], submit: Callable[..., Any], kind: Callable[[Any], Any] = Scoring
-) -> list[Any]:
-    """What ``do`` finds for pairs, or items of another kind of work, where an engine's ``submit`` does that."""
+def parts_of(items: Sequence[Any], tokens: Sequence[int], kind: Callable[[Any], Any] = Scoring) -> dict[str, list[Any]]:
+    """The items of a request by the priority class that they wait in."""
     model = ServedModel(None, decoder=None)  # type: ignore[arg-type]
-    place: Any = SimpleNamespace(name="m", model=model, engine=SimpleNamespace(submit=submit))
-    texts = TextProcessing(Limits())
-    try:
-        return await do(texts, place, ask_for(kind(model), 0, len(pairs), None), pairs, tokens)
-    finally:
-        texts.close()
+    plan = planned(kind(model), items, tokens)
+    assert [[items[index] for index in indices] for indices in plan.indices] == [list(one.items) for one in plan.parts]
+    return {part.priority: list(part.items) for part in plan.parts}
+
+
+def planned(key: Any, items: Sequence[Any], tokens: Sequence[int]) -> Plan:
+    return make_plan(key, items, tokens, priority=0, cost=Cost(0, 0, 0), reply=lambda found: (repr(found).encode(), {}))
 
 
 def test_large_items_wait_in_the_class_for_long_searches() -> None:
-    waited: list[tuple[str, list[str]]] = []
-
-    async def submit(key, parts: Sequence[Part], **rest) -> list[list[PairScore]]:
-        waited.extend((part.priority, [item.source for item in part.items]) for part in parts)
-        return [[PairScore(float(len(item.source))) for item in part.items] for part in parts]
-
-    pairs = [SentencePair(name * 2, "") for name in ("a", "bb", "c")]
-    found = asyncio.run(scored(pairs, [5, LARGE + 1, LARGE], submit))
-    assert [score.log_prob for score in found] == [2.0, 4.0, 2.0]
-    assert sorted(waited) == [("interactive", ["aa", "cc"]), ("long", ["bbbb"])]
+    assert parts_of(["aa", "bbbb", "cc"], [5, LARGE + 1, LARGE]) == {"interactive": ["aa", "cc"], "long": ["bbbb"]}
 
 
 @pytest.mark.parametrize(
     ("kind", "most"), [(Decoding, Proportions().together // 16), (Sampling, LARGE), (Encoding, LARGE)]
 )
 def test_what_takes_long_waits_in_its_own_class_for_every_kind_of_work(kind: Callable[[Any], Any], most: int) -> None:
-    waited: dict[str, list[str]] = {}
-
-    async def submit(key, parts: Sequence[Part], **rest) -> list[Sequence[str]]:
-        waited.update((part.priority, list(part.items)) for part in parts)
-        return [part.items for part in parts]
-
     items = ["short", "longer", "long", "short, too"]
-    assert asyncio.run(scored(items, [1, most + 1, 20 * most, most], submit, kind)) == items
-    assert waited == {"interactive": ["short", "short, too"], "long": ["longer", "long"]}
+    found = parts_of(items, [1, most + 1, 20 * most, most], kind)
+    assert found == {"interactive": ["short", "short, too"], "long": ["longer", "long"]}
 
 
-@pytest.mark.parametrize(("size", "beside"), [(100, False), (1 << 20, True)])
-def test_items_of_large_requests_are_gone_through_beside_the_event_loop(size: int, beside: bool) -> None:
-    """Both those that are asked for and their answers."""
-    threads: set[bool] = set()
+def test_every_item_has_its_answer_or_why_it_has_none() -> None:
+    refused = invalid("texts", "too long")
+    plan = planned(Encoding(ServedModel(None, decoder=None)), ["a", refused, "b", "c"], [LARGE + 1, 0, 1, 1])  # type: ignore[arg-type]
+    reply = plan.finish([["B", ValueError("secret")], ["A"]])
+    assert reply.content.startswith(b"['A', Refusal('too long'), 'B', Refusal(")
+    assert reply.errors == {"BAD_OPTION": 1, "INTERNAL": 1}
 
-    class Watched(list):  # type: ignore[type-arg]
-        def __iter__(self):
-            threads.add(threading.current_thread() is not threading.main_thread())
-            return super().__iter__()
 
-    async def submit(key, parts, **rest) -> list[Watched]:
-        return [Watched([PairScore(-1.0), ValueError("secret")])]
+@pytest.mark.parametrize(("size", "beside"), [(100, False), (1 << 20, True), (math.inf, True)])
+def test_large_requests_are_planned_and_replied_to_off_the_event_loop(size: float, beside: bool) -> None:
+    def where(number: int) -> tuple[int, bool]:
+        return number, threading.current_thread() is not threading.main_thread()
 
-    async def scenario() -> list[Any]:
-        account = Memory(1 << 30).account("client")
-        with account as held:
-            charge_to(held)
-            held.charge_message(size)
-            return await scored(Watched([SentencePair("a", "b")] * 2), Watched([3, 3]), submit)
+    assert asyncio.run(off_loop(size, where, 7)) == (7, beside)
+    with pytest.raises(ValueError, match="broken"):
+        asyncio.run(off_loop(size, int, "broken"))
 
-    found = asyncio.run(scenario())
-    assert (found[0], found[1].reason) == (PairScore(-1.0), "INTERNAL")
-    assert threads == {beside}
+
+def test_large_requests_take_turns_off_the_event_loop_and_end_with_their_callers() -> None:
+    small, ended = threading.Event(), threading.Event()
+
+    def long(condition: Callable[[], bool]) -> None:
+        try:
+            runs_until(condition)
+        finally:
+            ended.set()
+
+    async def scenario() -> None:
+        first = asyncio.create_task(off_loop(math.inf, long, small.is_set))
+        second = asyncio.create_task(off_loop(math.inf, small.set))
+        await asyncio.gather(first, second)
+        ended.clear()
+        gone = asyncio.create_task(off_loop(math.inf, long, lambda: False))
+        await asyncio.sleep(0.02)
+        gone.cancel()
+        assert await asyncio.to_thread(ended.wait, 30)
+
+    asyncio.run(scenario())
 
 
 def test_samples_with_many_different_options_let_others_pass() -> None:
@@ -406,6 +402,5 @@ def test_a_computation_that_is_given_up_before_its_first_slice_never_begins() ->
     run, begun, _ = never_ends()
     sliced = Sliced(lambda: run(["x"]))
     sliced.give_up()
-    sliced._thread.join(30)
-    assert not sliced._thread.is_alive()
+    assert sliced._thread is None
     assert not begun.is_set()

@@ -1,4 +1,4 @@
-"""The pairs of a request as the model reads them: checked, cut into the model's words, and counted, before any work.
+"""Plans for the pairs of a request, as the model reads them: checked, cut into the model's words, and counted.
 
 Words of another form may become many times as many pieces; what counts, for the limits and for the cost, are the
 pieces. A text that stands in many pairs is looked at once.
@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, SentencePair
-from nmt_core.inference.scoring.forms import FormReader
-from nmt_core.serving.checks import source_problem, text_problem
-from nmt_core.serving.errors import Refusal
+from nmt_core.base.pauses import yield_point
+from nmt_core.inference.scoring.forms import FormReader, TextForm
+from nmt_core.serving.errors import Refusal, invalid, not_supported
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.costs import Cost, count_words, score_cost
+from nmt_core.serving.methods.costs import Cost, check_cost, count_words, score_cost
+from nmt_core.serving.methods.plan import Plan, Words, make_plan
+from nmt_core.serving.methods.texts import source_problem, text_problem
+from nmt_core.serving.models.served import Scoring, ServedModel
+from nmt_core.v1 import nmt_pb2 as pb
 
 
 class ReadText(NamedTuple):
@@ -32,6 +37,45 @@ class ReadPair(NamedTuple):
     target: ReadText
 
 
+_TEXT_FORMS: dict[int, TextForm] = {
+    pb.TEXT_FORM_UNSPECIFIED: "prepared",
+    pb.TEXT_FORM_SURFACE: "surface",
+    pb.TEXT_FORM_RAW: "raw",
+}
+_Score = PairScore | Refusal
+
+
+def plan_pairs(
+    request: pb.ScoreRequest | pb.RerankRequest,
+    groups: Iterable[tuple[str, Iterable[str]]],
+    field: str,
+    key: Scoring,
+    limits: Limits,
+    reply: Callable[[Sequence[_Score]], bytes],
+) -> Plan:
+    """The plan for the scores of every source and its targets; ``reply`` makes the response of them. Raises Refusal."""
+    reader = _form_reader(key.model, request.form)
+    pairs = list(read_pairs(groups, field, limits, reader, key.model.source_factors))
+    work = scoring_work(pairs, per_word=key.per_word, attention=key.attention)
+    check_cost(limits, answer=work.cost.answer, steps=work.cost.steps)
+    words = {"scored": work.words}
+
+    def reply_in_form(scores: Sequence[_Score]) -> tuple[bytes, Words]:
+        return reply(scores if reader is None else list(restored(scores, pairs, reader))), words
+
+    return make_plan(key, work.items, work.tokens, priority=request.priority, cost=work.cost, reply=reply_in_form)
+
+
+def _form_reader(model: ServedModel, number: int) -> FormReader | None:
+    """What reads the texts of a request, None for words as they are. Raises Refusal where the model cannot."""
+    if number not in _TEXT_FORMS:
+        raise invalid("form", f"there is no form of text {number}")
+    try:
+        return model.reader_of(_TEXT_FORMS[number])
+    except ConfigError as error:
+        raise not_supported(str(error)) from error
+
+
 def read_pairs(
     groups: Iterable[tuple[str, Iterable[str]]],
     field: str,
@@ -47,9 +91,11 @@ def read_pairs(
     targets: dict[str, ReadText | Refusal] = {}
     sources = targets if read_source is read_target and not factors else {}
     for source, texts in groups:
+        yield_point()
         if (first := sources.get(source)) is None:
             first = sources[source] = _read(source, field, limits, read_source, factors)
         for text in texts:
+            yield_point()
             second = first if isinstance(first, Refusal) else targets.get(text)
             if second is None:
                 second = targets[text] = _read(text, field, limits, read_target, 0)
@@ -75,6 +121,7 @@ def restored(
 ) -> Iterator[PairScore | Refusal]:
     """The scores with their numbers for the words of the request."""
     for score, pair in zip(scores, pairs, strict=True):
+        yield_point()
         if reader is None or isinstance(score, Refusal) or isinstance(pair, Refusal):
             yield score
         else:

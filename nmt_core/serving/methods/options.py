@@ -8,9 +8,13 @@ from typing import Any, TypeVar
 
 from nmt_core.base.errors import NmtError
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.serving.errors import invalid, not_supported
+from nmt_core.serving.errors import Refusal, invalid, not_supported
 from nmt_core.serving.limits import Limits
+from nmt_core.serving.methods.costs import count_words
 from nmt_core.v1 import nmt_pb2 as pb
+
+MOST_DRAWN = 100_000
+"""Words, and ends, that the samples of one text may have."""
 
 _Config = TypeVar("_Config", DecodingConfig, SamplingConfig)
 _BOTH = ("length_normalization", "max_length_ratio")
@@ -97,3 +101,12 @@ def _checked(kind: type[_Config], settings: Mapping[str, Any]) -> _Config:
     except NmtError as error:
         names = (*_BOTH, *_SEARCH, *_SAMPLING)
         raise invalid(next((name for name in names if f"'{name}'" in str(error)), ""), str(error)) from error
+
+
+def sample_problem(config: SamplingConfig, text: str) -> Refusal | None:
+    """What is wrong with samples of a text: they are drawn together, and what they have drawn is kept."""
+    drawn = config.samples * (config.length_limit(count_words(text)) + 1)
+    if drawn <= MOST_DRAWN:
+        return None
+    problem = f"the samples of the text may have {drawn:,} words; at most {MOST_DRAWN:,}"
+    return invalid("samples", f"{problem}, ask for fewer of them or a smaller max_length_ratio", reason="TOO_COSTLY")

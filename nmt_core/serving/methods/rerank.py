@@ -1,7 +1,9 @@
-"""N-best lists in order of the weighted sums of their features."""
+"""``Rerank``: n-best lists in the order of weighted sums of their features and the model's scores."""
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -9,11 +11,35 @@ import numpy as np
 
 from nmt_core.base.interfaces import PairScore
 from nmt_core.base.messages import counted
+from nmt_core.base.pauses import yield_point
 from nmt_core.serving.errors import Refusal, invalid, to_error
 from nmt_core.serving.limits import Limits
+from nmt_core.serving.methods.answers import rerank_answer
+from nmt_core.serving.methods.pairs import plan_pairs
+from nmt_core.serving.methods.plan import Plan
+from nmt_core.serving.methods.texts import check_items
+from nmt_core.serving.models.devices import Route
+from nmt_core.serving.models.served import Scoring
 from nmt_core.v1 import nmt_pb2 as pb
 
 _LARGEST = 1e30  # of weights and values: sums of their products are finite
+
+
+def rerank(request: pb.RerankRequest, route: Route, limits: Limits) -> Plan:
+    """The plan of a ``RerankResponse``. Raises Refusal."""
+    count = sum(len(one.hypotheses) for one in request.lists)
+    check_items(limits, max(count, len(request.lists)), "lists")
+    check_columns(request, limits)
+    groups = ((one.source, (each.target for each in one.hypotheses)) for one in request.lists)
+    reply = functools.partial(_reply, request, route.model.fields)
+    return plan_pairs(request, groups, "lists", Scoring(route.model), limits, reply)
+
+
+def _reply(request: pb.RerankRequest, model: bytes, scores: Sequence[PairScore | Refusal]) -> bytes:
+    ends = list(itertools.accumulate(len(one.hypotheses) for one in request.lists))
+    parts = (scores[start:end] for start, end in itertools.pairwise([0, *ends]))
+    rankings = (ranking(one, part, request) for one, part in zip(request.lists, parts, strict=True))
+    return rerank_answer(rankings, model)
 
 
 def check_columns(request: pb.RerankRequest, limits: Limits) -> None:
@@ -45,6 +71,7 @@ def _usable(numbers: Sequence[float]) -> bool:
 
 def ranking(one: pb.NbestList, scores: Sequence[PairScore | Refusal], request: pb.RerankRequest) -> pb.Ranking:
     """The hypotheses in order of their totals, those without one last."""
+    yield_point()
     weights = [column.weight for column in request.columns]
     ranked = []
     for position, (hypothesis, score) in enumerate(zip(one.hypotheses, scores, strict=True)):
