@@ -96,10 +96,12 @@ class Engine(Generic[Key]):
                 for part in parts:
                     job = Job(client, part.items, part.tokens, deadline, loop.create_future())
                     jobs.append((self._queues.put(key, part.priority, job), job))
-                self._wake()
+                if any(self._queues.is_ready(queue) for queue, _ in jobs):
+                    self._wake()
             return await asyncio.gather(*(job.future for _, job in jobs if job.future is not None))
-        finally:
-            self._abandon([one for one in jobs if not one[1].is_delivered])
+        except BaseException:
+            self._abandon(jobs)
+            raise
 
     def forget(self, unwanted: Callable[[Key], bool]) -> None:
         """Let go of the works of keys that nobody will use again, when they are idle."""
@@ -140,8 +142,6 @@ class Engine(Generic[Key]):
 
     def _abandon(self, jobs: Sequence[tuple[BatchQueue[Key], Job]]) -> None:
         """Take jobs whose caller has gone out of the queues; the thread takes them out of the running work."""
-        if not jobs:
-            return
         with self._changed:
             for _, job in jobs:
                 job.cancelled = True
@@ -174,7 +174,7 @@ class Engine(Generic[Key]):
             self.down = len(self._failures) == _FAILURES and now - self._failures[0] < _WITHIN
             queues = self._queues.clear()
             self._iteration_began = None
-        failed = {id(job.root): job.root for queue in queues for job in queue.jobs() if job.root.missing}.values()
+        failed = {id(job.first): job.first for queue in queues for job in queue.jobs() if job.first.missing}.values()
         for job in failed:
             job.fail(internal())
         deliver(failed)

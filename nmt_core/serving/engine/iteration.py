@@ -89,18 +89,19 @@ class Iterations(Generic[Key]):
 
     def _drop_cancelled(self, queue: BatchQueue[Key], work: Work) -> None:
         """Free what callers that have gone have in the work; within an iteration only if all of it is theirs."""
-        gone = [entry for entry in queue.running.values() if entry.job.gone]
+        gone = [entry for entry in queue.running.values() if entry.job.first.cancelled]
         if not gone:
             return
         if queue.sliced is not None:
-            if not all(entry.job.gone for entry in work.prepared):
+            if not all(entry.job.first.cancelled for entry in work.prepared):
                 return
             queue.sliced.give_up(wait=True)
             queue.sliced = None
         work.cancel(gone)
         with self._changed:
             for entry in gone:
-                queue.leave(entry)
+                del queue.running[id(entry)]
+                queue.leave(entry.job.client, 1)
         if self._observer is not None:
             self._observer.cancelled(self._device, len(gone))
 
@@ -124,10 +125,11 @@ class Iterations(Generic[Key]):
         """Let answers leave the queue; callers' jobs that have all answers now. First results become second jobs."""
         finished: list[Job] = []
         for entry, value in answers:
-            queue.leave(entry)
+            queue.running.pop(id(entry), None)
+            queue.leave(entry.job.client, 1)
             if not isinstance(value, Unfinished):
                 finished += entry.job.answer(entry.number, value)
-            elif not entry.job.gone:
+            elif not entry.job.first.cancelled:
                 assert queue.work is not None
                 second = Job(entry.job.client, [value.item], [value.tokens], parent=entry)
                 self._queues.put(queue.work.second, queue.priority, second)  # type: ignore[arg-type]  # a key
@@ -152,8 +154,8 @@ class Iterations(Generic[Key]):
     def _admit(self, queue: BatchQueue[Key], work: Work, seconds: float, now: float) -> int:
         """Move waiting items into the work; the room there was for all that is in it now."""
         with self._changed:
-            while queue.suspects and queue.suspects[0].job.gone:
-                queue.leave(queue.suspects.popleft())
+            while queue.suspects and queue.suspects[0].job.first.cancelled:
+                queue.leave(queue.suspects.popleft().job.client, 1)
             one_by_one = bool(queue.suspects)
             entries = [queue.suspects.popleft()] if queue.suspects and not queue.running else []
             queue.running |= {id(entry): entry for entry in entries}
@@ -184,9 +186,13 @@ class Iterations(Generic[Key]):
                     entries += self._take_newcomers(queue, work.overcommit, late, now)
         for job in late:
             job.fail(expired())
-            if self._observer is not None:
-                self._observer.expired(self._device)
         deliver(late)
+        if self._observer is not None:
+            for _ in late:
+                self._observer.expired(self._device)
+            for entry in entries:
+                if entry.number == 0 and entry.job.parent is None:
+                    self._observer.began(self._device, now - entry.job.since)
         return entries
 
     def _take_some(self, queue: BatchQueue[Key], room: int, late: list[Job], now: float) -> tuple[list[Entry], bool]:
@@ -196,7 +202,7 @@ class Iterations(Generic[Key]):
             job = self._first(queue, None, late, now)
             if job is None or (job.cost > room and queue.running):
                 return entries, False
-            found = self._take_of(queue, job, now, most=_AT_A_TIME - len(entries), room=room)
+            found = queue.take(job, most=_AT_A_TIME - len(entries), room=room)
             room -= sum(entry.tokens for entry in found)
             entries += found
         return entries, True
@@ -214,24 +220,19 @@ class Iterations(Generic[Key]):
             if job.cost > room:
                 break
             room -= job.cost
-            entries += self._take_of(queue, job, now, most=1, room=room)
+            entries += queue.take(job, most=1, room=room)
         return entries
 
     def _first(self, queue: BatchQueue[Key], client: str | None, late: list[Job], now: float) -> Job | None:
         """The next job, of that client or of the one whose turn it is, that is neither late nor cancelled."""
         while queue.waiting and (client is None or client in queue.waiting.clients):
             job = queue.waiting.first(client)
-            if not (job.gone or job.is_late(now)):
+            if not (job.first.cancelled or job.is_late(now)):
                 return job
             queue.remove(job)
-            if not job.gone:
+            if not job.first.cancelled:
                 late.append(job)
         return None
-
-    def _take_of(self, queue: BatchQueue[Key], job: Job, now: float, *, most: int, room: int) -> list[Entry]:
-        if job.taken == 0 and job.parent is None and self._observer is not None:
-            self._observer.began(self._device, now - job.since)
-        return queue.take(job, most=most, room=room)
 
 
 def give_up(queue: BatchQueue[Any], work: Work | None, entries: Sequence[Entry]) -> None:

@@ -46,7 +46,8 @@ class Unfinished(NamedTuple):
 class Job:
     """Items of one caller. The first ``taken`` were admitted to the work, ``missing`` items have no answer yet.
 
-    The caller waits for ``future``. A second job answers its ``parent`` instead.
+    The caller waits for ``future``. A second job answers its ``parent`` instead; ``first`` is the job of the caller,
+    which is ``cancelled`` when the caller has gone.
     """
 
     client: str
@@ -60,24 +61,10 @@ class Job:
     cancelled: bool = False
 
     def __post_init__(self) -> None:
+        self.first: Job = self if self.parent is None else self.parent.job.first
         self.missing = len(self.items)
         self.waiting_tokens = sum(self.tokens)  # of the items that were not admitted yet
         self.answers: list[Any] = [None] * len(self.items)
-
-    @property
-    def root(self) -> Job:
-        """The job of the caller."""
-        return self if self.parent is None else self.parent.job.root
-
-    @property
-    def gone(self) -> bool:
-        """The caller no longer waits."""
-        return self.root.cancelled
-
-    @property
-    def is_delivered(self) -> bool:
-        """The caller has the answers, or the error."""
-        return self.future is not None and self.future.done() and not self.future.cancelled()
 
     @property
     def cost(self) -> int:
@@ -119,7 +106,7 @@ def deliver(jobs: Iterable[Job]) -> None:
     """Hand answers to the callers. Called by the device's thread; each event loop is woken once."""
     jobs_of_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
     for job in jobs:
-        if not job.gone and job.future is not None:
+        if job.future is not None and not job.cancelled:
             jobs_of_loop.setdefault(job.future.get_loop(), []).append(job)
     for loop, some in jobs_of_loop.items():
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more

@@ -52,7 +52,7 @@ class BatchQueue(Generic[Key]):
         self.clients: collections.Counter[str] = collections.Counter()  # items that wait or run, of each client
         self.used, self.share = 0.0, 1.0
         self.last = self.shared = -math.inf  # when the latest iteration ended, and when several clients had items
-        self._before, self._latest = 0.0, 0.0  # ``used`` before the latest iteration, and its seconds
+        self.before, self.latest = 0.0, 0.0  # ``used`` before the latest iteration, and its seconds
 
     @property
     def idle(self) -> bool:
@@ -95,24 +95,14 @@ class BatchQueue(Generic[Key]):
             return 0
         self.waiting_tokens[job.client] -= job.waiting_tokens
         dropped = len(job.items) - job.taken
-        self._leave(job.client, dropped)
+        self.leave(job.client, dropped)
         return dropped
 
-    def leave(self, entry: Entry) -> None:
-        """An entry was answered, or is dropped."""
-        self.running.pop(id(entry), None)
-        self._leave(entry.job.client, 1)
-
-    def _leave(self, client: str, items: int) -> None:
+    def leave(self, client: str, items: int) -> None:
+        """So many items of a client were answered, or are dropped."""
         self.clients[client] -= items
         if self.clients[client] <= 0:
             del self.clients[client], self.waiting_tokens[client]
-
-    def use(self, seconds: float, *, begin: float) -> None:
-        """It used the device from ``begin`` on."""
-        self._before, self._latest = self.used, seconds
-        self.used += seconds / self.share
-        self.last = begin + seconds
 
     def change_share(self, share: float, *, minimum: float) -> None:
         """Its share of now. A larger one counts for the latest iteration, too; ``used`` is ``minimum`` at least.
@@ -120,7 +110,7 @@ class BatchQueue(Generic[Key]):
         Otherwise a client that arrives would wait as long as the clients for which the share was small.
         """
         if share > self.share:
-            self.used = min(self.used, max(minimum, self._before + self._latest / share))
+            self.used = min(self.used, max(minimum, self.before + self.latest / share))
         self.share = share
 
 
@@ -136,6 +126,7 @@ class Queues(Generic[Key]):
         self._client_capacity = capacity if client_capacity is None else client_capacity
         self.closing = False
         self.queues: dict[tuple[Key, str], BatchQueue[Key]] = {}
+        self._filling: BatchQueue[Key] | None = None  # the thread waits for a fuller batch of it, and for nothing else
         self._unwanted: Callable[[Key], bool] = lambda key: False
         self._done, self._spent = 0.0, 0.0  # tokens answered and seconds used, of late
 
@@ -204,6 +195,7 @@ class Queues(Generic[Key]):
 
     def choose(self) -> tuple[BatchQueue[Key] | None, float | None]:
         """The queue that uses the device next, or None and how long to wait for a fuller batch."""
+        self._filling = None
         self._share_out()
         waits: list[float] = []
         passed: list[BatchQueue[Key]] = []
@@ -215,7 +207,12 @@ class Queues(Generic[Key]):
                 return queue, None
             waits.append(wait)
             passed.append(queue)
+        self._filling = passed[0] if len(passed) == 1 else None
         return None, min(waits, default=None)
+
+    def is_ready(self, queue: BatchQueue[Key]) -> bool:
+        """Whether the thread should look at a queue now; it need not while the queue's batch is filling."""
+        return queue is not self._filling or self._wait(queue) <= 0
 
     def _busy(self) -> Iterable[BatchQueue[Key]]:
         return (queue for queue in self.queues.values() if not queue.idle)
@@ -254,7 +251,9 @@ class Queues(Generic[Key]):
         """An iteration of a queue began then, took so long, and answered so many tokens."""
         self._done = 0.95 * self._done + tokens
         self._spent = 0.95 * self._spent + seconds
-        queue.use(seconds, begin=begin)
+        queue.before, queue.latest = queue.used, seconds
+        queue.used += seconds / queue.share
+        queue.last = begin + seconds
         self._forget_idle(queue)
 
     def _wait(self, queue: BatchQueue[Key]) -> float:
@@ -274,7 +273,7 @@ class Queues(Generic[Key]):
 
 def _has_changes(queue: BatchQueue[Key], work: Work, seconds: float) -> bool:
     """Whether something can enter the work of a queue, with iterations of so many seconds, or has to leave it."""
-    if any(entry.job.gone for entry in queue.running.values()):
+    if any(entry.job.first.cancelled for entry in queue.running.values()):
         return True
     if not queue.waiting:
         return False

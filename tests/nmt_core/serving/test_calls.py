@@ -15,6 +15,7 @@ from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.work import BatchWork
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
+from tests.nmt_core.serving.test_engine import submit
 from tests.nmt_core.serving.test_lifecycle import Gate, gated, server_of
 
 
@@ -30,13 +31,13 @@ def test_a_batch_that_fills_wakes_the_thread_once_and_its_answers_the_event_loop
 
     async def scenario() -> None:
         engine, loop = Engine(lambda key: BatchWork("test", list), delay=1.5), asyncio.get_running_loop()
-        await engine.submit("x", [0], tokens=[1])  # the thread runs
-        choose, wake = engine._scheduler.choose, loop.call_soon_threadsafe
-        monkeypatch.setattr(engine._scheduler, "choose", lambda: (chosen.append(1), choose())[1])
+        await submit(engine, "x", [0], tokens=[1])  # the thread runs
+        choose, wake = engine._queues.choose, loop.call_soon_threadsafe
+        monkeypatch.setattr(engine._queues, "choose", lambda: (chosen.append(1), choose())[1])
         monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *call: (woken.append(1), wake(*call))[1])
         asked = []
         for number in range(30):
-            asked.append(asyncio.create_task(engine.submit("x", [number], tokens=[1])))
+            asked.append(asyncio.create_task(submit(engine, "x", [number], tokens=[1])))
             await asyncio.sleep(0.005)
         assert await asyncio.gather(*asked) == [[number] for number in range(30)]
         await engine.close()
