@@ -56,8 +56,10 @@ class Recipe:
 
     ``features`` are such as ``smt_bridge.features.registry`` opens; ``signatures`` says what their columns depend on.
     ``columns`` are those of the merged list; empty before the first sentence. ``moses_options`` are further words of
-    Moses' command line. ``graph`` is for lists of Moses' search graphs (None: there are none). With ``advice``
-    lists are not merged, and there are no weights: Moses' list advises the neural search.
+    Moses' command line. ``graph`` is for lists of Moses' search graphs (None: there are none). A server runs
+    ``moses_program`` with ``moses_threads`` and ``moses_timeout`` (seconds for a sentence); with ``degrade`` the neural
+    model answers alone where Moses cannot be used. With ``advice`` lists are not merged, and there are no weights:
+    Moses' list advises the neural search.
     """
 
     moses_ini: str
@@ -75,6 +77,10 @@ class Recipe:
     weights: Mapping[str, tuple[Weight, ...]] | None = None
     moses_options: tuple[str, ...] = ()
     graph: GraphSearch | None = None
+    moses_program: str = "moses"
+    moses_threads: Count = 1
+    moses_timeout: Annotated[float, Field(gt=0.0, lt=1e9)] = 60.0
+    degrade: bool = False
     advice: AdviceOptions | None = None
 
     @property

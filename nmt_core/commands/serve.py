@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from nmt_core.commands.options import add_precision
-from nmt_core.files import InputFile
+from nmt_core.files import InputFile, NamedInput
 
 RUN = "nmt_core.serving.command:serve"
 NAME = "serve"
@@ -14,6 +14,7 @@ _EPILOG = """\
 examples:
   nmt-core serve --model en-fr=runs/en-fr --port 50551
   nmt-core serve --model en-fr=runs/a,runs/b --model fr-en=runs/c --device cuda:0,cuda:1
+  nmt-core serve --hybrid en-fr=hybrid.json --model en-fr-neural=runs/search
   nmt-core serve --models /srv/models --host 0.0.0.0 --tls-cert server.pem --tls-key server.key \\
       --token-file tokens --metrics-port 9464 --access-log - --limit idle=60 --limit client_calls=100
 
@@ -56,6 +57,14 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=K[,L]",
         help="search that model with its K most frequent words, and L of the lexicon a source word (10)",
+    )
+    parser.add_argument(
+        "--hybrid",
+        type=NamedInput,
+        action="append",
+        default=[],
+        metavar="NAME=RECIPE",
+        help="Moses and a neural model as a recipe of smt-bridge says, and its name",
     )
     parser.add_argument("--beam", type=int, default=12, metavar="K", help="where a request says nothing (default: 12)")
     devices = "auto, cpu, cuda or cuda:N; several, with commas, have a copy of every model each (default: auto)"

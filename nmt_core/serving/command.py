@@ -15,7 +15,6 @@ from typing import Any
 from nmt_core.base.errors import ConfigError
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.credentials import CertificateEnd, Certificates, Tokens, check_exposure, read_tokens
-from nmt_core.serving.further import FurtherModels, NoFurtherModels
 from nmt_core.serving.limits import Limits, read_limits
 from nmt_core.serving.logs import STANDARD_ERROR, LogQueue, OneLine
 from nmt_core.serving.models.devices import Load
@@ -30,6 +29,7 @@ from nmt_core.serving.models.options import (
     read_devices,
 )
 from nmt_core.serving.models.served import ServedModel
+from nmt_core.serving.plugin_models import PluginModels, open_hybrids
 from nmt_core.serving.reload import Reloader, Sources
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.service import NmtServicer
@@ -38,29 +38,29 @@ from nmt_core.serving.telemetry import Metrics, Telemetry, Tracing, serve_metric
 _log = logging.getLogger(__name__)
 
 
-def serve(args: argparse.Namespace, further: FurtherModels | None = None) -> int:
-    """Load the models, and ``further`` ones of another package, and serve until told to stop."""
+def serve(args: argparse.Namespace) -> int:
+    """Load the models and serve until told to stop."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to reload
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what goes wrong is told in our own words
     with ExitStack() as stack:
         log = stack.enter_context(_server_log(args.program))
-        others = further or NoFurtherModels()
-        stack.callback(others.close)
-        asyncio.run(_serve(args, others, log, stack))
+        plugins = open_hybrids(args.hybrid)
+        stack.callback(plugins.close)
+        asyncio.run(_serve(args, plugins, log, stack))
     return 0
 
 
-async def _serve(args: argparse.Namespace, further: FurtherModels, log: LogQueue, stack: ExitStack) -> None:
+async def _serve(args: argparse.Namespace, plugins: PluginModels, log: LogQueue, stack: ExitStack) -> None:
     stop, limits = _stop_signals(), read_limits(args)
-    address, load, devices = read_address(args), model_loader(args, further, limits), read_devices(args)
+    address, load, devices = read_address(args), model_loader(args, plugins, limits), read_devices(args)
     tokens = read_tokens(args.token_file) if args.token_file else None
     telemetry = _telemetry(args, log, stack)
     if telemetry.metrics is not None:
-        further.watch(telemetry.metrics.registry)
+        plugins.watch(telemetry.metrics.registry)
     server = make_server(limits, address, devices, telemetry, tokens)  # a port in use shows before anything is loaded
     await server.start()
     try:
-        reloader = _reloader(args, further, server, address, telemetry.metrics)
+        reloader = _reloader(args, plugins, server, address, telemetry.metrics)
         if not await _unless_stopped(server.load(load), stop):
             _log.info("ended while the models were being loaded")
             return
@@ -138,7 +138,7 @@ def make_server(
 
 
 def _reloader(
-    args: argparse.Namespace, further: FurtherModels, server: NmtServer, address: Address, metrics: Metrics | None
+    args: argparse.Namespace, plugins: PluginModels, server: NmtServer, address: Address, metrics: Metrics | None
 ) -> Reloader:
     """What reads everything again, at SIGHUP too."""
 
@@ -154,8 +154,8 @@ def _reloader(
     if address.certificates is not None and metrics is not None:
         metrics.watch_certificate(CertificateEnd(address.certificates))
     sources = Sources(
-        folders=lambda: served_folders(args, further),
-        loader=lambda: model_loader(args, further, server.servicer.limits),
+        folders=lambda: served_folders(args, plugins),
+        loader=lambda: model_loader(args, plugins, server.servicer.limits),
         others=(exchange_tokens, check_certificate),
     )
     reloader = Reloader(server, sources, metrics)
@@ -197,23 +197,23 @@ def read_address(args: argparse.Namespace) -> Address:
     return Address(args.host, args.port, certificates, reflection=not args.no_reflection)
 
 
-def served_folders(args: argparse.Namespace, further: FurtherModels) -> dict[str, list[str]]:
-    """The folders of all models but the ``further`` ones. Raises ConfigError."""
+def served_folders(args: argparse.Namespace, plugins: PluginModels) -> dict[str, list[str]]:
+    """The folders of all models but the ``plugins`` ones. Raises ConfigError."""
     folders = named_folders(args.model)
     for name, parts in (model_folders(args.models) if args.models else {}).items():
         if name in folders:
             raise ConfigError(f"--models {args.models}: there is a model {name} already")
         folders[name] = parts
-    if not folders and not further.names:
-        raise ConfigError("no model: give --model NAME=DIR, or --models DIR")
-    if twice := sorted(folders.keys() & set(further.names)):
+    if not folders and not plugins.names:
+        raise ConfigError("no model: give --model NAME=DIR, --models DIR or --hybrid NAME=RECIPE")
+    if twice := sorted(folders.keys() & set(plugins.names)):
         raise ConfigError(f"two models are called {twice[0]}")
     return folders
 
 
-def model_loader(args: argparse.Namespace, further: FurtherModels, limits: Limits) -> Load:
+def model_loader(args: argparse.Namespace, plugins: PluginModels, limits: Limits) -> Load:
     """What loads the models for a device. Raises ConfigError."""
-    folders = served_folders(args, further)
+    folders = served_folders(args, plugins)
     lexicons, candidates = named_lexicons(args.lexicon, folders), named_candidates(args.candidates, folders)
     defaults = DecodingConfig.from_mapping({"beam": args.beam}, origin="--beam")
     if args.watch_models is not None and not 0 < args.watch_models <= 1e6:
@@ -231,6 +231,6 @@ def model_loader(args: argparse.Namespace, further: FurtherModels, limits: Limit
         models = {
             name: of_folders(tuple(parts), lexicons.get(name), candidates.get(name)) for name, parts in folders.items()
         }
-        return models | dict(further.load(device, lambda parts: of_folders(tuple(parts), None, None)))
+        return models | dict(plugins.load(device, lambda parts: of_folders(tuple(parts), None, None)))
 
     return load

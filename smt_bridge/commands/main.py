@@ -35,9 +35,6 @@ COMMANDS = {
         "smt_bridge.commands.translate",
         "translate with Moses and a neural model at once: lists of both, merged and reranked",
     ),
-    "serve": Command(
-        "smt_bridge.commands.serve", "serve hybrids of Moses and a neural model over gRPC, beside neural models"
-    ),
     "report": Command("smt_bridge.commands.report", "write an HTML page that shows what reranking or rescoring did"),
     "doctor": Command(
         "smt_bridge.commands.doctor",

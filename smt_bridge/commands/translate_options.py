@@ -144,6 +144,10 @@ def _new_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
         exact=tuple(args.exact),
         features=tuple(args.feature),
         moses_options=args.moses_options,
+        moses_program=args.moses,
+        moses_threads=args.moses_threads,
+        moses_timeout=args.moses_timeout,
+        degrade=args.degrade,
         graph=_graph_search(args, graph),
         advice=_advice_of(args),
     )

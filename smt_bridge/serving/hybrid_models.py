@@ -7,42 +7,34 @@ import hashlib
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import NgramGuidance, PairScorer
 from nmt_core.inference.guided_search import GuidedTranslator
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.further import OpenModel
 from nmt_core.serving.models.search import RunningSearch
 from nmt_core.serving.models.served import ServedModel
+from nmt_core.serving.plugin_models import OpenModel
 from nmt_core.text.processing import TextProcessor
 from smt_bridge.decoder.moses_child import MosesLines, MosesOptions
 from smt_bridge.graphs.lists import GraphReader
-from smt_bridge.hybrid.chooser import Chooser, lists_of
+from smt_bridge.hybrid.chooser import GIVEN_UP, UNTRANSLATED, Chooser, lists_of
 from smt_bridge.hybrid.guidance import AdvisedChooser, Adviser
 from smt_bridge.hybrid.parts import graph_lists_of, graph_reader_of, moses_of, open_chooser, open_features
 from smt_bridge.model_specs import REMOTE, model_folders
 from smt_bridge.models import Remote, SearchOptions, check_takes_advice, joins_words, surface_words
 from smt_bridge.recipe import Recipe, read_recipe
-from smt_bridge.serving.hybrid_metrics import HybridMetrics
-from smt_bridge.serving.hybrid_search import HybridSearch, Parts
+from smt_bridge.serving.hybrid_search import WITHOUT_GRAPH, HybridSearch, Parts
 from smt_bridge.serving.moses_queue import MosesQueue
 
-if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
-
 _FIRST = b"a"  # what a Moses translates to show that it has loaded
-
-
-class MosesChoice(NamedTuple):
-    """How every Moses is run, whatever the recipe; ``degrade``: without one the neural model answers alone."""
-
-    program: str
-    threads: int
-    timeout: float
-    degrade: bool
 
 
 class _Running(NamedTuple):
@@ -53,10 +45,10 @@ class _Running(NamedTuple):
 
 
 class HybridModels:
-    """``FurtherModels`` made of recipes, by name and path."""
+    """``PluginModels`` made of recipes, by name and path."""
 
-    def __init__(self, recipes: Mapping[str, str], choice: MosesChoice) -> None:
-        self._recipes, self._choice = recipes, choice
+    def __init__(self, recipes: Mapping[str, str]) -> None:
+        self._recipes = recipes
         self._running: dict[str, _Running] = {}
         self._queues: list[MosesQueue] = []  # those of earlier loads, too
         self._loading = threading.Lock()
@@ -94,7 +86,7 @@ class HybridModels:
             words=surface_words(neural.loaded),
             chooser=chooser,
             moses=self._moses(name, recipe),
-            degrade=self._choice.degrade,
+            degrade=recipe.degrade,
             degraded=self._degraded[name],
             graphs=graph_lists_of(recipe, lambda how: GuidedTranslator(neural.loaded, beam=how.beam, nbest=how.nbest)),
             advise=advise,
@@ -107,32 +99,33 @@ class HybridModels:
             defaults=DecodingConfig.from_mapping({**search._asdict(), "nbest": 1}, origin=path),
             processor=lambda: TextProcessor(neural.loaded[0].text),
             attends=False,
-            version=f"{neural.version}+{hashlib.sha256(repr(recipe).encode()).hexdigest()[:12]}",
+            version=f"{neural.version}+{_version(recipe)}",
         )
 
     def _moses(self, name: str, recipe: Recipe) -> MosesQueue:
         """The Moses of a recipe, loaded; the one that runs, unless its options or its moses.ini have changed."""
-        choice = self._choice
-        options = moses_of(recipe, program=choice.program, threads=choice.threads, timeout=choice.timeout)
+        options = moses_of(
+            recipe, program=recipe.moses_program, threads=recipe.moses_threads, timeout=recipe.moses_timeout
+        )
         made_of = options, _stamp(recipe.moses_ini), recipe.graph
         with self._loading:  # devices share it
             before = self._running.get(name)
             if before is not None and before.made_of == made_of:
                 return before.queue
-            queue = self._started(options, graph_reader_of(recipe))
+            queue = self._started(options, graph_reader_of(recipe), degrade=recipe.degrade)
             self._running[name] = _Running(made_of, queue)
             if before is not None:
                 before.queue.retire()
             return queue
 
-    def _started(self, options: MosesOptions, reader: GraphReader | None) -> MosesQueue:
+    def _started(self, options: MosesOptions, reader: GraphReader | None, *, degrade: bool) -> MosesQueue:
         """Raises MosesFailed where it cannot be used, unless the neural model may go on alone."""
         queue = MosesQueue(options, reader)
         self._queues.append(queue)
         if self._closed:
             queue.close()
         error = queue.ask("", _FIRST).wait().error
-        if error is not None and not self._choice.degrade:
+        if error is not None and not degrade:
             queue.close()
             raise error
         return queue
@@ -175,6 +168,12 @@ def _advise(recipe: Recipe, neural: ServedModel) -> Callable[[MosesLines | None]
     return advise
 
 
+def _version(recipe: Recipe) -> str:
+    """What changes with all that a translation depends on."""
+    of_results = dataclasses.replace(recipe, moses_program="", moses_threads=1, moses_timeout=60.0, degrade=False)
+    return hashlib.sha256(repr(of_results).encode()).hexdigest()[:12]
+
+
 def _stamp(path: str) -> object:
     """What changes with a file; None where there is none."""
     try:
@@ -182,3 +181,39 @@ def _stamp(path: str) -> object:
     except OSError:
         return None
     return facts.st_mtime_ns, facts.st_size
+
+
+class HybridMetrics(Collector):
+    """Sums over ``queues``, and ``degraded`` sentences by model and reason, as they are when somebody asks."""
+
+    def __init__(self, queues: Sequence[MosesQueue], degraded: Mapping[str, Counter[str]]) -> None:
+        self._queues, self._degraded = queues, degraded
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics."""
+        queues = list(self._queues)
+        yield CounterMetricFamily(
+            "moses_restarts", "Moses started in place of one that ended or hung", sum(one.restarts for one in queues)
+        )
+        yield CounterMetricFamily(
+            "moses_given_up_sentences", "Sentences that ended Moses twice", sum(one.given_up for one in queues)
+        )
+        yield CounterMetricFamily(
+            "moses_failures", "Times that Moses could not be used at all", sum(one.failures for one in queues)
+        )
+        yield GaugeMetricFamily(
+            "moses_waiting_sentences", "Sentences that Moses does not have yet", sum(one.waiting for one in queues)
+        )
+        family = CounterMetricFamily(
+            "hybrid_degraded_sentences", "Sentences translated without Moses", labels=["model", "reason"]
+        )
+        for model, reasons in self._degraded.items():
+            for reason in ("failed", GIVEN_UP, UNTRANSLATED):
+                family.add_metric([model, reason], reasons[reason])
+        yield family
+        family = CounterMetricFamily(
+            "hybrid_sentences_without_graph", "Sentences whose search graph could not be used", labels=["model"]
+        )
+        for model, reasons in self._degraded.items():
+            family.add_metric([model], reasons[WITHOUT_GRAPH])
+        yield family

@@ -29,11 +29,13 @@ from smt_bridge.hybrid.chooser import Choice, Chooser, lists_of, why_silent
 from smt_bridge.hybrid.guidance import AdvisedChooser
 from smt_bridge.models import SurfaceWords, nbest_lines
 from smt_bridge.recipe import GRAPH, MOSES
-from smt_bridge.serving.hybrid_metrics import WITHOUT_GRAPH
 from smt_bridge.serving.moses_queue import REST, MosesQueue, Ticket
 
 _LOOK_AGAIN = 0.003  # seconds
 _SLICE = 0.02  # seconds of a step for searching a graph
+WITHOUT_GRAPH = "without_graph"
+"""What sentences count as that have a list of Moses, but none of its search graph."""
+
 _log = logging.getLogger(__name__)
 _callers = itertools.count()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from collections.abc import Iterator
@@ -12,17 +13,19 @@ import pytest
 from smt_bridge.decoder.moses_child import MosesFailed
 from smt_bridge.recipe import Recipe
 from smt_bridge.serving import moses_queue
-from smt_bridge.serving.hybrid_models import HybridModels, MosesChoice
+from smt_bridge.serving.hybrid_models import HybridModels
 from tests.smt_bridge.decoder.small_hybrid import fake_moses
 
 
 def recipe(ini: Path) -> Recipe:
-    return Recipe(str(ini), 2, 100, "model", 4, 3, True, "last", (), ())
+    made = Recipe(str(ini), 2, 100, "model", 4, 3, True, "last", (), ())
+    return dataclasses.replace(made, moses_program=str(ini.parent / "moses"), moses_timeout=20.0)
 
 
 @pytest.fixture
 def models(tmp_path: Path) -> Iterator[HybridModels]:
-    models = HybridModels({"h": "recipe.json"}, MosesChoice(fake_moses(tmp_path), 1, 20.0, degrade=False))
+    assert fake_moses(tmp_path) == str(tmp_path / "moses")
+    models = HybridModels({"h": "recipe.json"})
     yield models
     models.close()
 

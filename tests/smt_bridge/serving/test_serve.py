@@ -1,11 +1,13 @@
-"""`smt-bridge serve`: the hybrid as one more model of the service, whatever happens to its Moses."""
+"""`nmt-core serve --hybrid`: the hybrid as one more model of the service, whatever happens to its Moses."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
+import tomllib
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,22 +18,17 @@ import grpc
 import pytest
 
 from nmt_core.base.errors import ServiceError
+from nmt_core.commands.main import main as nmt_core
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from smt_bridge.commands.main import main
 from smt_bridge.nbest.formats import read_entries
-from tests.nmt_core.serving.conftest import ServerProcess
+from tests.nmt_core.serving.conftest import ROOT, ServerProcess
 from tests.small_moses import decoder, needs_moses, write_moses_system
 from tests.smt_bridge.decoder.small_hybrid import GRAPHS, LISTS, SOURCE, fake_moses, files, recipe
 
 UNAVAILABLE = 14
-
-
-class HybridServer(ServerProcess):
-    """``smt-bridge serve`` in its own process."""
-
-    package = "smt_bridge"
 
 
 class Place(NamedTuple):
@@ -39,7 +36,7 @@ class Place(NamedTuple):
 
     folder: Path
     moses: str
-    serve: Callable[..., HybridServer]
+    serve: Callable[..., ServerProcess]
 
 
 def make(folder: Path, program: Callable[[Path], str] = fake_moses) -> tuple[Path, str]:
@@ -51,15 +48,35 @@ def make(folder: Path, program: Callable[[Path], str] = fake_moses) -> tuple[Pat
     return folder, moses
 
 
+def installed(folder: Path) -> dict[str, str]:
+    """The environment in which the package's entry point is found, installed or not."""
+    place = folder / "hybridmt-0.dist-info"
+    place.mkdir(exist_ok=True)
+    (place / "METADATA").write_text("Metadata-Version: 2.1\nName: hybridmt\nVersion: 0\n")
+    entry = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["hybridmt.served_models"]
+    lines = [f"{name} = {value}\n" for name, value in entry.items()]
+    (place / "entry_points.txt").write_text("".join(["[hybridmt.served_models]\n", *lines]))
+    return {"PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
+
+
+def changed(folder: Path, path: str = "recipe.json", **keys: object) -> str:
+    """A recipe with other keys; its path."""
+    content = json.loads((folder / path).read_text()) | keys
+    found = folder / f"changed{len(list(folder.iterdir()))}.json"
+    found.write_text(json.dumps(content))
+    return str(found)
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder, moses = make(tmp_path_factory.mktemp("hybrid"))
-    started: list[HybridServer] = []
+    started: list[ServerProcess] = []
 
-    def serve(*options: str, ready: bool = True, program: str = moses) -> HybridServer:
+    def serve(*options: str, ready: bool = True, **keys: object) -> ServerProcess:
+        path = changed(folder, **keys)
         with contextlib.chdir(folder):
-            common = ["--hybrid", "h=recipe.json", "--model", "n=model", "--moses", program, "--metrics-port", "0"]
-            started.append(HybridServer(*common, *options))
+            common = ["--hybrid", f"h={path}", "--model", "n=model", "--metrics-port", "0"]
+            started.append(ServerProcess(*common, *options, **installed(folder)))
         return started[-1].wait_ready() if ready else started[-1]
 
     yield Place(folder, moses, serve)
@@ -68,19 +85,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 
 @pytest.fixture(scope="module")
-def server(place: Place) -> HybridServer:
+def server(place: Place) -> ServerProcess:
     """One that is long-suffering."""
-    return place.serve("--moses-timeout", "2")
+    return place.serve(moses_timeout=2.0)
 
 
 @pytest.fixture
-def hybrid(server: HybridServer) -> Iterator[NmtClient]:
+def hybrid(server: ServerProcess) -> Iterator[NmtClient]:
     with NmtClient(server.address, model="h") as client:
         yield client
 
 
 @pytest.fixture
-def neural(server: HybridServer) -> Iterator[NmtClient]:
+def neural(server: ServerProcess) -> Iterator[NmtClient]:
     with NmtClient(server.address, model="n") as client:
         yield client
 
@@ -89,7 +106,7 @@ def best(sentences: list[pb.Translations]) -> list[str]:
     return [sentence.translations[0].text for sentence in sentences]
 
 
-def metric(server: HybridServer, name: str) -> float:
+def metric(server: ServerProcess, name: str) -> float:
     page = urllib.request.urlopen(server.metrics, timeout=20).read().decode()
     return float(next(line.split()[-1] for line in page.splitlines() if line.startswith(name)))
 
@@ -161,7 +178,7 @@ def test_raw_text_and_markup(hybrid: NmtClient, neural: NmtClient) -> None:
     assert not any(set("[]<>|") & set(one.text.replace("<unk>", "")) for one in marked.translations)
 
 
-def test_a_sentence_moses_dies_of_is_left_to_the_neural_model(server: HybridServer, hybrid: NmtClient) -> None:
+def test_a_sentence_moses_dies_of_is_left_to_the_neural_model(server: ServerProcess, hybrid: NmtClient) -> None:
     before = metric(server, "moses_given_up_sentences_total")
     found = hybrid.translate(["ab cd", "ab DIE", "ef"])
     assert [one.translations[0].degraded for one in found] == [False, True, False]
@@ -170,7 +187,7 @@ def test_a_sentence_moses_dies_of_is_left_to_the_neural_model(server: HybridServ
     assert metric(server, 'hybrid_degraded_sentences_total{model="h",reason="given_up"}') >= 1
 
 
-def test_a_sentence_without_a_translation_is_counted_as_such(server: HybridServer, hybrid: NmtClient) -> None:
+def test_a_sentence_without_a_translation_is_counted_as_such(server: ServerProcess, hybrid: NmtClient) -> None:
     before = metric(server, "moses_given_up_sentences_total")
     (found,) = hybrid.translate(["ab NOTHING"])
     assert found.translations[0].degraded and found.translations[0].systems == ["nmt"]
@@ -204,7 +221,7 @@ def test_advice_is_that_of_the_command(place: Place) -> None:
     with contextlib.chdir(place.folder):
         options = ["--moses", place.moses, "--advice-weight", "20", "--advice-scale", "2", "--device", "cpu", "--quiet"]
         assert main(["translate", *LISTS, *options, *files, "--write-recipe", "advised.json"]) == 0
-    server = place.serve("--hybrid", "a=advised.json", "--moses-timeout", "2")
+    server = place.serve("--hybrid", f"a={changed(place.folder, 'advised.json', moses_timeout=2.0)}")
     with NmtClient(server.address, model="a") as advised, NmtClient(server.address, model="n") as neural:
         found = advised.translate(SOURCE, nbest=3)
         assert best(found) == (place.folder / "expected").read_text().splitlines()
@@ -230,7 +247,7 @@ def test_who_has_gone_before_moses_had_advice_is_not_translated(place: Place) ->
     with contextlib.chdir(place.folder):
         options = ["--moses", place.moses, "--advice-weight", "20", "--device", "cpu", "--quiet", "--input", "dev"]
         assert main(["translate", *LISTS, *options, "--output", "out", "--write-recipe", "advised.json"]) == 0
-    server = place.serve("--hybrid", "a=advised.json", "--moses-timeout", "2")
+    server = place.serve("--hybrid", f"a={changed(place.folder, 'advised.json', moses_timeout=2.0)}")
     stub = nmt_pb2_grpc.NmtServiceStub(grpc.insecure_channel(server.address))
     with pytest.raises(grpc.RpcError) as caught:
         stub.Translate(pb.TranslateRequest(model="a", texts=["HANG", *["ab cd"] * 50]), timeout=0.5)
@@ -241,7 +258,7 @@ def test_who_has_gone_before_moses_had_advice_is_not_translated(place: Place) ->
     ends_and_leaves_nothing(server)
 
 
-def test_the_device_is_others_while_moses_hangs(server: HybridServer, hybrid: NmtClient, neural: NmtClient) -> None:
+def test_the_device_is_others_while_moses_hangs(server: ServerProcess, hybrid: NmtClient, neural: NmtClient) -> None:
     with ThreadPoolExecutor() as threads:
         hangs = threads.submit(hybrid.translate, ["HANG ab"])
         for _ in range(5):
@@ -251,7 +268,7 @@ def test_the_device_is_others_while_moses_hangs(server: HybridServer, hybrid: Nm
     assert not hybrid.translate(["ab"])[0].translations[0].degraded
 
 
-def test_who_has_gone_is_not_translated(server: HybridServer, hybrid: NmtClient) -> None:
+def test_who_has_gone_is_not_translated(server: ServerProcess, hybrid: NmtClient) -> None:
     stub = nmt_pb2_grpc.NmtServiceStub(grpc.insecure_channel(server.address))
     with pytest.raises(grpc.RpcError) as caught:
         stub.Translate(pb.TranslateRequest(model="h", texts=["HANG", *["ab cd"] * 50]), timeout=0.5)
@@ -263,7 +280,7 @@ def test_who_has_gone_is_not_translated(server: HybridServer, hybrid: NmtClient)
 
 def test_moses_that_is_gone_for_good_is_unavailable_and_the_neural_model_is_not(place: Place) -> None:
     program = Path(fake_moses_of_its_own(place))
-    server = place.serve("--limit", "grace=1", program=str(program))
+    server = place.serve("--limit", "grace=1", moses_program=str(program))
     break_moses(server, program)
     with NmtClient(server.address, model="h") as hybrid, NmtClient(server.address, model="n") as neural:
         (found,) = hybrid.translate(["ab cd"])
@@ -277,7 +294,7 @@ def test_moses_that_is_gone_for_good_is_unavailable_and_the_neural_model_is_not(
 
 
 def test_with_degrade_the_neural_model_goes_on_alone(place: Place, broken: Path) -> None:
-    server = place.serve("--degrade", program=str(broken))
+    server = place.serve(degrade=True, moses_program=str(broken))
     with NmtClient(server.address, model="h") as hybrid:
         for sentence in hybrid.translate(["ab cd", "ef"]):
             assert sentence.translations[0].degraded and sentence.translations[0].systems == ["nmt"]
@@ -306,14 +323,14 @@ def children(process: int) -> list[int]:
     return [int(number) for number in found.stdout.split()]
 
 
-def break_moses(server: HybridServer, program: Path) -> None:
+def break_moses(server: ServerProcess, program: Path) -> None:
     """It ends, and cannot be started any more."""
     program.write_text("#!/bin/sh\necho no memory >&2\nexit 1\n")
     for child in children(server.process.pid):
         os.kill(child, signal.SIGKILL)
 
 
-def ends_and_leaves_nothing(server: HybridServer) -> None:
+def ends_and_leaves_nothing(server: ServerProcess) -> None:
     started = children(server.process.pid)
     server.terminate()
     assert server.wait() == 0
@@ -330,9 +347,8 @@ def test_a_moses_that_is_killed_or_stopped_is_started_again(tmp_path: Path, prog
             main(["translate", *options, "--device", "cpu", "--quiet", "--input", "dev", "--output", "expected"]) == 0
         )
         expected = Path("expected").read_text().splitlines()
-        server = HybridServer(
-            "--hybrid", "h=recipe.json", "--moses", moses, "--moses-timeout", "5", "--limit", "grace=1"
-        )
+        path = changed(folder, moses_timeout=5.0)
+        server = ServerProcess("--hybrid", f"h={path}", "--limit", "grace=1", **installed(folder))
     try:
         server.wait_ready()
         with NmtClient(server.address, model="h") as hybrid:
@@ -350,7 +366,7 @@ def test_a_moses_that_is_killed_or_stopped_is_started_again(tmp_path: Path, prog
 
 
 def test_its_moses_ends_with_the_server_whatever_it_does(place: Place) -> None:
-    server = place.serve("--moses-timeout", "600", "--limit", "grace=1")
+    server = place.serve("--limit", "grace=1", moses_timeout=600.0)
     (moses,) = children(server.process.pid)
     with NmtClient(server.address, model="h") as hybrid, ThreadPoolExecutor() as threads:
         hangs = threads.submit(hybrid.translate, ["HANG"])
@@ -365,19 +381,21 @@ def test_its_moses_ends_with_the_server_whatever_it_does(place: Place) -> None:
 
 def serve_here(place: Place, *options: str) -> int:
     """The exit code of a server that cannot begin."""
-    with contextlib.chdir(place.folder):
-        return main(["serve", "--port", "0", "--device", "cpu", *options])
+    installed(place.folder)
+    with contextlib.chdir(place.folder), pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(place.folder)
+        return nmt_core(["serve", "--port", "0", "--device", "cpu", *options])
 
 
 def test_a_moses_that_does_not_load_is_one_line(place: Place, broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert serve_here(place, "--hybrid", "h=recipe.json", "--moses", str(broken)) == 2
+    assert serve_here(place, "--hybrid", f"h={changed(place.folder, moses_program=str(broken))}") == 2
     assert capsys.readouterr().err.splitlines()[-1].endswith(f"{broken} ended while it loaded: no memory")
 
 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ([], "give --hybrid NAME=RECIPE"),
+        ([], "or --hybrid NAME=RECIPE"),
         (["--hybrid", "recipe.json"], "expected NAME=RECIPE"),
         (["--hybrid", "h=recipe.json", "--model", "h=model"], "two models are called h"),
     ],
@@ -398,5 +416,14 @@ def test_a_recipe_that_cannot_be_served_is_one_line(
         (text.replace("model:", "model:0"), "tuned with another model"),
     ):
         (tmp_path / "recipe.json").write_text(content)
-        assert serve_here(place, "--hybrid", f"h={tmp_path / 'recipe.json'}", "--moses", place.moses) == 2
+        assert serve_here(place, "--hybrid", f"h={tmp_path / 'recipe.json'}") == 2
         assert problem in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_without_the_bridge_a_hybrid_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("importlib.metadata.entry_points", lambda **names: ())
+        assert nmt_core(["serve", "--port", "0", "--hybrid", "h=recipe.json"]) == 2
+    assert capsys.readouterr().err == (
+        "nmt-core serve: --hybrid needs the package smt_bridge, which is not installed: pip install hybridmt\n"
+    )
