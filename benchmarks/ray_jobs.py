@@ -67,7 +67,7 @@ class MemoryWatch:
 
 def measure(model: Sequence[str], text: Path, engine: str, jobs: int, *options: str) -> tuple[float, float, bytes]:
     """Seconds and GiB of the command, and what it wrote."""
-    output = text.with_suffix(f".{engine}")
+    output = text.with_suffix(f".{engine.partition(',')[0]}")
     command = [
         sys.executable, "-m", "smt_bridge", "rescore-table", str(text), *model,
         "--engine", engine, "--jobs", str(jobs), "--quiet", "--restart", "--output", str(output), *options,
@@ -89,7 +89,7 @@ def measure_machines(model: Sequence[str], text: Path, count: int, lose_after: f
         lose = threading.Timer(lose_after or 0.0, cluster.remove_node, [nodes[-1]], options)
         if lose_after is not None:
             lose.start()
-        seconds, _, content = measure(model, text, "ray", count, "--ray-address", cluster.address)
+        seconds, _, content = measure(model, text, f"ray,address={cluster.address}", count)
         lose.cancel()
         return seconds, content
     finally:

@@ -30,7 +30,7 @@ def check_kind(column: str, signature: str, *, language_model: bool) -> None:
         "needs a language model, such as nmt-core train makes of data.text; this one reads a source"
         if language_model
         else "needs a model that reads the source; this is a language model, for --feature rnnlm:DIR or cslm:DIR and"
-        " for nmt-core decode --fusion-lm"
+        " for nmt-core decode --lm"
     )
     raise WiringError(f"{column} {problem} ({signature})")
 

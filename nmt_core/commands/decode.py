@@ -4,54 +4,53 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.commands.options import (
-    add_advice_options,
-    add_constraint_options,
-    add_device,
-    add_language_model_options,
-    add_long_lines,
-    add_models,
-    add_part_arguments,
-    add_precision,
-    add_sampling_options,
-    add_search_options,
-    add_unknown_options,
-)
+from nmt_core.base.words import MOST_WORDS
+from nmt_core.commands.options import add_device, add_models, add_part_arguments, add_precision
 from nmt_core.commands.parser import positive
+from nmt_core.commands.search_options import SEARCH_KEYS, add_search, add_unknown_words
 from nmt_core.files import InputFile, OutputFile
-
-NAME = "decode"
-
+from nmt_core.inference.commands.arguments import LanguageModel, WordLimit, alignment_output, word_limit
 
 RUN = "nmt_core.inference.commands.decode:decode"
 
-_EPILOG = """\
+_EPILOG = f"""\
 examples:
   nmt-core decode --model runs/en-fr < test.tok.en > test.tok.fr
-  nmt-core decode --model runs/a --model runs/b --raw --input test.en.gz > test.fr
+  nmt-core decode --model runs/a,runs/b --raw --input test.en.gz > test.fr
   nmt-core decode --model runs/en-fr --nbest 100 --beam 100 < test.tok.en > test.nbest
   nmt-core decode --model runs/en-fr --replace-unk lexicon --lexicon lex.f2e.gz < test.tok.en > test.tok.fr
-  nmt-core decode --model runs/en-fr --constraints phrases.tok.fr --no-repeat-ngram 4 < test.tok.en > test.tok.fr
+  nmt-core decode --model runs/en-fr --constraints phrases.tok.fr --search no_repeat_ngram=4 < test.tok.en > test.tok.fr
   echo 'a <np translation="chat noir">black cat</np> .' | nmt-core decode --model runs/en-fr --xml-input exclusive
-  nmt-core decode --model runs/en-fr --lm lm.fr.arpa.gz --lm-weight 0.1 < test.tok.en > test.tok.fr
-  nmt-core decode --model runs/en-fr --advice moses.ngrams --nbest 12 < test.tok.en > test.nbest
+  nmt-core decode --model runs/en-fr --lm lm.fr.arpa.gz=0.1 < test.tok.en > test.tok.fr
+  nmt-core decode --model runs/en-fr --guidance moses.ngrams --nbest 12 < test.tok.en > test.nbest
+  nmt-core decode --model runs/en-fr --search samples=5 temperature=0.8 < test.tok.en > test.samples
   nmt-core decode --model runs/en-fr --jobs 8 --input web.tok.en.gz --output web.tok.fr.gz
-  nmt-core decode --model runs/en-fr --raw --max-words 200 --long-lines split < book.en > book.fr
+  nmt-core decode --model runs/en-fr --raw --max-words 200,split < book.en > book.fr
+
+{SEARCH_KEYS}\
+  distinct                 of translations of the same text only the first, with --nbest or samples
+  samples=N                draw N translations instead of searching
+  temperature=T            of samples (1)
+  top_k=K                  draw from the K likeliest words of each step (all)
+  seed=N                   of samples (1)
+  guidance_weight=W        of --guidance; log p has weight 1 (0.3)
+  guidance_factors=A,B,..  how much n-grams of 1, 2, ... words count (1,0.6,0.1,0.5)
+  guidance_joined          n-grams are of whole words, whose parts the model writes with @@ behind all but the last
 
 Every input line gives one output line, an empty line an empty one, which is not searched for: its log p is that of
 'nmt-core score', whatever search has. N-best lists are in Moses' format:
   line ||| words ||| NMT0= LOG-PROBABILITY ||| SCORE
 with the natural logarithm of p(target | source) and the score translations are ranked by.
 
-With --candidates sentences that are searched together (--batch-tokens) share their list of words, and scores
+With candidates, sentences that are searched together (batch_tokens) share their list of words, and scores
 are renormalised over it; 'nmt-core score' gives log p over all words.
 
-With --lm the translations of the whole beam are put in a new order by
-  (log p(target | source) + B x log p_LM(target)) / length^A
-and n-best lists have LM0= LOG-PROBABILITY behind NMT0=. 'nmt-core tune-lm' finds B. With --fusion-lm
-the log-probabilities written are those of search, log p(target | source) + B x log p_LM(target).
+With an n-gram model as --lm the translations of the whole beam are put in a new order by
+  (log p(target | source) + WEIGHT x log p_LM(target)) / length^A
+and n-best lists have LM0= LOG-PROBABILITY behind NMT0=. 'nmt-core tune-lm' finds WEIGHT. With a model directory
+the log-probabilities written are those of search, log p(target | source) + WEIGHT x log p_LM(target).
 
-With --advice translations are ranked by
+With --guidance translations are ranked by
   (log p(target | source) + W x sum over words and n of factor n x (p(the n words that end there) - 1)) / length^A
 """
 
@@ -59,34 +58,67 @@ With --advice translations are ranked by
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    add_model_options(parser.add_argument_group("models"))
-    add_search_options(parser.add_argument_group("search"))
-    add_sampling_options(parser.add_argument_group("sampling"))
-    add_language_model_options(parser.add_argument_group("language models"))
-    add_unknown_options(parser.add_argument_group("unknown words"))
-    add_constraint_options(parser.add_argument_group("what translations must have"))
-    add_advice_options(parser.add_argument_group("advice of another system"))
+    models = parser.add_argument_group("models")
+    add_models(models)
+    add_device(models)
+    add_precision(models)
+    _add_search_options(parser.add_argument_group("search"))
+    _add_wishes(parser.add_argument_group("what translations must have"))
     _add_file_options(parser.add_argument_group("input and output"))
-    group = parser.add_argument_group("several processes")
-    group.add_argument(
+    parser.add_argument(
         "--jobs",
         type=positive,
         default=1,
         metavar="N",
-        help="processes, one thread each on a CPU; with files the work goes on after being stopped (default: 1)",
+        help="processes, one thread each on a CPU; with files the work resumes after it was stopped (default: 1)",
     )
     add_part_arguments(parser)
 
 
-def add_model_options(group: argparse._ArgumentGroup) -> None:
-    """Which models, and how they are run."""
-    add_models(group)
-    add_device(group)
-    add_precision(group)
+def _add_search_options(group: argparse._ArgumentGroup) -> None:
+    add_search(group)
+    group.add_argument(
+        "--lm",
+        type=LanguageModel,
+        action="append",
+        default=[],
+        metavar="PATH=WEIGHT",
+        help="a language model: an n-gram model (ARPA or KenLM's binary) re-ranks the beam; a model directory (of type"
+        " rnnlm or cslm) takes part in every step of search",
+    )
+    add_unknown_words(group)
+    group.add_argument("--window", type=positive, default=1000, metavar="N", help="lines read ahead and sorted (1000)")
+
+
+def _add_wishes(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    batch = "source words of a batch (default: 1000; on a GPU one for each 4 MiB of its memory)"
-    add("--batch-tokens", type=positive, metavar="N", help=batch)
-    add("--window", type=positive, default=1000, metavar="N", help="lines read ahead and sorted (default: 1000)")
+    add(
+        "--prefix",
+        type=InputFile,
+        metavar="F",
+        help="a line for each source line: the words that its translation begins with",
+    )
+    add(
+        "--constraints",
+        type=InputFile,
+        metavar="F",
+        help="a line for each source line: phrases that its translation contains, separated by tabs;"
+        " ' || ' separates alternatives",
+    )
+    add(
+        "--xml-input",
+        choices=("exclusive", "inclusive", "ignore", "pass-through"),
+        default="pass-through",
+        help='Moses\' markup in the source, <np translation="a||b" prob="0.7||0.3">words</np>: one of the'
+        " translations is used, competes, markup is taken out, or is text (default: pass-through)",
+    )
+    add(
+        "--guidance",
+        type=InputFile,
+        metavar="F",
+        help="posteriors of n-grams, 'line ||| n-gram ||| p', lines counted from 0: translations that have likely ones"
+        " rank higher",
+    )
 
 
 def _add_file_options(group: argparse._ArgumentGroup) -> None:
@@ -99,17 +131,22 @@ def _add_file_options(group: argparse._ArgumentGroup) -> None:
         help="source text, plain, gzip, xz or zstd (default: stdin)",
     )
     add("--output", type=OutputFile, default="-", metavar="F", help="translations (default: standard output)")
-    add_long_lines(group)
-    add("--raw", action="store_true", help="raw text in, raw text out, through the preparation that the model carries")
+    add(
+        "--max-words",
+        type=word_limit,
+        default=WordLimit(MOST_WORDS, splits=False),
+        metavar="N[,split]",
+        help=f"a line of more words is an error, or is translated in pieces, at ends of sentences where they can be"
+        f" (default: {MOST_WORDS})",
+    )
+    add("--raw", action="store_true", help="raw text in, raw text out, by the preprocessor bundled with the model")
     add("--nbest", type=positive, default=1, metavar="N", help="N best translations in Moses' n-best format")
-    add("--distinct", action="store_true", help="of N-best translations, or samples, of the same text only the first")
-    add("--feature-name", default="NMT0", metavar="NAME", help="in n-best lists (default: NMT0)")
     add("--scores", action="store_true", help="write log p and a tab in front of each translation")
     add(
         "--alignments",
-        type=OutputFile,
+        type=alignment_output,
         metavar="F",
-        help="source-target points, a line per translation; F.jsonl: attention weights",
+        help="source-target points, a line for each translation; F.jsonl: attention weights; DIR/: a picture of the"
+        " attention for each line, DIR/LINE.png, counted from 1",
     )
-    add("--heatmaps", metavar="DIR", help="a picture of the attention for each line, DIR/LINE.png, counted from 1")
     add("--quiet", action="store_true", help="no progress on standard error")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.commands.options import add_engine_arguments
+from nmt_core.commands.options import add_engine
 from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_replay_options(parser.add_argument_group("new input"))
     parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="processes; the bytes stay the same")
     parser.add_argument("--quiet", action="store_true", help="no progress and no table on standard error")
-    add_engine_arguments(parser)
+    add_engine(parser)
 
 
 def _add_corpus_options(group: argparse._ArgumentGroup) -> None:

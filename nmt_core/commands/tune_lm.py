@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.commands.decode import add_model_options
-from nmt_core.commands.options import add_search_options, add_unknown_options
+from nmt_core.commands.options import add_device, add_models, add_precision
+from nmt_core.commands.search_options import SEARCH_KEYS, add_search, add_unknown_words
 from nmt_core.files import InputFile, OutputFile
 
 RUN = "nmt_core.inference.commands.tune_lm:tune_weight_of_lm"
 
-_EPILOG = """\
+_EPILOG = f"""\
 example:
   nmt-core tune-lm --model runs/en-fr --lm lm.fr.arpa.gz --source dev.tok.en --reference dev.tok.fr
 
 Translates once, tries every weight on the translations of the beam, and writes a table: weight, tab,
 BLEU (of tokenised text; with --raw of detokenised text, tokenised by sacreBLEU), the best one last. Give
-decode the same --beam and --length-normalization.
-"""
+decode the same --beam and length_normalization.
+
+{SEARCH_KEYS}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    add_model_options(parser.add_argument_group("models"))
-    add_search_options(parser.add_argument_group("search"))
-    add_unknown_options(parser.add_argument_group("unknown words"))
+    models = parser.add_argument_group("models")
+    add_models(models)
+    add_device(models)
+    add_precision(models)
+    search = parser.add_argument_group("search")
+    add_search(search)
+    add_unknown_words(search)
     add = parser.add_argument_group("tuning").add_argument
     add("--lm", type=InputFile, required=True, metavar="F", help="n-gram model of the target, ARPA or KenLM's binary")
     add("--source", type=InputFile, required=True, metavar="F", help="source text of the development set")
@@ -33,6 +38,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--raw", action="store_true", help="both are raw text, as of decode --raw")
     add("--weights", default="0:0.5:0.02", metavar="START:STOP:STEP", help="weights to try (default: 0:0.5:0.02)")
     add("--output", type=OutputFile, metavar="F.json", help="write table, best weight and settings here too")
-    # options of decode that tuning does not have
-    parser.set_defaults(nbest=1, sample=None, alignments=None, heatmaps=None, fusion_lm=None, fusion_weight=None)
-    parser.set_defaults(temperature=None, top_k=None, seed=None)
+    parser.set_defaults(nbest=1, alignments=None, window=1000)  # options of decode that tuning does not have

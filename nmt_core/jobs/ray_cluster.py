@@ -75,7 +75,7 @@ class RayCluster:
             try:
                 self._ray.init(address=address, **common)
             except (ConnectionError, RuntimeError, ValueError) as error:
-                raise NmtError(f"--ray-address {address}: no Ray cluster answers ({_line(error)})") from error
+                raise NmtError(f"--engine ray,address={address}: no Ray cluster answers ({_line(error)})") from error
             return
         for attempt in range(1, _TRIES + 1):
             try:
@@ -98,7 +98,7 @@ def _check_answers(address: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_LONGEST_CALL).close()
     except (OSError, OverflowError) as error:
-        raise NmtError(f"--ray-address {address}: no Ray cluster answers ({_line(error)})") from error
+        raise NmtError(f"--engine ray,address={address}: no Ray cluster answers ({_line(error)})") from error
 
 
 class _Actor:

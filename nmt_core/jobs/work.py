@@ -43,13 +43,11 @@ class Addable(Protocol):
 
 
 def engine_of(args: argparse.Namespace) -> Engine:
-    """Where the work is to be done, by the options. Raises ConfigError for options that contradict one another."""
-    gpus, address = args.gpus_per_job, args.ray_address or os.environ.get("RAY_ADDRESS")
-    if args.engine == "ray" and not 0.0 <= gpus < float("inf"):
-        raise ConfigError(f"--gpus-per-job {gpus}: expected a number from 0 on")
-    if args.engine == "local" and (args.ray_address or gpus):
-        raise ConfigError("--ray-address and --gpus-per-job go with --engine ray")
-    return functools.partial(_on_ray, address, gpus) if args.engine == "ray" else LocalWorkers
+    """Where the work is to be done, as ``--engine`` says."""
+    ray = args.engine
+    if ray is None:
+        return LocalWorkers
+    return functools.partial(_on_ray, ray.address or os.environ.get("RAY_ADDRESS"), ray.gpus)
 
 
 def _on_ray(address: str | None, gpus: float, open_worker: Callable[[int], Any], jobs: int) -> Workers[Any, Any]:

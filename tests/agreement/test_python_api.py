@@ -70,10 +70,10 @@ def model(folder: Path) -> nmt_core.Model:
 @pytest.mark.parametrize("members", [["model"], ["model", "other"]], ids=["one", "ensemble"])
 def test_translations_are_those_of_decode(folder: Path, members: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     folders = [str(folder / name) for name in members]
-    options = [word for path in folders for word in ("--model", path)]
+    options = ["--model", ",".join(folders)]
     options += ["--device", "cpu", "--input", str(folder / "source")]
     model = nmt_core.load_model(*folders, device="cpu")
-    assert nmt(["decode", *options, "--scores", "--no-repeat-ngram", "2"]) == 0
+    assert nmt(["decode", *options, "--scores", "--search=no_repeat_ngram=2"]) == 0
     found = model.translate(SOURCES, config=nmt_core.DecodingConfig(no_repeat_ngram=2))
     assert [f"{one.log_prob:.6f}\t{one.text}" for one in found] == capsys.readouterr().out.splitlines()
     assert nmt(["decode", *options, "--nbest", "20"]) == 0

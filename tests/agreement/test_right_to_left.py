@@ -250,7 +250,7 @@ def test_orders_are_not_mixed(folders: dict[str, str], tmp_path: Path) -> None:
     for make in (ModelPairScorer, Translator):
         with pytest.raises(ConfigError, match=problem):
             make(both)
-    assert nmt(["decode", "--model", folders["l2r"], "--model", folders["r2l"], "--input", "/dev/null"]) == 2
+    assert nmt(["decode", "--model", f"{folders['l2r']},{folders['r2l']}", "--input", "/dev/null"]) == 2
     assert bridge(["rescore-table", "/dev/null", "--scorer", ",".join(folders.values()), "--output", "-"]) == 2
     assert nmt(["average", *folders.values(), "--output", str(tmp_path / "mean")]) == 2
 

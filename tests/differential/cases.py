@@ -36,8 +36,12 @@ class Case:
 def _search(name: str, *, served: bool = True, more: Mapping[str, Any] | None = None, **config: Any) -> Case:
     """A search that Python has; ``more`` are further fields of a request."""
     numbers = {"nbest": 3, "max_length_ratio": 1.0, **config}
-    unknown = ["--forbid-unk"] if numbers.get("forbid_unknown") else []
-    options = [f"--{key.replace('_', '-')}={value}" for key, value in numbers.items() if key != "forbid_unknown"]
+    unknown = ["--search=forbid_unknown"] if numbers.get("forbid_unknown") else []
+    options = [
+        f"--{key}={value}" if key in ("beam", "nbest") else f"--search={key}={value}"
+        for key, value in numbers.items()
+        if key != "forbid_unknown"
+    ]
     return Case(name, (*options, *unknown), numbers, {**numbers, **(more or {})} if served else None, scored=True)
 
 
@@ -62,9 +66,9 @@ def _markup(chance: random.Random, source: str) -> str:
     return " ".join(words) if source else ""
 
 
-_FIVE = ("--beam=5", "--nbest=5", "--max-length-ratio=1")
-_SCORES = ("--beam=5", "--scores", "--max-length-ratio=1")
-_SPLIT = ("--max-words=5", "--long-lines=split")
+_FIVE = ("--beam=5", "--nbest=5", "--search=max_length_ratio=1")
+_SCORES = ("--beam=5", "--scores", "--search=max_length_ratio=1")
+_SPLIT = ("--max-words=5,split",)
 
 
 def _typed(dtype: str) -> Case:
@@ -82,8 +86,12 @@ SEARCHES = (
     _search("GNMT", served=False, beam=5, length_penalty=0.6),
     _search("no repeats", served=False, beam=5, no_repeat_ngram=2, min_length=6),
     Case("long lines", (*_SCORES, *_SPLIT)),
-    Case("samples", ("--sample=3", "--seed=5", "--max-length-ratio=1"), scored=True),
-    Case("warm samples", ("--sample=3", "--top-k=9", "--temperature=1.5", "--max-length-ratio=1"), scored=True),
+    Case("samples", ("--search=samples=3", "--search=seed=5", "--search=max_length_ratio=1"), scored=True),
+    Case(
+        "warm samples",
+        ("--search=samples=3", "--search=top_k=9", "--search=temperature=1.5", "--search=max_length_ratio=1"),
+        scored=True,
+    ),
     _typed("bfloat16"),
     _typed("float64"),
 )
@@ -95,10 +103,10 @@ MARKUP = tuple(
     for kind in ("exclusive", "inclusive", "ignore")
 )
 CANDIDATES = (
-    Case("candidates", (*_FIVE, "--candidates=20"), in_company=True),
-    Case("candidates of long lines", (*_SCORES, *_SPLIT, "--candidates=20"), in_company=True),
+    Case("candidates", (*_FIVE, "--search=candidates=20"), in_company=True),
+    Case("candidates of long lines", (*_SCORES, *_SPLIT, "--search=candidates=20"), in_company=True),
 )
-FUSION = Case("fusion", (*_FIVE, "--fusion-weight=0.2"))
+FUSION = Case("fusion", _FIVE)  # and a language model
 COVERAGE = _search("coverage", served=False, beam=5, coverage_penalty=0.2)
 REPLACED = Case(
     "replaced",

@@ -56,7 +56,7 @@ class Comparison:
         work = self.work / case.name.replace(" ", "-")
         work.mkdir()
         options = [*case.options, *_written(work, case, chance, sources)]
-        options += ["--fusion-lm", self.language] if case is FUSION else []
+        options += [f"--lm={self.language}=0.2"] if case is FUSION else []
         raw = self.name in RAW
         options += ["--raw"] if raw else []
         window = ["--window", str(WINDOW)]
@@ -69,7 +69,7 @@ class Comparison:
             found = ways.decode(self.folders, source, work / "processes", *options, *window, "--jobs", "2")
             self._same(case, "processes", found == content)
         if not case.in_company:
-            sizes = ["--window", "100", "--batch-tokens", "50"]
+            sizes = ["--window", "100", "--search=batch_tokens=50"]
             other = ways.decode(self.folders, source, work / "batches", *options, *sizes)
             self._compare(case, "batches", expected, ways.read_lists(other, LINES), sources)
         if case.config is not None:

@@ -29,15 +29,10 @@ class Found(NamedTuple):
 Lists = list[list[Found]]
 
 
-def models(folders: str) -> list[str]:
-    """The options that name the members of an ensemble, whose folders are given with commas."""
-    return [part for folder in folders.split(",") for part in ("--model", folder)]
-
-
 def decode(folders: str, source: Path, output: Path, *options: str) -> bytes:
     """What the command writes."""
     places = ["--input", str(source), "--output", str(output)]
-    assert main(["decode", *models(folders), "--device", "cpu", "--quiet", *places, *options]) == 0
+    assert main(["decode", "--model", folders, "--device", "cpu", "--quiet", *places, *options]) == 0
     return output.read_bytes()
 
 
@@ -45,7 +40,7 @@ def ranges(folders: str, source: Path, output: Path, *options: str) -> bytes:
     """The second part first, then all others."""
     for shards in (["--shards", "2-2"], ["--shards", "1-4"]):
         places = ["--input", str(source), "--output", str(output), "--device", "cpu", "--quiet"]
-        assert main(["decode", *models(folders), *places, *options, *shards]) == 0
+        assert main(["decode", "--model", folders, *places, *options, *shards]) == 0
     return decode(folders, source, output, *options)
 
 
@@ -97,7 +92,7 @@ def score(folders: str, place: Path, pairs: Sequence[SentencePair], *options: st
     files = [str(place / "pairs.s"), str(place / "pairs.t")]
     written = io.BytesIO()
     with contextlib.redirect_stdout(io.TextIOWrapper(written)) as output:
-        assert main(["score", *models(folders), "--device", "cpu", "--quiet", *files, *options]) == 0
+        assert main(["score", "--model", folders, "--device", "cpu", "--quiet", *files, *options]) == 0
         output.flush()
         return [[float(number) for number in line.split()] for line in written.getvalue().splitlines()]
 

@@ -6,40 +6,39 @@ import argparse
 import functools
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import fsum
 from typing import Any, NamedTuple
 
 import torch
-from tqdm import tqdm
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.memory import keep_memory_of_tensors
+from nmt_core.base.words import cut_words
 from nmt_core.device import choose_device
-from nmt_core.files import input_files, pack, suffix_of
-from nmt_core.inference.commands.decode_notices import Notices
-from nmt_core.inference.commands.decoded_lines import (
+from nmt_core.files import OutputDirectory, pack, suffix_of
+from nmt_core.inference.commands.arguments import search_options
+from nmt_core.inference.commands.options import choose_batch, ngram_model, open_fused, open_reranker, open_translator
+from nmt_core.inference.commands.output_lines import (
+    Notices,
+    check_output_options,
     distinct,
-    draw_heatmaps,
+    draw_pictures,
     encoded_lines,
-    make_heatmap_folder,
+    make_picture_directory,
     open_writers,
 )
-from nmt_core.inference.commands.language_models import open_reranker
-from nmt_core.inference.commands.long_lines import LongLines, check_long_lines
-from nmt_core.inference.commands.source_lines import read_source_lines, with_factors_checked
-from nmt_core.inference.commands.translator import choose_batch, open_translator
+from nmt_core.inference.commands.source_lines import check_source_options, read_source_lines, with_factors_checked
 from nmt_core.inference.lines import SourceLine
+from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import unknown_share
 from nmt_core.jobs.run import Job
 from nmt_core.jobs.shards import Piece, Shard, Source, shard_of
 from nmt_core.jobs.work import Work, check_shards, engine_of, is_begun, line_total
 from nmt_core.text.unknown_share import usual_share
 
-_ENGINE = ("jobs", "shards", "restart", "engine", "ray_address", "gpus_per_job", "device")
-
-
-_WITHOUT_EFFECT = ("input", "output", "quiet", *_ENGINE)
+_WITHOUT_EFFECT = ("input", "output", "quiet", "jobs", "shards", "restart", "engine", "device", "debug")
 
 
 class Window(NamedTuple):
@@ -51,112 +50,45 @@ class Window(NamedTuple):
 
 def decode(args: argparse.Namespace) -> int:
     """Translate as the options say. Raises ConfigError for those that do not go together."""
-    check_long_lines(args)
+    check_source_options(args)
+    check_output_options(args)
     choose_batch(args)
-    alone = args.jobs == 1 and args.engine == "local" and not (args.shards or args.restart)
-    if args.heatmaps and not alone:
-        raise ConfigError("--heatmaps is for one process; leave out --jobs, --shards, --restart and --engine")
-    open_writers(args)  # which refuses options that do not go together
+    alone = args.jobs == 1 and args.engine is None and not (args.shards or args.restart)
+    if _draws(args) and not alone:
+        raise ConfigError("--alignments DIR/ is for one process; leave out --jobs, --shards, --restart and --engine")
     outputs = _outputs(args)
     check_shards(args, args.input, outputs, given_as="--input")
-    job = _job(args, journaled=not alone or (not args.heatmaps and is_begun(args.output)))
-    if alone and not job.is_resumable:  # then progress is shown line by line
-        job = replace(job, source=job.source._replace(read=lambda: _windows_of(args, _counted(args))))
-    open_worker = functools.partial(_open_worker, args, all_threads=alone and not job.is_resumable)
-    quiet = args.quiet or (alone and not job.is_resumable)
-    notices = Notices(args)
+    job = _job(args, journaled=not alone or (not _draws(args) and is_begun(args.output)))
+    alone = alone and not job.is_resumable
+    open_worker = functools.partial(_open_worker, args, all_threads=alone)
+    quiet = args.quiet or (alone and (sys.stderr is None or not sys.stderr.isatty()))
     work = Work("decode", " lines", open_worker, args.jobs, quiet, engine_of(args))
-    work.run(job, args, seen=notices.add, finish=notices.finish)
+    notices = Notices(args)
+    total = line_total(args.input, quiet=args.quiet) if alone else None
+    work.run(job, args, seen=notices.add, finish=notices.finish, total=total)
     return 0
 
 
-def _counted(args: argparse.Namespace) -> Iterator[str | SourceLine]:
-    """The lines of the file, counted on standard error where that is a terminal."""
-    total, disable = line_total(args.input, quiet=args.quiet), args.quiet or None
-    yield from tqdm(read_source_lines(args), desc="decode", unit=" lines", total=total, disable=disable)
+def _draws(args: argparse.Namespace) -> bool:
+    return isinstance(args.alignments, OutputDirectory)
 
 
-class DecodeWorker:
-    """Translates windows, compressed for outputs that end in ``suffixes``."""
-
-    def __init__(self, args: argparse.Namespace, suffixes: tuple[str, ...]) -> None:
-        self._args, self._suffixes = args, suffixes
-        self._writers = open_writers(args)
-        self._reranker = open_reranker(args)
-        self._translator = open_translator(args)
-        self._usual = usual_share(loaded.source for loaded in self._translator.models) or 0.0
-
-    @property
-    def description(self) -> dict[str, Any]:
-        """Models, precision, device, and versions."""
-        return {"translator": self._translator.signature}
-
-    def __call__(self, window: Window) -> Piece:
-        """The lines of its translations for every file."""
-        args, translator, reranker = self._args, self._translator, self._reranker
-        factors = len(translator.models[0].factors)
-        lines = with_factors_checked(args, window.lines, factors=factors, first=window.first)
-        long = LongLines(args)
-        found = list(translator.translate_stream(long.cut(lines), raw=args.raw, first=window.first))
-        words = [word for one in found for word in one[0].source_words]
-        counts: dict[str, float] = {
-            "lines": len(window.lines),
-            "words": len(words),
-            "unknown": sum(word not in translator.source for word in words),
-            "usual": self._usual,
-            "serve": any(loaded.unknown_words_serve for loaded in translator.models),
-            "restored": args.replace_unk is not None or translator.copying is not None,
-        }
-        if reranker is not None:
-            shares = [unknown_share(reranker.model, one[0].words) for one in found]
-            counts |= {"lm_words": sum(seen for seen, _ in shares), "lm_unknown": sum(unknown for _, unknown in shares)}
-            keep = sys.maxsize if args.distinct else args.nbest
-            found = [reranker.rerank(one)[:keep] for one in found]
-        if args.distinct:
-            found = [distinct(args, one) for one in found]
-        for name in ("copied", "translated"):
-            counts[name] = sum(getattr(each.unknown, name) for one in found for each in one)
-        found = list(long.joined(found))
-        if args.heatmaps:
-            draw_heatmaps(args.heatmaps, found, first=window.first)
-        contents = [
-            b"".join(encoded_lines(write(number, one)) for number, one in enumerate(found, start=window.first))
-            for write in self._writers
-        ]
-        packed = tuple(map(pack, contents, self._suffixes))
-        return Piece(packed, {name: float(count) for name, count in counts.items()})
-
-
-def _open_worker(args: argparse.Namespace, number: int, *, all_threads: bool) -> DecodeWorker:
-    keep_memory_of_tensors()
-    if args.device == "auto" and torch.cuda.device_count() > 1:
-        args = argparse.Namespace(**{**vars(args), "device": f"cuda:{number % torch.cuda.device_count()}"})
-    if choose_device(args.device).type == "cpu" and not all_threads:
-        torch.set_num_threads(1)  # so that all work alike
-    worker = DecodeWorker(args, tuple(map(suffix_of, _outputs(args))))
-    if args.heatmaps:
-        make_heatmap_folder(args.heatmaps)
-    return worker
+def _outputs(args: argparse.Namespace) -> tuple[str, ...]:
+    return (str(args.output), *([str(args.alignments)] if args.alignments and not _draws(args) else []))
 
 
 def _job(args: argparse.Namespace, *, journaled: bool) -> Job[Window]:
-    options = {
-        name: value
-        for name, value in sorted(vars(args).items())
-        if name not in _WITHOUT_EFFECT and isinstance(value, (str, int, float, list, type(None)))
-    }
+    options = {name: str(value) for name, value in sorted(vars(args).items()) if name not in _WITHOUT_EFFECT}
     source = Source(args.input, functools.partial(_read_windows, args), _shard_of)
-    files = {path: path for path in input_files(args)}
+    ngrams = ngram_model(args)
+    named = (args.input, args.prefix, args.constraints, args.guidance, args.lexicon, ngrams and ngrams.path)
+    files = {path: path for path in named if path and path != "-"}
     return Job(_outputs(args), {"input": args.input, "options": options}, source, files, journaled)
 
 
 def _read_windows(args: argparse.Namespace) -> Iterator[Window]:
-    """The lines of the input."""
-    return _windows_of(args, read_source_lines(args))
-
-
-def _windows_of(args: argparse.Namespace, lines: Iterator[str | SourceLine]) -> Iterator[Window]:
     """The lines with what is asked of them, as many at a time as are translated together."""
+    lines = read_source_lines(args)
     for first in itertools.count(0, args.window):
         window = Window(first, list(itertools.islice(lines, args.window)))
         if not window.lines:
@@ -169,5 +101,96 @@ def _shard_of(window: Window) -> Shard:
     return shard_of(window.first + 1, content.encode("utf-8", "surrogateescape"))
 
 
-def _outputs(args: argparse.Namespace) -> tuple[str, ...]:
-    return (str(args.output), *([str(args.alignments)] if args.alignments else []))
+def _open_worker(args: argparse.Namespace, number: int, *, all_threads: bool) -> DecodeWorker:
+    keep_memory_of_tensors()
+    if args.device == "auto" and torch.cuda.device_count() > 1:
+        args = argparse.Namespace(**{**vars(args), "device": f"cuda:{number % torch.cuda.device_count()}"})
+    if choose_device(args.device).type == "cpu" and not all_threads:
+        torch.set_num_threads(1)  # so that all work alike
+    worker = DecodeWorker(args)
+    if _draws(args):
+        make_picture_directory(args.alignments)
+    return worker
+
+
+class DecodeWorker:
+    """Translates windows, compressed for outputs whose names say so."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args, self._options = args, search_options(args)
+        self._suffixes = tuple(map(suffix_of, _outputs(args)))
+        self._writers = open_writers(args)
+        self._reranker = open_reranker(args)
+        self._translator = open_translator(args, fusion=open_fused(args))
+        self._usual = usual_share(loaded.source for loaded in self._translator.models) or 0.0
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """Models, precision, device, and versions."""
+        return {"translator": self._translator.signature}
+
+    def __call__(self, window: Window) -> Piece:
+        """The lines of its translations for every file."""
+        args, translator = self._args, self._translator
+        factors = len(translator.models[0].factors)
+        lines = with_factors_checked(args, window.lines, factors=factors, first=window.first)
+        pieces = [self._pieces(line) for line in lines]
+        text = itertools.chain.from_iterable(pieces)
+        found = list(translator.translate_stream(text, raw=args.raw, first=window.first))
+        counts = self._counts(window, found)
+        found = [self._chosen(one) for one in found]
+        for name in ("copied", "translated"):
+            counts[name] = float(sum(getattr(each.unknown, name) for one in found for each in one))
+        found = _joined(found, map(len, pieces))
+        if _draws(args):
+            draw_pictures(args.alignments, found, first=window.first)
+        contents = [
+            b"".join(encoded_lines(write(number, one)) for number, one in enumerate(found, start=window.first))
+            for write in self._writers
+        ]
+        return Piece(tuple(map(pack, contents, self._suffixes)), counts)
+
+    def _pieces(self, line: str | SourceLine) -> Sequence[str | SourceLine]:
+        """The line, or the parts of a long one."""
+        limit = self._args.max_words
+        return cut_words(line, limit.words) if limit.splits and isinstance(line, str) else [line]
+
+    def _chosen(self, found: list[Translation]) -> list[Translation]:
+        """The translations that are written of those that were found."""
+        most = max(self._args.nbest, self._options.samples)
+        if self._reranker is not None:
+            found = self._reranker.rerank(found)
+        return distinct(found, most) if self._options.distinct else found[:most]
+
+    def _counts(self, window: Window, found: Sequence[list[Translation]]) -> dict[str, float]:
+        """What notices are made of."""
+        translator, reranker = self._translator, self._reranker
+        words = [word for one in found for word in one[0].source_words]
+        counts: dict[str, float] = {
+            "lines": len(window.lines),
+            "words": len(words),
+            "unknown": sum(word not in translator.source for word in words),
+            "usual": self._usual,
+            "serve": any(loaded.unknown_words_serve for loaded in translator.models),
+            "restored": self._args.replace_unk is not None or translator.copying is not None,
+        }
+        if reranker is not None:
+            shares = [unknown_share(reranker.model, one[0].words) for one in found]
+            counts |= {"lm_words": sum(seen for seen, _ in shares), "lm_unknown": sum(unknown for _, unknown in shares)}
+        return {name: float(count) for name, count in counts.items()}
+
+
+def _joined(found: Iterable[list[Translation]], sizes: Iterable[int]) -> list[list[Translation]]:
+    """What was found for every line, from what was found for its pieces."""
+    stream = iter(found)
+    return [_as_one(list(itertools.islice(stream, size))) for size in sizes]
+
+
+def _as_one(pieces: list[list[Translation]]) -> list[Translation]:
+    """Of several pieces the texts of the first translations, and sums of their scores."""
+    if len(pieces) == 1:
+        return pieces[0]
+    best = [found[0] for found in pieces]
+    text = " ".join(one.text for one in best if one.text)
+    log_prob, score = fsum(one.log_prob for one in best), fsum(one.score for one in best)
+    return [replace(best[0], text=text, log_prob=log_prob, score=score)]

@@ -71,14 +71,14 @@ def _check(args: argparse.Namespace) -> None:
 
 def _open(args: argparse.Namespace, options: Mapping[str, Any]) -> tuple[PairScorer, Iterator[SentencePair]]:
     """The scorer, and the pairs."""
-    scorer = open_scorer_of_form(args.model, _form(args), **options, unknown_backoff=args.unknown_backoff)
+    scorer = open_scorer_of_form(args.model.split(","), _form(args), **options, unknown_backoff=args.unknown_backoff)
     return scorer, _pairs(args, 0 if args.raw else factors_read(scorer.signature))
 
 
 def _unknown_share(args: argparse.Namespace, scorer: PairScorer, usual: float | None) -> UnknownShare:
     """What warns of text with many unknown words."""
     return UnknownShare(
-        " + ".join(args.model),
+        args.model,
         _warn,
         hint="" if args.raw else "Raw text needs --raw",
         serve=unknown_words_serve(scorer.signature),
@@ -102,10 +102,10 @@ def _open_aligned(args: argparse.Namespace, options: Mapping[str, Any]) -> tuple
         raise ConfigError("--word-alignment is of words as the model reads them; leave out --raw and --surface")
     if args.unknown_backoff:
         raise ConfigError("--word-alignment annotates unknown words; leave out --unknown-backoff")
-    scorer = open_pair_scorer(args.model, **options)
+    scorer = open_pair_scorer(args.model.split(","), **options)
     copying = scorer.copying
     if copying is None:
-        raise ConfigError(f"--word-alignment is for models of annotated text; {', '.join(args.model)} is none")
+        raise ConfigError(f"--word-alignment is for models of annotated text; {args.model} is none")
 
     def pairs() -> Iterator[SentencePair]:
         lines = enumerate(read_text_lines(args.word_alignment), start=1)

@@ -10,8 +10,8 @@ from nmt_core.base.messages import say
 from nmt_core.base.words import check_factors
 from nmt_core.files import open_output, read_parallel_lines
 from nmt_core.files.small import json_bytes
-from nmt_core.inference.commands.search_options import search_config
-from nmt_core.inference.commands.translator import choose_batch, open_translator
+from nmt_core.inference.commands.arguments import search_config
+from nmt_core.inference.commands.options import open_translator
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import CoverageWarning, unknown_share, with_lm_log_probs
 from nmt_core.inference.output.lm_tuning import Tuning, parse_grid, tune_weight
@@ -42,7 +42,6 @@ def _translations(args: argparse.Namespace, references: list[str]) -> Iterator[l
     if not pairs:
         raise InputError(args.source, "is empty; there is nothing to tune on")
     references += [reference for _, reference in pairs]
-    choose_batch(args)
     translator = open_translator(args)
     for number, (source, _) in enumerate(() if args.raw else pairs, start=1):
         check_factors(source, len(translator.models[0].factors), path=args.source, line=number)
@@ -57,7 +56,7 @@ def _report(tuning: Tuning, lm: str) -> None:
         f"BLEU {best.bleu:.2f} with weight {best.weight:g}, {trials[0].bleu:.2f} with {trials[0].weight:g} "
         f"({tuning.signature})"
     )
-    say(f"decode with: --lm {lm} --lm-weight {best.weight:g}")
+    say(f"decode with: --lm {lm}={best.weight:g}")
     if best == trials[-1] and len(trials) > 1:
         say("the best weight is the last of the grid; try greater ones with --weights")
 
@@ -66,7 +65,7 @@ def _write(args: argparse.Namespace, tuning: Tuning) -> None:
     settings = search_config(args).to_mapping()
     content = {
         "lm": args.lm,
-        "models": args.model,
+        "models": args.model.split(","),
         "source": args.source,
         "reference": args.reference,
         **{key: settings[key] for key in ("beam", "length_normalization", "length_penalty")},

@@ -33,7 +33,7 @@ def prepare(args: argparse.Namespace) -> int:
 
 
 def _replay(args: argparse.Namespace) -> int:
-    if args.engine != "local":
+    if args.engine is not None:
         raise ConfigError("--engine ray is for corpora; --replay is done here")
     if args.source or args.target or args.output or args.like or args.config or args.set:
         raise ConfigError("--replay takes its settings from the file; it reads standard input, writes standard output")

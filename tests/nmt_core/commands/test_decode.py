@@ -59,7 +59,7 @@ def test_a_line_gives_a_line(folder: Path) -> None:
     assert lines[1] == ""
     assert lines[0]
     assert run(folder, source="source.gz") == lines
-    assert run(folder, "--window", "1", "--batch-tokens", "1") == lines
+    assert run(folder, "--window", "1", "--search=batch_tokens=1") == lines
 
 
 @pytest.mark.parametrize("config", [RNNLMConfig(embedding=4, hidden=5), CSLMConfig(embedding=4, hidden=[5, 3])])
@@ -68,19 +68,19 @@ def test_a_language_model_does_not_translate(folder: Path, config: RNNLMConfig |
     save_model(str(folder / "lm"), new_model(config, 2, 7, seed=1), words, words, FolderConfig(model=config))
     (folder / "output").unlink(missing_ok=True)
     for options in (["--jobs", "1"], ["--model", str(folder / "search")]):
-        with pytest.raises(NmtError, match=r"--model .*lm: is a language model.*--fusion-lm; --sample N"):
+        with pytest.raises(NmtError, match=r"--model .*lm: is a language model.*--lm DIR=WEIGHT; --search samples=N"):
             run(folder, *options, model="lm")
     assert not (folder / "output").exists()
-    assert len(run(folder, "--sample", "3", model="lm")) == 3 + 1 + 3
+    assert len(run(folder, "--search=samples=3", model="lm")) == 3 + 1 + 3
 
 
 def test_nbest_lists_have_four_fields(folder: Path) -> None:
-    lines = run(folder, "--nbest", "20", "--feature-name", "NMT7")
+    lines = run(folder, "--nbest", "20")
     fields = [line.split(" ||| ") for line in lines]
     assert all(len(entry) == 4 for entry in fields)
     assert [int(entry[0]) for entry in fields] == [0] * 20 + [1] + [2] * 20
     name, value = fields[0][2].split(" ")
-    assert name == "NMT7="
+    assert name == "NMT0="
     assert float(value) < 0
     scores = [float(entry[3]) for entry in fields[:20]]
     assert scores == sorted(scores, reverse=True)
@@ -92,14 +92,14 @@ def test_scores_stand_in_front(folder: Path) -> None:
 
 
 def test_samples_are_repeatable(folder: Path) -> None:
-    drawn = run(folder, "--sample", "5", "--seed", "3")
-    assert drawn == run(folder, "--sample", "5", "--seed", "3", "--window", "1")
-    assert drawn != run(folder, "--sample", "5", "--seed", "4")
+    drawn = run(folder, "--search=samples=5", "--search=seed=3")
+    assert drawn == run(folder, "--search=samples=5", "--search=seed=3", "--window", "1")
+    assert drawn != run(folder, "--search=samples=5", "--search=seed=4")
     assert len(drawn) == 11
 
 
 def test_an_ensemble_of_two_kinds(folder: Path) -> None:
-    assert len(run(folder, "--model", str(folder / "encdec"))) == 3
+    assert len(run(folder, model=f"search,{folder}/encdec")) == 3
 
 
 def test_alignments_have_a_line_per_translation(folder: Path) -> None:
@@ -116,42 +116,41 @@ def test_without_matplotlib_nothing_is_translated_first(folder: Path, monkeypatc
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     (folder / "output").write_text("older\n")
     with pytest.raises(NmtError, match=r"pip install 'hybridmt\[viz\]'"):
-        run(folder, "--heatmaps", str(folder / "none"))
+        run(folder, "--alignments", f"{folder}/none/")
     assert (folder / "output").read_text() == "older\n"
     assert not (folder / "none").exists()
 
 
 def test_heatmaps_are_numbered_by_line(folder: Path) -> None:
     pytest.importorskip("matplotlib")
-    run(folder, "--heatmaps", str(folder / "maps"))
+    run(folder, "--alignments", f"{folder}/maps/")
     assert sorted(path.name for path in (folder / "maps").iterdir()) == ["1.png", "3.png"]
 
 
-@pytest.mark.parametrize("option", ["--alignments", "--heatmaps"])
+@pytest.mark.parametrize("name", ["none", "none/"])
 @pytest.mark.parametrize("jobs", [(), ("--jobs", "2")])
 def test_what_needs_attention_is_refused_before_a_model_without_it_translates(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, option: str, jobs: tuple[str, ...]
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, jobs: tuple[str, ...]
 ) -> None:
-    if option == "--heatmaps" and jobs:
+    if name == "none/" and jobs:
         pytest.skip("pictures are drawn by one process")
     monkeypatch.setattr(Translator, "_translate", lambda *_, **__: pytest.fail("translated"))
-    with pytest.raises(NmtError, match=f"{option} needs a model with attention .*encdec has none"):
-        run(folder, option, str(folder / "none"), *jobs, model="encdec")
+    with pytest.raises(NmtError, match=r"--alignments needs a model with attention .*encdec has none"):
+        run(folder, "--alignments", f"{folder}/{name}", *jobs, model="encdec")
     assert not (folder / "none").exists()
 
 
 def test_unknown_words_are_forbidden_on_demand(folder: Path) -> None:
-    assert not any("<unk>" in line for line in run(folder, "--nbest", "20", "--forbid-unk"))
+    assert not any("<unk>" in line for line in run(folder, "--nbest", "20", "--search=forbid_unknown"))
 
 
 @pytest.mark.parametrize(
     "options",
     [
         ("--nbest", "5", "--scores"),
-        ("--nbest", "5", "--sample", "5"),
+        ("--nbest", "5", "--search=samples=5"),
         ("--nbest", "5", "--beam", "3"),
-        ("--nbest", "5", "--feature-name", "a=b"),
-        ("--length-normalization", "-1"),
+        ("--search=length_normalization=0.5", "--search=length_penalty=1"),
         ("--device", "cuda:99"),
         ("--device", "abacus"),
         ("--dtype", "float7"),
@@ -178,7 +177,7 @@ def test_a_full_gpu_is_one_line(
 
     command = ["decode", "--model", str(folder / "search"), "--input", str(folder / "source"), "--device", "cpu"]
     for place in (
-        "nmt_core.inference.commands.translator.load_models",
+        "nmt_core.inference.commands.options.load_models",
         "nmt_core.inference.translator.Translator.translate_stream",
     ):
         with monkeypatch.context() as patch:

@@ -27,7 +27,7 @@ def test_prefixes_are_written_as_given(folder: Path) -> None:
 
 def test_constraints_are_met_in_their_own_words(folder: Path) -> None:
     asked = put(folder, "asked", "groupe Zanzibar\tun || hommes hommes\n\n\n")
-    alone = ("--candidates", "3", "--batch-tokens", "1")
+    alone = ("--search=candidates=3", "--search=batch_tokens=1")
     lines = run(folder, "--constraints", asked, *alone)
     assert "groupe Zanzibar" in lines[0]
     assert " un " in f" {lines[0]} " or "hommes hommes" in lines[0]
@@ -76,15 +76,13 @@ def test_what_cannot_be_met_is_told_with_its_line(folder: Path) -> None:
     ("options", "problem"),
     [
         (["--prefix", "p", "--raw"], "--prefix is for tokenised text"),
-        (["--xml-input", "exclusive", "--sample", "2"], "--xml-input is for search"),
-        (["--sample", "2", "--beam", "3"], "--beam is for search"),
-        (["--temperature", "2"], "--temperature is for --sample"),
-        (["--top-k", "2"], "--top-k is for --sample"),
-        (["--length-normalization", "400"], "'length_normalization'"),
-        (["--max-length-ratio", "inf"], "'max_length_ratio'"),
+        (["--xml-input", "exclusive", "--search=samples=2"], "--xml-input is for search"),
+        (["--search=samples=2", "--beam", "3"], "--beam is for search"),
+        (["--search=temperature=2"], "temperature is for samples"),
+        (["--search=top_k=2"], "top_k is for samples"),
         (["--beam", "0"], "'beam'"),
-        (["--length-normalization", "0.5", "--length-penalty", "0.6"], "takes the place"),
-        (["--distinct"], "--distinct is for"),
+        (["--search=length_normalization=0.5", "--search=length_penalty=0.6"], "takes the place"),
+        (["--search=distinct"], "distinct is for"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(folder: Path, options: list[str], problem: str) -> None:
@@ -94,20 +92,20 @@ def test_options_that_make_no_sense_are_refused(folder: Path, options: list[str]
 
 def test_coverage_needs_attention(folder: Path) -> None:
     with pytest.raises(ConfigError, match="a coverage penalty needs a model with attention"):
-        run(folder, "--coverage-penalty", "0.2", model="encdec")
-    assert len(run(folder, "--coverage-penalty", "0.2", "--length-penalty", "0.2")) == 3
+        run(folder, "--search=coverage_penalty=0.2", model="encdec")
+    assert len(run(folder, "--search=coverage_penalty=0.2", "--search=length_penalty=0.2")) == 3
 
 
 def test_distinct_texts(folder: Path) -> None:
-    drawn = run(folder, "--sample", "60", "--distinct", "--top-k", "2", "--max-length-ratio", "0.5")
+    drawn = run(folder, "--search=samples=60", "--search=distinct", "--search=top_k=2", "--search=max_length_ratio=0.5")
     texts = [line.split(" ||| ")[1] for line in drawn if line.startswith("0 ")]
     assert len(set(texts)) == len(texts) < 60
-    listed = run(folder, "--nbest", "5", "--distinct", "--replace-unk", "copy", "--beam", "40")
+    listed = run(folder, "--nbest", "5", "--search=distinct", "--replace-unk", "copy", "--beam", "40")
     texts = [line.split(" ||| ")[1] for line in listed if line.startswith("0 ")]
     assert len(set(texts)) == len(texts) == 5
 
 
 def test_lengths_and_repetition(folder: Path) -> None:
-    assert all(len(line.split()) >= 7 for line in run(folder, "--min-length", "7") if line)
-    for line in run(folder, "--no-repeat-ngram", "1"):
+    assert all(len(line.split()) >= 7 for line in run(folder, "--search=min_length=7") if line)
+    for line in run(folder, "--search=no_repeat_ngram=1"):
         assert len(set(line.split())) == len(line.split())

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from nmt_core.commands.main import main
-from nmt_core.inference.commands import translator
+from nmt_core.inference.commands import options
 from nmt_core.inference.commands.decode import DecodeWorker, Window
 from nmt_core.jobs import work
 from nmt_core.jobs.outputs import JournaledOutputs
@@ -49,14 +49,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def decode(folder: Path, output: Path, *options: str) -> int:
     places = ["--model", str(folder / "model"), "--input", str(folder / "in"), "--output", str(output)]
-    common = ["--device", "cpu", "--window", str(WINDOW), "--batch-tokens", "12", "--quiet"]
+    common = ["--device", "cpu", "--window", str(WINDOW), "--search=batch_tokens=12", "--quiet"]
     return main(["decode", *places, *common, *options])
 
 
 KINDS = {
-    "nbest": ("--nbest", "3", "--distinct", "--replace-unk", "copy"),
-    "scores": ("--scores", "--no-repeat-ngram", "2"),
-    "samples": ("--sample", "2", "--seed", "3"),
+    "nbest": ("--nbest", "3", "--search=distinct", "--replace-unk", "copy"),
+    "scores": ("--scores", "--search=no_repeat_ngram=2"),
+    "samples": ("--search=samples=2", "--search=seed=3"),
 }
 
 
@@ -84,9 +84,9 @@ def test_a_job_knows_its_batch(folder: Path, tmp_path: Path, monkeypatch: pytest
     places = ["--model", str(folder / "model"), "--input", str(folder / "in"), "--output", str(tmp_path / "out")]
     command = ["decode", *places, "--device", "cpu", "--window", str(WINDOW), "--quiet"]
     for tokens, exit_code in ((12, 0), (13, 2)):
-        monkeypatch.setattr(translator, "usual_batch_tokens", lambda _, tokens=tokens: tokens)
+        monkeypatch.setattr(options, "usual_batch_tokens", lambda _, tokens=tokens: tokens)
         assert main([*command, "--shards", "1-1"]) == exit_code
-    assert main([*command, "--batch-tokens", "12"]) == 0
+    assert main([*command, "--search=batch_tokens=12"]) == 0
 
 
 def test_parts_of_another_preparation_of_text_are_refused_before_any_is_made(
@@ -129,14 +129,14 @@ def test_the_command_without_shards_puts_parts_together(
 
 
 @pytest.mark.parametrize(
-    "candidates", [(), ("--candidates", "1", "--lexicon", "lexicon", "--candidates-per-word", "1")]
+    "candidates", [(), ("--search=candidates=1", "--lexicon", "lexicon", "--search=candidates_per_word=1")]
 )
 def test_pieces_of_long_lines_have_the_same_company_in_parts(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, candidates: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lexicon").write_text("un a 0.6\ngroupe group 0.7\nhommes men 0.8\nun of 0.1\n")
-    options = ("--max-words", "2", "--long-lines", "split", "--scores", "--batch-tokens", "40", *candidates)
+    options = ("--max-words", "2,split", "--scores", "--search=batch_tokens=40", *candidates)
     assert decode(folder, tmp_path / "whole", *options) == 0
     assert decode(folder, tmp_path / "out", *options, "--restart") == 0
     assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
@@ -188,9 +188,8 @@ def test_lost_actors_change_no_byte(
     ("options", "told"),
     [
         (("--shards", "1-9"), "--shards 1-9: the input has 5 shards; expected A-B with numbers from 1 to 5"),
-        (("--heatmaps", "pictures", "--jobs", "2"), "--heatmaps is for one process"),
-        (("--ray-address", "auto"), "--ray-address and --gpus-per-job go with --engine ray"),
-        (("--jobs", "2", "--distinct"), "--distinct is for --nbest and --sample"),
+        (("--alignments", "pictures/", "--jobs", "2"), "--alignments DIR/ is for one process"),
+        (("--jobs", "2", "--search=distinct"), "--search distinct is for --nbest and --search samples"),
         (("--shards", "1", "--output", "-"), "--shards and --restart need a file as --input"),
     ],
 )

@@ -37,7 +37,7 @@ def decode(folder: Path, name: str, output: Path, *options: str) -> list[str]:
 
 @pytest.mark.parametrize("jobs", [(), ("--jobs", "2", "--window", "2")], ids=["one", "jobs"])
 def test_a_long_line_is_translated_in_pieces(folder: Path, tmp_path: Path, jobs: tuple[str, ...]) -> None:
-    options = ("--max-words", "4", "--long-lines", "split", *jobs)
+    options = ("--max-words", "4,split", *jobs)
     parts = decode(folder, "pieces", tmp_path / "pieces")
     joined = [" ".join(filter(None, parts[begin:end])) for begin, end in ((0, 1), (1, 3), (3, 4), (4, 7), (7, 8))]
     assert decode(folder, "long", tmp_path / "long", *options) == joined
@@ -59,13 +59,15 @@ def test_a_long_line_is_refused_with_its_number(
     assert decode(folder, "long", tmp_path / "out", "--max-words", "9") == decode(folder, "long", tmp_path / "same")
 
 
-@pytest.mark.parametrize("option", [("--nbest", "2"), ("--sample", "2"), ("--alignments", "x"), ("--prefix", "p")])
+@pytest.mark.parametrize(
+    "option", [("--nbest", "2"), ("--search", "samples=2"), ("--alignments", "x"), ("--prefix", "p")]
+)
 def test_pieces_make_one_translation_only(
     folder: Path, capsys: pytest.CaptureFixture[str], option: tuple[str, ...]
 ) -> None:
     (folder / "p").write_text("")
     options = [str(folder / "p") if one == "p" else one for one in option]
-    command = ["decode", "--model", str(folder / "model"), "--input", str(folder / "long"), "--long-lines", "split"]
+    command = ["decode", "--model", str(folder / "model"), "--input", str(folder / "long"), "--max-words", "7,split"]
     assert main([*command, *options]) == 2
     assert f"leave out {option[0]}" in capsys.readouterr().err
 

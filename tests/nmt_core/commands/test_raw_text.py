@@ -39,7 +39,7 @@ def test_raw_text_goes_the_way_of_the_training_text(
     model = model_of(kind)
     record = str(model.parent / "data/preparation.json")
     prepared = pipe(["prepare", "--replay", record, "--side", "source"], NEW, monkeypatch)
-    decode = ["decode", "--model", str(model), "--beam", "3", "--max-length-ratio", "1", "--quiet"]
+    decode = ["decode", "--model", str(model), "--beam", "3", "--search=max_length_ratio=1", "--quiet"]
     written = pipe(decode, prepared, monkeypatch)
     by_hand = pipe(["prepare", "--replay", record, "--reverse"], written, monkeypatch)
     assert pipe([*decode, "--raw"], NEW, monkeypatch) == by_hand
@@ -219,7 +219,7 @@ def test_text_that_was_prepared_otherwise_is_noticed_once(
     model = model_of("bpe")
     lines = ["The unsegmented plan, dogs and men."] * 40
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
-    given = ["--max-length-ratio", "1", "--beam", "1"] if command == "decode" else [str(tmp_path / "text")] * 2
+    given = ["--search=max_length_ratio=1", "--beam", "1"] if command == "decode" else [str(tmp_path / "text")] * 2
     pipe([command, "--model", str(model), "--quiet", *given], lines, monkeypatch)
     message = capsys.readouterr().err
     assert message.count("unknown to the model") == 1

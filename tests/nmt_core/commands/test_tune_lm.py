@@ -54,7 +54,7 @@ def decode(folder: Path, *options: str) -> list[list[str]]:
 
 
 def test_decode_reranks_the_whole_beam(folder: Path) -> None:
-    lm = ["--lm", str(folder / "lm.arpa"), "--lm-weight", "0.4"]
+    lm = ["--lm", f"{folder}/lm.arpa=0.4"]
     beam = decode(folder, "--nbest", "12")
     best = decode(folder, "--nbest", "3", *lm)
     said = kenlm.Model(str(folder / "lm.arpa"))
@@ -75,9 +75,9 @@ def test_decode_reranks_the_whole_beam(folder: Path) -> None:
 
 
 def test_weight_zero_is_decode_without(folder: Path) -> None:
-    assert decode(folder, "--lm", str(folder / "lm.arpa"), "--lm-weight", "0") == decode(folder)
-    assert decode(folder, "--fusion-lm", str(folder / "rnnlm"), "--fusion-weight", "0") == decode(folder)
-    assert decode(folder, "--fusion-lm", str(folder / "rnnlm"), "--fusion-weight", "1") != decode(folder)
+    assert decode(folder, "--lm", f"{folder}/lm.arpa=0") == decode(folder)
+    assert decode(folder, "--lm", f"{folder}/rnnlm=0") == decode(folder)
+    assert decode(folder, "--lm", f"{folder}/rnnlm=1") != decode(folder)
 
 
 def test_tune_lm_finds_what_decoding_with_every_weight_finds(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,13 +90,13 @@ def test_tune_lm_finds_what_decoding_with_every_weight_finds(folder: Path, capsy
     references = (folder / "reference").read_text().split("\n")[:-1]
     bleus = {}
     for weight in (0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2):
-        texts = [fields[0] for fields in decode(folder, "--lm", lm, "--lm-weight", str(weight))]
+        texts = [fields[0] for fields in decode(folder, "--lm", f"{lm}={weight}")]
         bleus[weight] = sacrebleu.corpus_bleu(texts, [references], tokenize="none", force=True).score
     assert rows[:-1] == [(weight, pytest.approx(bleu, abs=0.006)) for weight, bleu in bleus.items()]
     assert len(set(bleus.values())) > 1
     best = max(bleus, key=lambda weight: bleus[weight])
     assert rows[-1] == (best, pytest.approx(bleus[best], abs=0.006))
-    assert f"--lm {lm} --lm-weight {best:g}" in output.err
+    assert f"--lm {lm}={best:g}" in output.err
     written = json.loads((folder / "tuned.json").read_text())
     assert written["best"] == {"weight": best, "bleu": pytest.approx(bleus[best])}
     assert len(written["trials"]) == 9
@@ -112,19 +112,19 @@ def test_both_ends_of_a_grid_count(grid: str, weights: list[float]) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--lm", "bad.arpa", "--lm-weight", "1"), "bad.arpa"),
-        (("--lm", "lm.arpa"), "--lm-weight"),
-        (("--lm-weight", "1"), "--lm"),
-        (("--lm", "lm.arpa", "--lm-weight", "1", "--sample", "2"), "--sample"),
-        (("--fusion-lm", "rnnlm"), "--fusion-weight"),
-        (("--fusion-lm", "search", "--fusion-weight", "1"), "no language model"),
-        (("--fusion-lm", "nowhere", "--fusion-weight", "1"), "nowhere"),
+        (("bad.arpa=1",), "bad.arpa"),
+        (("lm.arpa=1", "lm.arpa=2"), "give one n-gram model"),
+        (("rnnlm=1", "rnnlm=2"), "give one model directory"),
+        (("lm.arpa=1", "--search=samples=2"), "leave out --search samples"),
+        (("rnnlm=1", "--search=samples=2"), "leave out --search samples"),
+        (("search=1",), "no language model"),
+        (("nowhere=1",), "nowhere"),
     ],
 )
 def test_wrong_options_of_decode_are_told(
     folder: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], problem: str
 ) -> None:
-    here = [str(folder / part) if part in ("bad.arpa", "lm.arpa", "rnnlm", "search") else part for part in options]
+    here = [option if option.startswith("--") else f"--lm={folder}/{option}" for option in options]
     places = ["--model", str(folder / "search"), "--input", str(folder / "source")]
     assert main(["decode", *places, "--device", "cpu", *here]) == 2
     (line,) = capsys.readouterr().err.strip().split("\n")

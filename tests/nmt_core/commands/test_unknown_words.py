@@ -47,7 +47,7 @@ def decode(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         if lexicon is not None:
             (tmp_path / "lex").write_text(lexicon)
             arguments += ["--lexicon", str(tmp_path / "lex")]
-        code = main(["decode", *arguments, "--max-length-ratio", "1", "--quiet", *options])
+        code = main(["decode", *arguments, "--search=max_length_ratio=1", "--quiet", *options])
         output = capsys.readouterr()
         return output.out.split("\n")[:-1], output.err.split("\n")[:-1], code
 
@@ -88,7 +88,7 @@ def test_lists_have_an_entry_per_hypothesis_and_the_scores_they_had(decode) -> N
 def test_a_language_model_judges_the_words_that_are_written(decode, tmp_path: Path) -> None:
     kenlm = pytest.importorskip("kenlm")
     (tmp_path / "lm.arpa").write_text(ARPA)
-    options = ["--nbest", "5", "--lm", str(tmp_path / "lm.arpa"), "--lm-weight", "0.5"]
+    options = ["--nbest", "5", "--lm", f"{tmp_path}/lm.arpa=0.5"]
     lines, _, code = decode(*options, "--replace-unk", "lexicon", lexicon="hommes Zorba 1\n", source="Zorba\n")
     assert code == 0
     model = kenlm.Model(str(tmp_path / "lm.arpa"))
@@ -113,7 +113,7 @@ def test_bars_that_are_copied_do_not_cut_the_line(decode) -> None:
         (["--replace-unk", "lexicon"], None, "search", "the rule lexicon needs a lexicon"),
         (["--replace-unk", "copy"], F2E, "search", "--lexicon is for --replace-unk lexicon"),
         ([], F2E, "search", "--lexicon is for --replace-unk lexicon"),
-        (["--replace-unk", "copy", "--forbid-unk"], None, "search", "leave out one of them"),
+        (["--replace-unk", "copy", "--search=forbid_unknown"], None, "search", "leave out one of them"),
         (["--replace-unk", "lexicon"], "the le 0.5\ngroup groupe 1\n", "search", "lexicon is of the other direction"),
         (["--replace-unk", "lexicon"], "le the 0.5\nle the\n", "search", "lex:2: expected 'word word probability'"),
         (["--replace-unk", "lexicon"], "le the -0.5\n", "search", "lex:1: -0.5 is not a probability"),

@@ -150,12 +150,10 @@ def test_without_ray_it_is_one_line(
     monkeypatch.setattr(builtins, "__import__", missing)
     assert rescore("--engine", "ray") == 2
     assert capsys.readouterr().err.splitlines()[-1].endswith("pip install 'hybridmt[ray]'")
-    assert rescore("--ray-address", "somewhere:1") == 2
-    assert "go with --engine ray" in capsys.readouterr().err
 
 
 def test_an_address_where_nobody_answers_is_one_line() -> None:
-    with pytest.raises(NmtError, match=r"--ray-address 127.0.0.1:9: no Ray cluster answers"):
+    with pytest.raises(NmtError, match=r"--engine ray,address=127.0.0.1:9: no Ray cluster answers"):
         RayCluster(partial(open_shouting, ""), address="127.0.0.1:9", jobs=1, gpus=0)
 
 

@@ -403,7 +403,7 @@ def test_presets_go_through_the_commands(tmp_path: Path, capsys: pytest.CaptureF
     attends = load_model(model).model.attends
     asked, again = ([f"--alignments={tmp_path / name}"] if attends else [] for name in ("found", "again"))
     common = ["--model", model, "--device", "cpu"]
-    decoded = ["decode", *common, "--beam", "3", "--length-normalization", "0", "--scores", *asked]
+    decoded = ["decode", *common, "--beam", "3", "--search=length_normalization=0", "--scores", *asked]
     assert main([*decoded, "--input", text, "--output", str(tmp_path / "scored")]) == 0
     found = [line.split("\t") for line in (tmp_path / "scored").read_text().splitlines()]
     Path(made).write_text("".join(fields[-1] + "\n" for fields in found))

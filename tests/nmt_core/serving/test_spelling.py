@@ -109,7 +109,7 @@ def test_words_that_are_read_by_their_characters_are_no_reason_for_a_warning(
         for name, content in lines.items():
             Path(path[name]).write_text("".join(f"{line}\n" for line in content))
         decode = ["decode", "--model", folder, *common, "--input", path["few"]]
-        assert main([*decode, "--beam", "1", "--max-length-ratio", "0"]) == 0
+        assert main([*decode, "--beam", "1", "--search=max_length_ratio=0"]) == 0
         assert main(["score", "--model", folder, *common, path["source"], path["target"]]) == 0
         files = ["--source", path["source"], "--nbest", path["nbest"], "--output", path["rich"]]
         assert bridge(["add-features", *files, "--scorer", folder, *common, "--jobs", "1"]) == 0

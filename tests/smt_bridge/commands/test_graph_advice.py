@@ -77,9 +77,9 @@ def test_a_graphs_posteriors_are_those_of_the_list_of_all_its_derivations(
 def test_translations_follow_advice(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     posteriors(capsysbinary, "list-posteriors", "list")
     assert decode("--output", "plain") == 0
-    assert decode("--output", "none", "--advice", "ngrams", "--advice-weight", "0") == 0
+    assert decode("--output", "none", "--guidance", "ngrams", "--search=guidance_weight=0") == 0
     assert Path("none").read_bytes() == Path("plain").read_bytes()
-    advised = ["--advice", "ngrams", "--advice-weight", "50", "--advice-factors", "1,1,1,1"]
+    advised = ["--guidance", "ngrams", "--search=guidance_weight=50", "--search=guidance_factors=1,1,1,1"]
     assert decode("--output", "advised", *advised) == 0
     lines, plain = Path("advised").read_text().splitlines(), Path("plain").read_text().splitlines()
     assert lines[0] == "a b"
@@ -100,19 +100,16 @@ def test_translations_follow_advice(folder: Path, capsysbinary: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--advice-weight", "1"], "--advice-weight and --advice-factors are for --advice"),
-        (["--advice-joined"], "are for --advice, and so is --advice-joined"),
-        (["--advice", "list"], "list:1: expected 'line ||| n-gram ||| probability'"),
-        (["--advice", "likely"], "likely:1: expected"),
-        (["--advice", "behind"], "behind:1: has n-grams of line 7, but only 4 lines are"),
-        (["--advice", "unsorted"], "unsorted:2: n-grams of line 0 come after those of 1"),
-        (["--advice", "good", "--advice-weight", "-1"], "--advice-weight must be from 0 to 1000"),
-        (["--advice", "good", "--advice-factors", "1,x"], "expected numbers with commas between"),
-        (["--advice", "good", "--advice-factors", "1,1,1,1,1,1,1,1,1,1"], "at most 9 words"),
-        (["--advice", "good", "--sample", "2"], "leave out --sample"),
-        (["--advice", "good", "--raw"], "leave out --raw"),
-        (["--advice", "good", "--candidates", "3"], "leave out --candidates"),
-        (["--advice", "-", "--input", "-"], "can be read only once"),
+        (["--search=guidance_weight=1"], "guidance_weight is for --guidance"),
+        (["--search=guidance_joined"], "guidance_joined is for --guidance"),
+        (["--guidance", "list"], "list:1: expected 'line ||| n-gram ||| probability'"),
+        (["--guidance", "likely"], "likely:1: expected"),
+        (["--guidance", "behind"], "behind:1: has n-grams of line 7, but only 4 lines are"),
+        (["--guidance", "unsorted"], "unsorted:2: n-grams of line 0 come after those of 1"),
+        (["--guidance", "good", "--search=samples=2"], "leave out --search samples"),
+        (["--guidance", "good", "--raw"], "leave out --raw"),
+        (["--guidance", "good", "--search=candidates=3"], "leave out --search candidates"),
+        (["--guidance", "-", "--input", "-"], "can be read only once"),
     ],
 )
 def test_bad_advice_is_one_line(
@@ -137,9 +134,16 @@ def test_a_model_of_parts_of_words_follows_n_grams_of_words(
     save_model("parts", new_model(config, len(source), len(target), seed=1), source, target, FolderConfig(model=config))
     Path("list").write_text("0 ||| ab aab c ||| LM0= -1 ||| -1.0\n")
     posteriors(capsysbinary, "list-posteriors", "list")
-    advised = ["--advice", "ngrams", "--advice-weight", "50", "--advice-factors", "1,1,1,1", "--model", "parts"]
+    advised = [
+        "--guidance",
+        "ngrams",
+        "--search=guidance_weight=50",
+        "--search=guidance_factors=1,1,1,1",
+        "--model",
+        "parts",
+    ]
     decode_parts = ["decode", "--input", "source", "--quiet", *advised]
-    assert nmt_core([*decode_parts, "--advice-joined", "--output", "out"]) == 0
+    assert nmt_core([*decode_parts, "--search=guidance_joined", "--output", "out"]) == 0
     assert Path("out").read_text().splitlines()[0] == "a@@ b a@@ a@@ b c"
     assert nmt_core([*decode_parts, "--output", "other"]) == 0
     assert Path("other").read_text().splitlines()[0] != "a@@ b a@@ a@@ b c"

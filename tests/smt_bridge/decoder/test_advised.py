@@ -1,4 +1,4 @@
-"""`smt-bridge translate --advice-weight`: what `decode --advice` makes of the posteriors of Moses' lists."""
+"""`smt-bridge translate --advice-weight`: what `decode --guidance` makes of the posteriors of Moses' lists."""
 
 from __future__ import annotations
 
@@ -35,8 +35,19 @@ def test_it_is_what_the_batch_commands_make(
     capsysbinary.readouterr()
     assert main(["graph", "list-posteriors", "moses.nbest", "--scale", "2"]) == 0
     Path("ngrams").write_bytes(capsysbinary.readouterr().out)
-    search = ["--model", "model", "--input", "dev", "--beam", "4", "--forbid-unk", "--device", "cpu", "--quiet"]
-    advice = ["--advice", "ngrams", "--advice-weight", "20"]
+    search = [
+        "--model",
+        "model",
+        "--input",
+        "dev",
+        "--beam",
+        "4",
+        "--search=forbid_unknown",
+        "--device",
+        "cpu",
+        "--quiet",
+    ]
+    advice = ["--guidance", "ngrams", "--search=guidance_weight=20"]
     assert nmt_core(["decode", *search, *advice, "--output", "expected"]) == 0
     assert nmt_core(["decode", *search, *advice, "--nbest", "3", "--output", "nmt.nbest"]) == 0
     assert nmt_core(["decode", *search, "--output", "free"]) == 0
@@ -60,7 +71,7 @@ def test_what_is_hardly_likely_is_no_advice() -> None:
 def test_without_moses_it_is_the_model_alone(
     folder: Path, moses: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    search = ["--model", "model", "--beam", "4", "--forbid-unk", "--device", "cpu", "--quiet"]
+    search = ["--model", "model", "--beam", "4", "--search=forbid_unknown", "--device", "cpu", "--quiet"]
     Path("text").write_text("ab cd\nab DIE\n\ncd ef\n")
     assert nmt_core(["decode", *search, "--input", "text", "--output", "free"]) == 0
     free = Path("free").read_text().splitlines()

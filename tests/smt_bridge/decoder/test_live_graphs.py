@@ -51,7 +51,19 @@ def test_it_is_what_the_batch_commands_make(
     search = ["--model", "model", "--source", "source", "--nbest", "4", "--device", "cpu"]
     assert main(["graph", "search", "small", "--ini", "moses.ini", *search]) == 0
     Path("graph.nbest").write_bytes(capsysbinary.readouterr().out)
-    free = ["--model", "model", "--input", "source", "--beam", "4", "--nbest", "3", "--forbid-unk", "--device", "cpu"]
+    free = [
+        "--model",
+        "model",
+        "--input",
+        "source",
+        "--beam",
+        "4",
+        "--nbest",
+        "3",
+        "--search=forbid_unknown",
+        "--device",
+        "cpu",
+    ]
     assert nmt_core(["decode", *free, "--quiet", "--output", "nmt.nbest"]) == 0
     systems = ["--nbest", "moses=moses.nbest", "--nbest", "nmt=nmt.nbest", "--nbest", "graph=graph.nbest"]
     systems += ["--exact", "WordPenalty0"]

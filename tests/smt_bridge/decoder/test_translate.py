@@ -67,7 +67,7 @@ def test_it_is_what_the_batch_commands_make(folder: Path, either_moses: str, win
         found = process.translate([line.encode() for line in SOURCE])
     lines = [f"{n} ||| {line.decode()}\n" for n, part in enumerate(found) for line in part or []]
     Path("moses.nbest").write_text("".join(lines))
-    search = ["--beam", "4", "--nbest", "3", "--forbid-unk", "--device", "cpu", "--quiet"]
+    search = ["--beam", "4", "--nbest", "3", "--search=forbid_unknown", "--device", "cpu", "--quiet"]
     assert nmt_core(["decode", "--model", "model", "--input", "dev", *search, "--output", "nmt.all"]) == 0
     kept = [line for line in Path("nmt.all").read_text().splitlines(True) if not line.startswith("1 |")]
     Path("nmt.nbest").write_text("".join(kept))

@@ -126,15 +126,15 @@ def test_rules_and_samples(folders: tuple[str, str], scheme: str) -> None:
     assert all(one.unknown.translated == 0 for found in copied for one in found)
 
 
-@pytest.mark.parametrize("replace", [[], ["--candidates-replace"]])
+@pytest.mark.parametrize("replace", [[], ["--search=candidates_replace"]])
 def test_places_are_always_candidates(
     folders: tuple[str, str], scheme: str, replace: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """However short the list is: whatever else would be written is ``<unk>``, which is no word of the text."""
     (tmp_path / "s").write_text("Rot Blau Gelb Rot Blau Gelb\n")
     files = ["--model", folders[0], "--device", "cpu", "--input", str(tmp_path / "s"), "--quiet"]
-    wide = ["--min-length", "6", "--beam", "30", "--nbest", "30"]
-    assert main(["decode", *files, "--candidates", "2", *replace, *wide]) == 0
+    wide = ["--search=min_length=6", "--beam", "30", "--nbest", "30"]
+    assert main(["decode", *files, "--search=candidates=2", *replace, *wide]) == 0
     words = {word for line in capsys.readouterr().out.splitlines() for word in line.split(" ||| ")[1].split()}
     assert words & {"Rouge", "Blau", "Gelb"}
     assert words <= {"Rouge", "Blau", "Gelb"}
@@ -239,7 +239,7 @@ class TestPosall:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["decode", "--forbid-unk"], "of which it can leave out none"),
+        (["decode", "--search=forbid_unknown"], "of which it can leave out none"),
         (["score", "--word-alignment", "{f}/a", "--surface", "{f}/s", "{f}/s"], "leave out --raw and --surface"),
         (
             ["score", "--word-alignment", "{f}/a", "{f}/s", "{f}/s"],

@@ -1,24 +1,21 @@
-"""The options of ``nmt-core decode`` about advice, and the file of posteriors it comes from."""
+"""``--guidance`` of ``nmt-core decode``: posteriors of n-grams that another system has, for each line."""
 
 from __future__ import annotations
 
-import argparse
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.errors import InputError
 from nmt_core.base.interfaces import NgramGuidance
 from nmt_core.base.messages import counted
 from nmt_core.base.numbers import whole_number
 from nmt_core.base.words import split_words
 from nmt_core.files import read_text_lines
+from nmt_core.inference.commands.arguments import SearchOptions
 from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.search.ngram_guidance import FACTORS
-
-_WEIGHT = 0.3
-
 
 _ROUNDING = 1e-6
 
@@ -31,17 +28,10 @@ class Posteriors(NamedTuple):
     line: int
 
 
-def with_advice(args: argparse.Namespace, lines: Iterable[str | SourceLine]) -> Iterator[str | SourceLine]:
-    """The lines with what ``--advice`` says. Raises ConfigError for bad options, InputError for a bad line."""
-    if args.advice is None:
-        if args.advice_weight is not None or args.advice_factors is not None or args.advice_joined:
-            raise ConfigError("--advice-weight and --advice-factors are for --advice, and so is --advice-joined")
-        yield from lines
-        return
-    _check(args)
-    weight = _WEIGHT if args.advice_weight is None else _number(args.advice_weight, "--advice-weight")
-    factors = FACTORS if args.advice_factors is None else _factors(args.advice_factors)
-    waiting = read_posteriors(args.advice)
+def with_guidance(lines: Iterable[str | SourceLine], path: str, options: SearchOptions) -> Iterator[str | SourceLine]:
+    """The lines with their n-grams, in the order of the file at ``path``. Raises InputError for a bad line of it."""
+    factors = options.guidance_factors or FACTORS
+    waiting = read_posteriors(path)
     known = next(waiting, None)
     number = -1
     for number, line in enumerate(lines):
@@ -49,12 +39,13 @@ def with_advice(args: argparse.Namespace, lines: Iterable[str | SourceLine]) -> 
             yield line
             continue
         asked = line if isinstance(line, SourceLine) else SourceLine(line)
-        yield replace(asked, guidance=NgramGuidance(known.of_ngrams, weight, factors, args.advice_joined))
+        guidance = NgramGuidance(known.of_ngrams, options.guidance_weight, factors, options.guidance_joined)
+        yield replace(asked, guidance=guidance)
         known = next(waiting, None)
     if known is not None:
         lines_are = counted(number + 1, "line is", "lines are")
         problem = f"has n-grams of line {known.sentence}, but only {lines_are} to be translated"
-        raise InputError(args.advice, f"{problem} (counted from 0)", line=known.line)
+        raise InputError(path, f"{problem} (counted from 0)", line=known.line)
 
 
 def read_posteriors(path: str) -> Iterator[Posteriors]:
@@ -82,26 +73,3 @@ def _rows(path: str) -> Iterator[tuple[int, tuple[str, ...], float, int]]:
             problem = "expected 'line ||| n-gram ||| probability', as `smt-bridge graph posteriors` writes it"
             raise InputError(path, problem, line=number)
         yield sentence, words, min(posterior, 1.0), number
-
-
-def _check(args: argparse.Namespace) -> None:
-    for option in ("raw", "sample", "candidates"):
-        if getattr(args, option):
-            raise ConfigError(f"--advice is for search among all words of tokenised text; leave out --{option}")
-
-
-def _factors(text: str) -> tuple[float, ...]:
-    parts = text.split(",")
-    try:
-        values = tuple(_number(float(part), "--advice-factors") for part in parts)
-    except ValueError:
-        raise ConfigError(f"--advice-factors {text!r}: expected numbers with commas between, such as 1,0.6") from None
-    if len(values) > 9:
-        raise ConfigError("--advice-factors: n-grams have at most 9 words")
-    return values
-
-
-def _number(value: float, option: str) -> float:
-    if not 0.0 <= value <= 1000.0:
-        raise ConfigError(f"{option} must be from 0 to 1000")
-    return value

@@ -1,0 +1,140 @@
+"""The arguments of ``nmt-core decode`` that say several things: --search, --lm, --max-words and --alignments.
+
+Command lines are checked with this module before anything is loaded, so that it imports neither torch nor NumPy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import math
+import os
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field, field_validator
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.numbers import whole_number
+from nmt_core.config import Config, YamlProblem, parse_yaml
+from nmt_core.files import InputFile, OutputDirectory, OutputFile
+from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig, SamplingConfig
+
+_OPTION = "--search"
+_NO_KEYS = ("beam", "nbest", "by_text", "max_length_extra")  # options of their own, and constants
+
+
+class SearchOptions(DecodingConfig, SamplingConfig):
+    """The keys: those of search, those of sampling, which ``samples`` asks for, and what only commands have.
+
+    ``candidates`` and the two keys like it are as in ``CandidateLists``; ``guidance_...`` is for ``--guidance``.
+    Without ``batch_tokens`` the device decides. ``distinct`` keeps the first of translations with the same text.
+    """
+
+    batch_tokens: int | None = Field(default=None, ge=1)
+    candidates: int | None = Field(default=None, ge=1)
+    candidates_per_word: int = Field(default=10, ge=0)
+    candidates_replace: bool = False
+    distinct: bool = False
+    guidance_weight: float = Field(default=0.3, ge=0.0, le=1000.0)
+    guidance_factors: tuple[Annotated[float, Field(ge=0.0, le=1000.0)], ...] = Field(default=(), max_length=9)
+    guidance_joined: bool = False
+
+    @field_validator("guidance_factors", mode="before")
+    @classmethod
+    def _cut_at_commas(cls, value: Any) -> Any:
+        return str(value).split(",") if isinstance(value, (str, int, float)) else value
+
+    @property
+    def samples_are_drawn(self) -> bool:
+        """Whether translations are drawn instead of searched for."""
+        return "samples" in self.model_fields_set
+
+    def given_for(self, kind: type[Config]) -> dict[str, Any]:
+        """What the user has set, of the settings that ``kind`` has."""
+        return {key: getattr(self, key) for key in self.model_fields_set & kind.model_fields.keys()}
+
+
+KEYS = tuple(key for key in SearchOptions.model_fields if key not in _NO_KEYS)
+
+
+def search_value(text: str) -> tuple[str, Any]:
+    """The ``type`` of ``--search``: a key and its value; a key alone is true."""
+    key, equals, value = text.partition("=")
+    if key not in KEYS:
+        near = difflib.get_close_matches(key, KEYS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(KEYS)}"
+        raise argparse.ArgumentTypeError(f"there is no key {key!r}; {hint}")
+    try:
+        found = parse_yaml(value) if equals else True
+        SearchOptions.from_mapping({key: found}, origin=text)
+    except (ConfigError, YamlProblem) as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return key, found
+
+
+def search_options(args: argparse.Namespace) -> SearchOptions:
+    """The keys of a command line. Raises ConfigError for those that do not go together."""
+    return SearchOptions.from_mapping(dict(args.search), origin=_OPTION)
+
+
+def search_config(args: argparse.Namespace) -> DecodingConfig | SamplingConfig:
+    """How to search, or to sample. Raises ConfigError for what does not go together."""
+    options = search_options(args)
+    searching, sampling = options.given_for(DecodingConfig), options.given_for(SamplingConfig)
+    if options.samples_are_drawn:
+        others = ["--beam"] * (args.beam is not None) + [
+            f"{_OPTION} {key}" for key in sorted(searching.keys() - sampling.keys())
+        ]
+        if others:
+            raise ConfigError(f"{others[0]} is for search; leave out {_OPTION} samples")
+        return SamplingConfig.from_mapping(sampling, origin=_OPTION)
+    for key in sorted(sampling.keys() - searching.keys()):
+        raise ConfigError(f"{_OPTION} {key} is for samples; give {_OPTION} samples=N, too")
+    beam = max(USUAL_ROWS, args.nbest) if args.beam is None else args.beam
+    # a language model, or the search for different texts, chooses among the whole beam
+    nbest = max(beam, args.nbest) if args.lm or options.distinct else args.nbest
+    return DecodingConfig.from_mapping({**searching, "beam": beam, "nbest": nbest}, origin="decode")
+
+
+class LanguageModel(InputFile):
+    """The type of ``PATH=WEIGHT``: a file is an n-gram model, a directory a neural language model."""
+
+    def __init__(self, text: str) -> None:
+        path, _, weight = text.rpartition("=")
+        try:
+            self.weight = float(weight)
+        except ValueError:
+            self.weight = math.nan
+        if not path or not 0.0 <= self.weight < math.inf:
+            raise argparse.ArgumentTypeError(f"expected PATH=WEIGHT with a weight from 0 up, found {text!r}")
+
+    @property
+    def path(self) -> str:
+        """The file or the directory."""
+        return self.rpartition("=")[0]
+
+    @property
+    def is_neural(self) -> bool:
+        """Whether it is a model directory."""
+        return os.path.isdir(self.path)
+
+
+def alignment_output(text: str) -> OutputFile | OutputDirectory:
+    """The ``type`` of ``--alignments``; a name that ends with a slash is a directory of pictures."""
+    return OutputDirectory(text) if text.endswith("/") else OutputFile(text)
+
+
+class WordLimit(NamedTuple):
+    """The most words of a line, and whether a longer one is split; else it is an error."""
+
+    words: int
+    splits: bool
+
+
+def word_limit(text: str) -> WordLimit:
+    """The ``type`` of ``N[,split]``."""
+    number, comma, what = text.partition(",")
+    words = whole_number(number)
+    if words is None or words < 1 or (comma and what != "split"):
+        raise argparse.ArgumentTypeError(f"expected N or N,split with a whole number from 1 up, found {text!r}")
+    return WordLimit(words, bool(comma))

@@ -1,0 +1,125 @@
+"""What ``nmt-core decode`` makes of translations: lines of its files, pictures, and notices on standard error."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import say
+from nmt_core.files import OutputFile
+from nmt_core.inference.commands.arguments import search_options
+from nmt_core.inference.commands.options import ngram_model
+from nmt_core.inference.output.alignment import line_writer
+from nmt_core.inference.output.finish import Translation
+from nmt_core.inference.output.heatmap import load_figure_class, write_heatmap
+from nmt_core.inference.output.lm import CoverageWarning
+from nmt_core.inference.output.unknowns import UnknownCounts
+from nmt_core.text.nbest_line import nbest_line
+from nmt_core.text.unknown_share import UnknownShare
+
+Writer = Callable[[int, Sequence[Translation]], Iterable[str]]
+"""The lines that the translations of a source line, whose number counts from 0, make in a file."""
+
+
+def open_writers(args: argparse.Namespace) -> list[Writer]:
+    """What makes the lines of ``--output``, and of ``--alignments`` where that is a file."""
+    writers: list[Writer] = [_nbest_lines if _many(args) else _scored_line if args.scores else _line]
+    if isinstance(args.alignments, OutputFile):
+        line_of = line_writer(args.alignments)
+        writers.append(lambda _, found: map(line_of, found))
+    return writers
+
+
+def check_output_options(args: argparse.Namespace) -> None:
+    """Raise ConfigError for options that do not go together."""
+    options = search_options(args)
+    if options.samples_are_drawn and args.nbest > 1:
+        raise ConfigError("--search samples=N writes N translations a line already; leave out --nbest")
+    if _many(args) and args.scores:
+        raise ConfigError("n-best lists hold the scores already; leave out --scores")
+    if options.distinct and not _many(args):
+        raise ConfigError("--search distinct is for --nbest and --search samples")
+
+
+def _many(args: argparse.Namespace) -> bool:
+    """Whether a line may have several translations."""
+    return bool(args.nbest > 1 or search_options(args).samples > 1)
+
+
+def _line(_: int, found: Sequence[Translation]) -> list[str]:
+    return [found[0].text]
+
+
+def _scored_line(_: int, found: Sequence[Translation]) -> list[str]:
+    return [f"{found[0].log_prob:.6f}\t{found[0].text}"]
+
+
+def _nbest_lines(number: int, found: Sequence[Translation]) -> Iterable[str]:
+    for one in found:
+        lm = "" if one.lm_log_prob is None else f" LM0= {one.lm_log_prob:.6f}"
+        yield nbest_line(number, one.text, f"NMT0= {one.log_prob:.6f}{lm}", one.score)
+
+
+def distinct(found: Sequence[Translation], most: int) -> list[Translation]:
+    """Of translations with the same text the first, ``most`` of them."""
+    texts: dict[str, Translation] = {}
+    for translation in found:
+        texts.setdefault(translation.text, translation)
+    return list(texts.values())[:most]
+
+
+def encoded_lines(lines: Iterable[str]) -> bytes:
+    """Lines as they stand in a file."""
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+
+
+def make_picture_directory(directory: str) -> None:
+    """The directory of pictures, made before the work begins; an error where nothing could be drawn."""
+    load_figure_class()
+    os.makedirs(directory, exist_ok=True)
+
+
+def draw_pictures(directory: str, translations: Iterable[Sequence[Translation]], *, first: int) -> None:
+    """A picture of the best translation of each line with words; the number of the first line counts from 0."""
+    for number, found in enumerate(translations, start=first + 1):
+        if found[0].source_words:
+            write_heatmap(os.path.join(directory, f"{number}.png"), found[0])
+
+
+class Notices:
+    """Adds up what the windows of a text have, and warns once as soon as there is reason to."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+        self._total: Counter[str] = Counter()
+        lm = ngram_model(args)
+        self._coverage = None if lm is None else CoverageWarning(lm.path, _warn)
+        self._share: UnknownShare | None = None
+
+    def add(self, counts: Mapping[str, float]) -> None:
+        """Take note of a window, counted by ``DecodeWorker``."""
+        self._total.update({name: int(count) for name, count in counts.items()})
+        if self._share is None:
+            hint = "" if self._args.raw else "Raw text needs --raw"
+            serve, usual = counts["serve"] > 0, counts["usual"] or None
+            self._share = UnknownShare(self._args.model, _warn, hint=hint, serve=serve, usual=usual)
+        self._share.add(words=int(counts["words"]), unknown=int(counts["unknown"]))
+        if self._coverage is not None:
+            self._coverage.add(int(counts["lm_words"]), int(counts["lm_unknown"]))
+
+    def finish(self, *_: object) -> None:
+        """Say what is left to say when all windows were added."""
+        if self._share is None:
+            return
+        self._share.finish()
+        if self._coverage is not None:
+            self._coverage.finish()
+        if self._total["restored"]:
+            say(f"nmt-core decode: {UnknownCounts(self._total['copied'], self._total['translated'])}")
+
+
+def _warn(message: str) -> None:
+    say(f"nmt-core decode: warning: {message}")
