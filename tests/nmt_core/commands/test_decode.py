@@ -67,9 +67,9 @@ def test_a_language_model_does_not_translate(folder: Path, config: RNNLMConfig |
     words = Vocabulary([*SPECIAL_WORDS, "un", "groupe", "d&apos;", "hommes", "|||"])
     save_model(str(folder / "lm"), new_model(config, 2, 7, seed=1), words, words, FolderConfig(model=config))
     (folder / "output").unlink(missing_ok=True)
-    for options in (["--jobs", "1"], ["--model", str(folder / "search")]):
+    for model in ("lm", f"search,{folder}/lm"):
         with pytest.raises(NmtError, match=r"--model .*lm: is a language model.*--lm DIR=WEIGHT; --search samples=N"):
-            run(folder, *options, model="lm")
+            run(folder, model=model)
     assert not (folder / "output").exists()
     assert len(run(folder, "--search=samples=3", model="lm")) == 3 + 1 + 3
 
