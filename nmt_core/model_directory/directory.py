@@ -73,8 +73,14 @@ def current(path: str) -> str:
 
 def state_of(folder: str, names: tuple[str, ...]) -> tuple[tuple[str, tuple[int, int, int] | None], ...]:
     """What changes when one of these files is replaced, or moved to its place."""
-    paths = [current(os.path.join(folder, name)) for name in names]
-    return tuple((path, _stamp(path)) for path in paths)
+    found: list[tuple[str, tuple[int, int, int] | None]] = []
+    for path in [current(os.path.join(folder, name)) for name in names]:
+        try:
+            stat = os.stat(path)
+            found.append((path, (stat.st_ino, stat.st_mtime_ns, stat.st_size)))
+        except OSError:
+            found.append((path, None))
+    return tuple(found)
 
 
 def _put_in_place(folder: str) -> None:
@@ -114,13 +120,6 @@ def _sync(path: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _stamp(path: str) -> tuple[int, int, int] | None:
-    with contextlib.suppress(OSError):
-        found = os.stat(path)
-        return found.st_ino, found.st_mtime_ns, found.st_size
-    return None
 
 
 SETTINGS = "config.yaml"

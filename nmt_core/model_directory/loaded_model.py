@@ -18,7 +18,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import torch
 import yaml
@@ -56,8 +55,6 @@ from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import Vocabulary
 
-Carried = TypeVar("Carried")
-Hashes = TypeVar("Hashes")
 _ATTEMPTS = 8  # to read a folder that is written meanwhile, with longer and longer pauses: 2.5 s together
 
 
@@ -174,16 +171,6 @@ def _write(path: str, content: bytes) -> None:
         stream.write(content)
 
 
-def _load_carried(load: Callable[[str, Hashes], Carried], path: str, hashes: Hashes | None) -> Carried | None:
-    """What a model carries beside its parameters, as it was saved; None where the settings have no hashes of it."""
-    if hashes is None:
-        return None
-    try:
-        return load(current(path), hashes)
-    except InputError as error:
-        raise ModelError(f"{error}; copy the model folder again, the whole of it") from error
-
-
 def load_model(folder: str, *, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> LoadedModel:
     """Read a model folder for inference: the model is frozen. Raises ModelError when it cannot be used."""
     loaded = read_model(folder, dtype=dtype)
@@ -224,16 +211,25 @@ def load_models(
 
 def _load(folder: str, dtype: torch.dtype) -> LoadedModel:
     config = read_settings(folder)
-    preparation = _load_carried(BundledPreprocessor.load, os.path.join(folder, PREPARATION), config.preparation)
-    lexicon = _load_carried(CarriedLexicon.load, os.path.join(folder, LEXICON), config.lexicon)
-    path = os.path.join(folder, PARAMETERS)
-    with open_tensors(path) as found:
-        rows = found.most_rows
-    names = (SOURCE_VOCABULARY, TARGET_VOCABULARY, *FACTOR_VOCABULARIES[: source_factors(config.model)])
-    vocabularies = [_read_vocabulary(os.path.join(folder, name), most=rows) for name in names]
-    (source, target, *factors), sizes = vocabularies, tuple(map(len, vocabularies))
-    model = restored_model(folder, config.model, sizes, dtype)
-    fingerprint = fingerprint_of(current(path), vocabularies, config, preparation)
+    parameters = os.path.join(folder, PARAMETERS)
+    preparation = lexicon = None
+    try:
+        if config.preparation is not None:
+            preparation = BundledPreprocessor.load(current(os.path.join(folder, PREPARATION)), config.preparation)
+        if config.lexicon is not None:
+            lexicon = CarriedLexicon.load(current(os.path.join(folder, LEXICON)), config.lexicon)
+        with open_tensors(parameters) as found:
+            rows = found.most_rows
+        vocabularies = []
+        for name in (SOURCE_VOCABULARY, TARGET_VOCABULARY, *FACTOR_VOCABULARIES[: source_factors(config.model)]):
+            path = current(os.path.join(folder, name))
+            check_regular(path)
+            vocabularies.append(Vocabulary.load(path, most=rows))  # one of more words is not read to its end
+    except InputError as error:
+        raise ModelError(f"{error}; copy the model folder again, the whole of it") from error
+    source, target, *factors = vocabularies
+    model = restored_model(folder, config.model, list(map(len, vocabularies)), dtype)
+    fingerprint = fingerprint_of(current(parameters), vocabularies, config, preparation)
     loaded = LoadedModel(model, source, target, config, fingerprint, folder, preparation, tuple(factors), lexicon)
     if loaded.copying is not None:
         try:
@@ -241,12 +237,3 @@ def _load(folder: str, dtype: torch.dtype) -> LoadedModel:
         except ConfigError as error:
             raise ModelError(f"{folder}: {error}") from error
     return loaded
-
-
-def _read_vocabulary(path: str, *, most: int) -> Vocabulary:
-    """A vocabulary; one of more words than any tensor has rows is not read to its end."""
-    try:
-        check_regular(current(path))
-        return Vocabulary.load(current(path), most=most)
-    except InputError as error:
-        raise ModelError(str(error)) from error

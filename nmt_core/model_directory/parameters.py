@@ -23,8 +23,10 @@ from nmt_core.models.interface import TranslationModel
 
 def stored_tensors(model: TranslationModel) -> dict[str, Tensor]:
     """Parameters (float32, each tied one once) and buffers of a model, by name, on the CPU."""
-    parameters = {name: tensor.detach().float().cpu() for name, tensor in model.named_parameters()}
-    return parameters | {name: tensor.detach().cpu() for name, tensor in _buffers(model).items()}
+    return {
+        name: (tensor.detach().float() if isinstance(tensor, nn.Parameter) else tensor).cpu()
+        for name, tensor in _tensors_of(model).items()
+    }
 
 
 def restored_model(folder: str, config: AnyConfig, sizes: Sequence[int], dtype: torch.dtype) -> TranslationModel:
@@ -33,33 +35,26 @@ def restored_model(folder: str, config: AnyConfig, sizes: Sequence[int], dtype: 
     It is on the CPU. Raises ModelError where the parameters are of another model.
     """
     model = _without_memory(folder, config, sizes)
-    expected = _all_tensors(model)
+    expected = _tensors_of(model)
     tensors = _read_tensors(os.path.join(folder, PARAMETERS), expected)
     for name, tensor in expected.items():
-        _fill(tensor, tensors.pop(name), dtype)
+        stored = tensors.pop(name)
+        found = stored.to(dtype if stored.is_floating_point() else stored.dtype, copy=True)  # apart from the file's
+        # all modules that hold the tensor have the one with memory in its place
+        torch.utils.swap_tensors(tensor, nn.Parameter(found) if isinstance(tensor, nn.Parameter) else found)
     return model
-
-
-def _fill(tensor: Tensor, stored: Tensor, dtype: torch.dtype) -> None:
-    """Give a tensor without memory its own: for all modules that hold it, and apart from the file's."""
-    found = stored.to(dtype if stored.is_floating_point() else stored.dtype, copy=True)
-    parameter = isinstance(tensor, nn.Parameter)
-    torch.utils.swap_tensors(tensor, nn.Parameter(found) if parameter else found)
 
 
 def load_parameters(folder: str, model: nn.Module) -> dict[str, Tensor]:
     """The parameters that a model folder has for ``model``. Raises ModelError where it is of another model."""
-    return _read_tensors(os.path.join(folder, PARAMETERS), _all_tensors(model))
+    return _read_tensors(os.path.join(folder, PARAMETERS), _tensors_of(model))
 
 
-def _all_tensors(model: nn.Module) -> dict[str, Tensor]:
-    return dict(model.named_parameters()) | _buffers(model)
-
-
-def _buffers(model: nn.Module) -> dict[str, Tensor]:
-    """The buffers that belong to the model's state."""
+def _tensors_of(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters, and the buffers that belong to the model's state."""
     kept = model.state_dict().keys()
-    return {name: buffer for name, buffer in model.named_buffers() if name in kept}
+    buffers = {name: buffer for name, buffer in model.named_buffers() if name in kept}
+    return dict(model.named_parameters()) | buffers
 
 
 def _read_tensors(path: str, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -37,7 +37,7 @@ def described(found: TensorFile, expected: Mapping[str, Tensor]) -> dict[str, Te
     """What a file holds of the ``expected`` tensors: masks and values where it has these, of the right sizes."""
     wanted: dict[str, Tensor] = {}
     for name, tensor in expected.items():
-        if not _is_packed(found.names, name):
+        if name in found.names or name + _VALUES not in found.names:
             wanted[name] = tensor
             continue
         shape = found.shape(name + _VALUES)
@@ -50,7 +50,7 @@ def described(found: TensorFile, expected: Mapping[str, Tensor]) -> dict[str, Te
 def unpacked(found: TensorFile, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The ``expected`` tensors of a file that was checked. Raises ModelError where a mask and its values disagree."""
     return {
-        name: _unpacked(found, name, tensor) if _is_packed(found.names, name) else found.tensor(name)
+        name: found.tensor(name) if name in found.names else _unpacked(found, name, tensor)
         for name, tensor in expected.items()
     }
 
@@ -66,10 +66,6 @@ def _unpacked(found: TensorFile, name: str, like: Tensor) -> Tensor:
     tensor = torch.zeros(like.numel(), dtype=like.dtype)
     tensor[kept] = values
     return tensor.view(like.shape)
-
-
-def _is_packed(names: frozenset[str], name: str) -> bool:
-    return name not in names and name + _MASK in names and name + _VALUES in names
 
 
 def _kept(tensor: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -104,7 +104,7 @@ def open_tensors(path: str) -> Iterator[TensorFile]:
             header = int.from_bytes(stream.read(8), "little")
             if header > _LARGEST_HEADER:
                 raise ModelError(f"{path}: is damaged (a header of {header:,} bytes); copy or train the model again")
-            with safe_open(_utf8_name(stream), framework="pt") as handle:
+            with safe_open(f"/dev/fd/{stream.fileno()}", framework="pt") as handle:  # it takes names in UTF-8 alone
                 yield TensorFile(path, handle)
     except FileNotFoundError:
         raise ModelError(_missing(path)) from None
@@ -116,24 +116,13 @@ def open_tensors(path: str) -> Iterator[TensorFile]:
         raise ModelError(f"{path}: is damaged ({error}); copy or train the model again") from error
 
 
-def _utf8_name(stream: BinaryIO) -> str:
-    """A name of an open file that safetensors takes, which is UTF-8."""
-    try:
-        stream.name.encode()
-    except UnicodeEncodeError:
-        return f"/proc/self/fd/{stream.fileno()}"
-    return stream.name
-
-
 def check_finite(path: str, tensors: Mapping[str, Tensor]) -> None:
     """Raise ModelError where a number is not a number, or infinite: no score would be one."""
     for name, tensor in tensors.items():
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor.sum())) and not _all_finite(tensor):
+        if not tensor.is_floating_point() or bool(torch.isfinite(tensor.sum())):
+            continue
+        if not bool(torch.isfinite(tensor).all()):  # a sum may be too large
             raise ModelError(f"{path}: {name} holds NaN or infinite numbers; train again, or take an older model")
-
-
-def _all_finite(tensor: Tensor) -> bool:
-    return bool(torch.isfinite(tensor).all())
 
 
 def _missing(path: str) -> str:
