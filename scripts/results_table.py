@@ -26,7 +26,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reference", required=True, help="plain text, one line per sentence")
     parser.add_argument("--tokenize", default="13a", help="sacrebleu's tokeniser (13a)")
-    parser.add_argument("--test", choices=["bs", "ar"], default="bs", help="paired bootstrap or randomisation (bs)")
     parser.add_argument("--previous", action="store_true", help="compare every system with the one before")
     parser.add_argument("systems", nargs="+", metavar="NAME=FILE", help="the first is compared with")
     args = parser.parse_args()
@@ -50,16 +49,15 @@ def _table(args: argparse.Namespace) -> list[str]:
     rows = ["| system | BLEU | chrF | p (BLEU) |", "|---|---|---|---|"]
     signatures: list[str] = []
     for number, (name, texts) in enumerate(runs.items()):
-        test = args.test if number else "none"
         beside = names[max(number - 1, 0) if args.previous else 0]
         if len(runs[beside]) != len(texts):
             raise NmtError(f"{name} has {len(texts)} runs but {beside} has {len(runs[beside])}")
         found = [
-            compare(other, text, [reference], tokenize=args.tokenize, test=test)
+            compare({"other": other, name: text}, [reference], tokenize=args.tokenize, metrics=("BLEU", "chrF"))
             for other, text in zip(runs[beside], texts, strict=True)
         ]
-        p_values = ", ".join(f"{bleu.p_value:.4f}" for bleu, _ in found if bleu.p_value is not None)
-        bleus, chrfs = (_spread([metrics[place].after for metrics in found]) for place in range(2))
+        p_values = ", ".join(f"{bleu.last.p_value:.4f}" for bleu, _ in found) if number else ""
+        bleus, chrfs = (_spread([metrics[place].last.score for metrics in found]) for place in range(2))
         rows.append(f"| {name} | {bleus} | {chrfs} | {p_values} |")
         signatures = [metric.signature for metric in found[0]]
     return [*rows, "", *(f"`{signature}`" for signature in signatures)]

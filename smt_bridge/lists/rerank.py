@@ -5,66 +5,86 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
-from nmt_core.base.numbers import whole_number
 from nmt_core.files import open_output, read_lines
 from smt_bridge.errors import FormatError
-from smt_bridge.metrics.bleu import Counts, References, sacrebleu_tokenizer
-from smt_bridge.metrics.by_length import LENGTH_BOUNDS
+from smt_bridge.metadata import known_columns
 from smt_bridge.metrics.detokenize import detokenizer
 from smt_bridge.metrics.references import read_references
-from smt_bridge.moses.weights import read_weights
+from smt_bridge.models import open_model
+from smt_bridge.moses.weights import Weights, read_weights
 from smt_bridge.nbest.checks import MOST_LOOKED_AT, SampledPair, looks_unrelated, sampled_pair
 from smt_bridge.nbest.entry import NbestEntry, NbestList, format_entry, with_total, words_as_text
-from smt_bridge.nbest.formats import check_format
 from smt_bridge.nbest.order import OrderedLists, fill_gaps, ordered_lists
-from smt_bridge.nbest.rerank import Choices, Reranker, choice_of
-from smt_bridge.report import judge as judging
-from smt_bridge.report.judge import Judgement, Setting, document, report_bytes
+from smt_bridge.nbest.rerank import Reranker
+from smt_bridge.report.document import document, json_of
+from smt_bridge.report.judge import judge, lines_of
+from smt_bridge.report.reranking import read_tuning, reranking_page
+from smt_bridge.report.sentences import Collector, Sentence, Setting
 
 NAME = "rerank"
-_MOST_SAMPLES = 100_000  # of the test; its memory is so many times the sentences
+_MOST_GAPS = 100_000  # ids without a list, where nothing says how many sentences there are
+_PAGE, _JSON = ".html", ".json"
 
 
 def rerank(args: argparse.Namespace) -> int:
     """Stream the lists; keep the chosen entries only where they are to be judged."""
-    check_format(args.nbest_format)
-    _check(args)
+    make = _report_maker(args)
     weights = read_weights(args.weights)
     reranker = Reranker(weights, path=args.nbest, weights_path=args.weights, lenient=args.lenient)
+    plain = detokenizer(args.detokenize) if args.detokenize else None
     with ordered_lists(args.nbest, format=args.nbest_format) as ordered:
         if ordered.sorted_here:
             _say(f"{args.nbest} is not grouped by id: lines of the same id were put together")
         source, lines = _read_source(args, ordered)
-        setting = _setting(args, source, lines) if args.reference else None
+        setting = _setting(args, source, lines, plain) if args.reference else None
         lists = _watched(args, fill_gaps(ordered.lists, lines), source)
-        choices = _write(args, lists, reranker, setting, weights)
-    if setting is not None and not args.report:
-        _judge(args, choices, setting)
+        with contextlib.ExitStack() as stack:  # outputs belong together and get their names together
+            report = stack.enter_context(open_output(args.report)) if args.report else None
+            listing = stack.enter_context(open_output(args.nbest_output)) if args.nbest_output else None
+            output = stack.enter_context(open_output(args.output))
+            collector = None if setting is None else Collector(reranker, setting)
+            sentences = _write_best(lists, reranker, plain, output, listing, collector)
+            if setting is not None:
+                content = make(sentences, setting, weights)
+                if report is not None:
+                    report.write(content)
     return 0
 
 
-def _check(args: argparse.Namespace) -> None:
-    if (args.report or args.known_words) and not args.reference:
-        raise ConfigError("--report and --known-words need --reference")
-    if args.known_words and not args.source:
-        raise ConfigError("--known-words needs --source, whose words must be known too")
-    if args.max_missing < 0 or not 0 <= args.samples <= _MOST_SAMPLES:
-        raise ConfigError(f"--max-missing must be at least 0, --samples from 0 to {_MOST_SAMPLES:,}")
-    _bounds(args)
+def _report_maker(args: argparse.Namespace) -> Callable[[Sequence[Sentence], Setting, Weights], bytes]:
+    """What judges the choice, says what it finds and makes the report; what it needs is refused before the work."""
+    if (args.report or args.tuning or args.scorer) and not args.reference:
+        raise ConfigError("--report, --tuning and --scorer need --reference")
+    if args.report and not args.report.endswith((_PAGE, _JSON)):
+        raise ConfigError(f"--report {args.report}: expected a name that ends in {_PAGE} or {_JSON}")
+    if (args.tuning or args.scorer) and not (args.report or "").endswith(_PAGE):
+        raise ConfigError(f"--tuning and --scorer are for a page: --report NAME{_PAGE}")
+    tuning = read_tuning(args.tuning) if args.tuning else None
+    scorer = open_model(args.scorer) if args.scorer else None
 
+    def make(sentences: Sequence[Sentence], setting: Setting, weights: Weights) -> bytes:
+        judgement = judge(sentences, setting)
+        for line in lines_of(judgement, by_source=setting.source is not None):
+            _say(line)
+        if not args.report:
+            return b""
+        signatures = {name: str(signature) for name, signature in known_columns(args.nbest).items()}
+        if args.report.endswith(_JSON):
+            files = {"nbest": args.nbest, "source": args.source, "references": args.reference, "weights": args.weights}
+            more = {"files": files, "detokenize": args.detokenize, "signatures": signatures}
+            return json_of(document(sentences, judgement, setting, weights, **more))
+        subtitle = f"{args.nbest}, {counted(len(sentences), 'sentence')}"
+        page = reranking_page(
+            sentences, judgement, weights, tuning=tuning, scorer=scorer, signatures=signatures, subtitle=subtitle
+        )
+        return page.encode("utf-8", "replace")
 
-def _bounds(args: argparse.Namespace) -> tuple[int, ...]:
-    if not args.length_bounds:
-        return LENGTH_BOUNDS
-    numbers = [whole_number(number.strip()) or 0 for number in args.length_bounds.split(",")]
-    if not all(numbers):
-        raise ConfigError(f"--length-bounds must be whole numbers from 1, not '{args.length_bounds}'")
-    return tuple(sorted(set(numbers)))
+    return make
 
 
 def _read_source(args: argparse.Namespace, ordered: OrderedLists) -> tuple[list[bytes] | None, int]:
@@ -86,27 +106,24 @@ def _read_source(args: argparse.Namespace, ordered: OrderedLists) -> tuple[list[
 
 def _check_gaps(args: argparse.Namespace, ordered: OrderedLists) -> None:
     """Where nothing says how many sentences there are, an absurd id must not ask for as many lines."""
-    if ordered.missing > args.max_missing:
+    if ordered.missing > _MOST_GAPS:
         last = ordered.sentences - 1
         sentences_have = counted(ordered.sentences - ordered.missing, "sentence has", "sentences have")
-        problem = (
-            f"id {last}, but only {sentences_have} a list; give --source, which says how many there are, or"
-            f" --max-missing {ordered.missing} if {counted(ordered.missing, 'line is', 'lines are')} to be blank"
-        )
+        problem = f"id {last}, but only {sentences_have} a list; give --source, which says how many there are"
         line = next(group.entries[0].line for group in ordered.lists if group.sentence == last)
         raise FormatError(args.nbest, problem, line=line)
 
 
-def _setting(args: argparse.Namespace, source: Sequence[bytes] | None, lines: int) -> Setting:
+def _setting(
+    args: argparse.Namespace, source: Sequence[bytes] | None, lines: int, plain: Callable[[str], str] | None
+) -> Setting:
     """Read the references and say what looks wrong with them."""
     of = args.source or args.nbest
     references = [read_references(path, lines, path=of, most_words=args.max_words) for path in args.reference]
     for path, text in zip(args.reference, references, strict=True):
         _remark_on_reference(args, path, text, lines)
     texts = None if source is None else [words_as_text(line.removesuffix(b"\r")) for line in source]
-    kept = [text[:lines] for text in references]
-    tokenize = "13a" if args.detokenize else "none"
-    return Setting(kept, texts, tokenize, args.significance, args.samples, _bounds(args))
+    return Setting([text[:lines] for text in references], texts, "13a" if plain else "none", plain, args.max_words)
 
 
 def _remark_on_reference(args: argparse.Namespace, path: str, text: Sequence[str], lines: int) -> None:
@@ -141,69 +158,25 @@ def _watched(
         _say(f"{args.nbest}: {what}; there is nothing to choose")
 
 
-def _write(
-    args: argparse.Namespace,
-    lists: Iterator[NbestList],
-    reranker: Reranker,
-    setting: Setting | None,
-    weights: Mapping[str, Sequence[float]],
-) -> Choices:
-    """All outputs, which belong together and get their names together; the choices are judged for the report."""
-    with contextlib.ExitStack() as stack:
-        report = stack.enter_context(open_output(args.report)) if args.report else None
-        listing = stack.enter_context(open_output(args.nbest_output)) if args.nbest_output else None
-        output = stack.enter_context(open_output(args.output))
-        choices = _write_best(args, lists, reranker, setting, output, listing)
-        if report is not None and setting is not None:
-            _report(args, choices, setting, weights, report)
-    return choices
-
-
-def _report(
-    args: argparse.Namespace,
-    choices: Choices,
-    setting: Setting,
-    weights: Mapping[str, Sequence[float]],
-    stream: IO[bytes],
-) -> None:
-    judgement = _judge(args, choices, setting)
-    stream.write(report_bytes(document(args, choices, judgement, setting, weights)))
-
-
 def _write_best(
-    args: argparse.Namespace,
     lists: Iterator[NbestList],
     reranker: Reranker,
-    setting: Setting | None,
+    plain: Callable[[str], str] | None,
     output: IO[bytes],
     listing: IO[bytes] | None,
-) -> Choices:
-    """The best of every list, and the lists in order; the choices where they are to be judged."""
-    plain = detokenizer(args.detokenize) if args.detokenize else None
-    choices = Choices()
-    count = _counter(setting, plain) if setting is not None and not args.no_oracle else None
+    collector: Collector | None,
+) -> list[Sentence]:
+    """Write the best of every list, and the lists in order; the sentences that are to be judged."""
+    sentences = []
     for group in lists:
         best = _choose(group, reranker, listing)
         if best is None:
             output.write(b"\n")
         else:
             output.write((plain(best.text).encode() if plain else best.hypothesis) + b"\n")
-        if setting is not None:
-            choices.sentences.append(choice_of(group, best, reranker, plain, most_words=args.max_words))
-        if count is not None:
-            choices.statistics.append(count(group))
-    return choices
-
-
-def _counter(setting: Setting, plain: Callable[[str], str] | None) -> Callable[[NbestList], Counts]:
-    """A function that counts a list for BLEU."""
-    tokenizer = sacrebleu_tokenizer(setting.tokenize)
-
-    def count(group: NbestList) -> Counts:
-        references = [reference[group.sentence] for reference in setting.references]
-        return References(references, tokenizer, plain).statistics([entry.text for entry in group.entries])
-
-    return count
+        if collector is not None:
+            sentences.append(collector.sentence(group, best))
+    return sentences
 
 
 def _choose(group: NbestList, reranker: Reranker, listing: IO[bytes] | None) -> NbestEntry | None:
@@ -215,19 +188,6 @@ def _choose(group: NbestList, reranker: Reranker, listing: IO[bytes] | None) -> 
     ranked = reranker.order(group)
     listing.writelines(format_entry(with_total(entry, total)) + b"\n" for total, entry in ranked)
     return ranked[0][1]
-
-
-def _judge(args: argparse.Namespace, choices: Choices, setting: Setting) -> Judgement:
-    """Judge the choices, and say what is found."""
-    known = (
-        judging.known_by_vocabulary(args.known_words, setting, args.detokenize)
-        if args.known_words
-        else judging.known_by_feature(choices)
-    )
-    judgement = judging.judge(choices, setting, known, judging.compared(choices, setting))
-    for line in judging.lines_of(judgement, by_source=setting.source is not None):
-        _say(line)
-    return judgement
 
 
 def _say(text: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sacrebleu.metrics.bleu import BLEU
 
 ORDER = 4
 COLUMNS = 2 * ORDER + 2
@@ -121,8 +122,6 @@ def _brevity_penalty(counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]
 
 def sacrebleu_tokenizer(name: str) -> Tokenize:
     """Return sacrebleu's tokeniser ``name`` (``none``, ``13a``, ``intl``, ``char``...)."""
-    from sacrebleu.metrics.bleu import BLEU
-
     metric: Any = BLEU(tokenize=name)
     tokenizer: Tokenize = metric.tokenizer
     return tokenizer

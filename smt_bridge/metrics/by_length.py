@@ -6,7 +6,7 @@ the second (their Table 1, "No UNK") what it can do when its vocabulary is large
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 LENGTH_BOUNDS = (10, 20, 30, 40, 50, 60)
@@ -45,19 +45,6 @@ def parts_by_length(lengths: Sequence[int], bounds: Sequence[int] = LENGTH_BOUND
             parts.append(Part(name, inside))
         below = edge if edge is not None else below
     return parts
-
-
-def without_unknown(name: str, texts: Sequence[Sequence[str]], known: Sequence[Collection[str]]) -> Part:
-    """The sentences all of whose words are known, on every side; ``texts`` and ``known`` have one element a side."""
-    sentences = zip(*texts, strict=True)
-    return Part(
-        name,
-        tuple(
-            place
-            for place, sides in enumerate(sentences)
-            if all(word in words for side, words in zip(sides, known, strict=True) for word in side.split(" ") if word)
-        ),
-    )
 
 
 def score_parts(

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import sacrebleu
 
 from smt_bridge.metrics import bleu as bleu_counts
 from smt_bridge.metrics.bleu import Counts, Tokenize, sacrebleu_tokenizer
@@ -109,6 +110,4 @@ def counter(metric: Metric, tokenize: str) -> Callable[[Sequence[str], Sequence[
 
 
 def _sacrebleu_metric(metric: Metric) -> Any:
-    import sacrebleu
-
     return sacrebleu.CHRF() if metric is CHRF else sacrebleu.TER()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import sacrebleu
+
 
 class SentenceScores(NamedTuple):
     """BLEU (smoothed, with effective order), chrF2 and TER of one sentence, in percent; TER is lower when better."""
@@ -16,8 +18,6 @@ class SentenceScores(NamedTuple):
 
 def sentence_scorer(tokenize: str) -> SentenceScorer:
     """A scorer whose BLEU has sacrebleu's tokeniser ``tokenize``."""
-    import sacrebleu
-
     return SentenceScorer(
         sacrebleu.BLEU(tokenize=tokenize, effective_order=True, force=True), sacrebleu.CHRF(), sacrebleu.TER()
     )

@@ -39,6 +39,8 @@ from smt_bridge.nbest.entry import (
     why_unusable,
 )
 
+_FIRST = "First"
+
 Fill = Literal["last", "mean", "zero", "drop"]
 Values = tuple[float, ...]
 ExactValue = Callable[[str], float]  # of a hypothesis: words with single blanks
@@ -108,6 +110,20 @@ def layout(firsts: Sequence[tuple[str, NbestEntry]]) -> tuple[Columns, ...]:
     if twice:
         raise ValueError(f"two columns would be called {twice[0]}; give the lists other names")
     return tuple(columns)
+
+
+def baselines(names: Sequence[str]) -> tuple[str, ...]:
+    """The columns ``FirstS0`` of the systems S of a merged list; none for a list of a single system."""
+    return tuple(
+        name
+        for name in names
+        if name.startswith(_FIRST) and {column_of(name, "In"), column_of(name, "Rank")} <= {*names}
+    )
+
+
+def column_of(baseline: str, kind: str) -> str:
+    """The column ``InS0``, ``RankS0`` or ``TotalS0`` of the system whose baseline is ``FirstS0``."""
+    return kind + baseline.removeprefix(_FIRST)
 
 
 class Merger:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from math import fsum
 from operator import mul
-from typing import TYPE_CHECKING, NamedTuple
 
 from nmt_core.base.messages import counted
-from nmt_core.base.words import MOST_WORDS, check_words
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.nbest.entry import NbestEntry, NbestList
-
-if TYPE_CHECKING:
-    from smt_bridge.metrics.bleu import Counts
 
 _NEVER_LISTED = "UnknownWordPenalty"  # not tuneable in Moses, so that no list shows it
 _MOST_ROWS = 1000  # sets of sparse features whose weights are kept at hand
@@ -106,60 +100,3 @@ class Reranker:
                 there = f"{counted(len(values), 'value')} but {counted(len(weights), 'weight')}"
                 problem = f"feature {name} has {there} in {self._weights_path}"
                 raise FormatError(self.path, problem, line=entry.line)
-
-
-class Choice(NamedTuple):
-    """One sentence: the system's own first entry and ours, their texts as judged, their totals under the weights.
-
-    ``place`` is that of our entry in the list, from 1; ``size`` the length of the list, 0 for a gap.
-    """
-
-    before: NbestEntry | None
-    after: NbestEntry | None
-    before_text: str
-    after_text: str
-    before_total: float = 0.0
-    after_total: float = 0.0
-    place: int = 0
-    size: int = 0
-
-
-@dataclass
-class Choices:
-    """All sentences in order; ``statistics`` are the BLEU counts of the lists, empty where no oracle is asked for."""
-
-    sentences: list[Choice] = field(default_factory=list)
-    statistics: list[Counts] = field(default_factory=list)
-
-    @property
-    def before(self) -> list[str]:
-        """The system's own output."""
-        return [choice.before_text for choice in self.sentences]
-
-    @property
-    def after(self) -> list[str]:
-        """Our output."""
-        return [choice.after_text for choice in self.sentences]
-
-
-def choice_of(
-    group: NbestList,
-    best: NbestEntry | None,
-    reranker: Reranker,
-    plain: Callable[[str], str] | None,
-    *,
-    most_words: int = MOST_WORDS,
-) -> Choice:
-    """The choice of ``best`` (None in a gap, which is judged as empty output); ``plain`` detokenises.
-
-    Raises InputError where one of the two has more than ``most_words``: TER's time grows with the square of the words.
-    """
-    if best is None:
-        return Choice(None, None, "", "")
-    first = group.entries[0]
-    for entry in (first, best):
-        check_words(entry.text, most_words, path=reranker.path, line=entry.line)
-    before, after = [plain(entry.text) if plain else entry.text for entry in (first, best)]
-    place = next(place for place, entry in enumerate(group.entries, start=1) if entry is best)
-    totals = reranker.total(first), reranker.total(best)
-    return Choice(first, best, before, after, *totals, place, len(group.entries))

@@ -13,14 +13,15 @@ from nmt_core.inference.output.attention_svg import attention_svg
 from smt_bridge.moses.weights import Weights
 from smt_bridge.report import charts
 from smt_bridge.report.page import pairs, section, table, text
-from smt_bridge.report.sentences import Sentence, differences
+from smt_bridge.report.sentences import RERANKED, Sentence, differences
+
+_SHOWN = 10  # sentences that gained most, and as many that lost most
 
 
-def changes_section(sentences: Sequence[Sentence], weights: Weights, scorer: PairScorer | None, details: int) -> str:
-    """A section that explains ``details`` sentences: those that gained most and those that lost most."""
+def changes_section(sentences: Sequence[Sentence], weights: Weights, scorer: PairScorer | None) -> str:
+    """A section that explains some sentences: those that gained most and those that lost most."""
     changed = sorted((one for one in sentences if one.chosen != 0), key=lambda one: -one.gain)
-    half = details // 2
-    shown = [*changed[: details - half], *changed[max(details - half, len(changed) - half) :]]
+    shown = [*changed[:_SHOWN], *changed[max(_SHOWN, len(changed) - _SHOWN) :]]
     scores = _neural(shown, scorer)
     parts = [_explanation(one, weights, scores) for one in shown]
     return section(
@@ -34,7 +35,7 @@ def all_section(sentences: Sequence[Sentence]) -> str:
     """A section with every sentence, which the search of a browser finds."""
     columns = ("id", "sentence BLEU", "source", "reference", "reranked")
     rows = [
-        (str(one.number), f"{one.gain:+.1f}" if one.gain else "", one.source, one.reference, one.choice.after_text)
+        (str(one.number), f"{one.gain:+.1f}" if one.gain else "", one.source, one.references[0], one.outputs[RERANKED])
         for one in sentences
     ]
     return section("All sentences", table(columns, rows), remark="The change of sentence BLEU, and what was chosen.")
@@ -56,7 +57,7 @@ def _explanation(one: Sentence, weights: Weights, scores: Mapping[SentencePair, 
     before, after = _marked(one.before.text.split(" "), one.after.text.split(" "))
     head = f'<summary><span class="{kind}">{one.gain:+.1f}</span> {text(one.number)}: {text(one.source)}</summary>'
     texts = pairs(
-        [("source", text(one.source)), ("reference", text(one.reference)), ("before", before), ("after", after)]
+        [("source", text(one.source)), ("reference", text(one.references[0])), ("before", before), ("after", after)]
     )
     contributions = [bar for bar in _contributions(one, weights) if abs(bar.value) > 1e-6]
     contributions.sort(key=lambda bar: -abs(bar.value))

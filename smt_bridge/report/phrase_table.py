@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import heapq
 import math
 import os
@@ -12,11 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.base.errors import InputError
+from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.messages import say
+from nmt_core.files import open_output
 from nmt_core.version import VERSION
 from smt_bridge.metadata import find_metadata, metadata_path
 from smt_bridge.moses_lines import phrase_of, text_of
 from smt_bridge.report import charts
+from smt_bridge.report.document import json_of
 from smt_bridge.report.page import listed, page, pairs, section, table, text
 from smt_bridge.tables.table import Columns, read_windows, split_window
 
@@ -172,3 +176,19 @@ def _signed(name: str, record: Mapping[str, Any]) -> str:
     signatures = record.get("signatures", {})
     kind = "reverse_scorer" if "source|target" in name else "scorer"
     return f'<span class="signature">{text(signatures.get(kind, ""))}</span>'
+
+
+def report(args: argparse.Namespace) -> int:
+    """The work of `smt-bridge report`: write the page about a table, or the same as JSON."""
+    if not args.output.endswith((".html", ".json")):
+        raise ConfigError(f"--output {args.output}: expected a name that ends in .html or .json")
+    record = read_record(args.table)
+    found = survey(args.table, before=record["scores_before"])
+    if args.output.endswith(".json"):
+        content = json_of(table_report(found, record, path=args.table))
+    else:
+        content = table_page(found, record, path=args.table).encode("utf-8", "replace")
+    with open_output(args.output) as stream:
+        stream.write(content)
+    say(f"report: {args.output} has {len(content) >> 10} KiB")
+    return 0

@@ -7,21 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from nmt_core.base.errors import InputError
 from nmt_core.base.interfaces import PairScorer
 from nmt_core.base.messages import counted
 from nmt_core.files.small import read_json
-from smt_bridge.metrics.bleu import bleu
-from smt_bridge.metrics.by_length import parts_by_length
+from smt_bridge.metrics.by_length import PartScore
 from smt_bridge.metrics.metric import as_reported
-from smt_bridge.metrics.oracle import chance, oracle
-from smt_bridge.metrics.significance import Comparison, Interval
+from smt_bridge.metrics.significance import SystemScore
 from smt_bridge.moses.weights import Weights
 from smt_bridge.report import charts
 from smt_bridge.report.changes import all_section, changes_section
+from smt_bridge.report.judge import Judgement
 from smt_bridge.report.page import page, pairs, section, table, text
 from smt_bridge.report.sentences import Sentence, differences
 
@@ -30,65 +28,65 @@ _MOST_BARS = 60  # of weights, where there are sparse features by the thousand
 
 def reranking_page(
     sentences: Sequence[Sentence],
-    comparisons: Sequence[Comparison],
+    judgement: Judgement,
     weights: Weights,
     *,
     tuning: Mapping[str, Any] | None = None,
     scorer: PairScorer | None = None,
     signatures: Mapping[str, str] | None = None,
-    details: int = 20,
     subtitle: str = "",
 ) -> str:
-    """The whole page. ``tuning`` is what ``tune --report`` wrote; ``details`` sentences are explained."""
+    """The whole page. ``tuning`` is what ``tune --report`` wrote; ``scorer`` adds words' scores and attention."""
     parts = [
-        _scores(sentences, comparisons),
+        _scores(sentences, judgement),
         _weights(sentences, weights, tuning),
         _ablation(tuning),
-        _by_length(sentences),
-        changes_section(sentences, weights, scorer, details),
+        _by_length(judgement.by_length),
+        changes_section(sentences, weights, scorer),
         all_section(sentences),
         _columns(signatures),
     ]
     return page("What reranking did", subtitle, [part for part in parts if part])
 
 
-def _scores(sentences: Sequence[Sentence], comparisons: Sequence[Comparison]) -> str:
-    rows = [
-        (one.metric, _with_interval(one.before, one.before_interval), _with_interval(one.after, one.after_interval),
-         f"{one.after - one.before:+.2f}",
-         "" if one.p_value is None else f"{one.p_value:.4f}")
-        for one in comparisons
-    ]  # fmt: skip
+def _scores(sentences: Sequence[Sentence], judgement: Judgement) -> str:
+    """A row for each system alone, and for the choice."""
+    metrics = judgement.comparisons
+    columns = ["system", *(cell for metric in metrics for cell in (metric.metric, "p"))]
+    rows = []
+    for place, system in enumerate(metrics[0].systems):
+        cells = [system.system]
+        for one in (metric.systems[place] for metric in metrics):
+            cells += [f"{one.score:.2f} ± {one.interval.half_width:.2f}", _p_value(one)]
+        rows.append(cells)
+    best = metrics[0].best.system
+    changes = ", ".join(f"{metric.metric} {metric.change:+.2f}" for metric in metrics)
     changed = sum(sentence.chosen != 0 for sentence in sentences)
     gains = [one.gain for one in sentences]
     better, worse = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
-    best, random = _reach(sentences)
     bounds = (
-        f"The best choice that these lists allow, sentence by sentence, would have BLEU {best:.2f}; a choice at"
-        f" random {random:.2f}. Another entry than the first was chosen for {changed:,} of"
+        f"The best choice that these lists allow, sentence by sentence, would have BLEU {judgement.oracle.bleu:.2f}; a"
+        f" choice at random {judgement.chance.mean:.2f}. Another entry than the first was chosen for {changed:,} of"
         f" {counted(len(sentences), 'sentence')}."
         f" Sentence BLEU is higher for {better}, lower for {worse}, the same for {len(sentences) - better - worse}."
     )
-    signed = "".join(f'<p class="signature">{text(one.metric)}: {text(one.signature)}</p>' for one in comparisons)
+    signed = "".join(f'<p class="signature">{text(one.metric)}: {text(one.signature)}</p>' for one in metrics)
+    remark = (
+        f"± is half of the 95 % confidence interval, p is that of the difference from {best}, the best system alone"
+        " (by BLEU); both by bootstrap."
+    )
     return section(
-        "Before and after",
-        table(("metric", "first choice of the system", "reranked", "change", "p"), rows),
-        '<p class="faint">± is half of the 95 % confidence interval (bootstrap).</p>',
+        "The systems alone, and reranked",
+        table(columns, rows),
+        f"<p>{text(f'Reranked against {best}: {changes}.')}</p>",
+        f'<p class="faint">{text(remark)}</p>',
         f"<p>{text(bounds)}</p>",
         signed,
     )
 
 
-def _with_interval(score: float, interval: Interval | None) -> str:
-    return f"{score:.2f}" + (f" ± {interval.half_width:.2f}" if interval else "")
-
-
-def _reach(sentences: Sequence[Sentence]) -> tuple[float, float]:
-    """BLEU of the best choice and of a choice by chance, as ``rerank`` has them."""
-    gaps = [one.counts[0] for one in sentences if not one.choice.size]
-    lists = [one.counts if one.choice.size else one.counts[:0] for one in sentences]
-    missing = np.sum(gaps, axis=0) if gaps else None
-    return oracle(lists, missing).bleu, chance(lists, missing).mean
+def _p_value(one: SystemScore) -> str:
+    return "" if one.p_value is None else f"{one.p_value:.4f}"
 
 
 def _weights(sentences: Sequence[Sentence], weights: Weights, tuning: Mapping[str, Any] | None) -> str:
@@ -147,16 +145,12 @@ def _ablation(tuning: Mapping[str, Any] | None) -> str:
     return section("What each feature is worth", chart, remark=remark)
 
 
-def _by_length(sentences: Sequence[Sentence]) -> str:
-    parts = parts_by_length([sum(1 for word in one.source.split(" ") if word) for one in sentences])
-    bins = [[sentences[place] for place in part.sentences] for part in parts]
-    before = [float(bleu(sum(one.counts[0] for one in part))) for part in bins]
-    after = [float(bleu(sum(one.counts[one.chosen] for one in part))) for part in bins]
+def _by_length(parts: Sequence[PartScore]) -> str:
     names = [part.name for part in parts]
-    chart = charts.lines(
-        names, charts.Line("first choice", before), charts.Line("reranked", after), title="BLEU by length", unit="BLEU"
-    )
-    counts = table(("source words", *names), [("sentences", *map(len, bins))])
+    before = charts.Line("first choice", [part.before for part in parts])
+    after = charts.Line("reranked", [part.after for part in parts])
+    chart = charts.lines(names, before, after, title="BLEU by length", unit="BLEU")
+    counts = table(("source words", *names), [("sentences", *(part.sentences for part in parts))])
     return section("BLEU by length of the source", chart, counts, remark="Corpus BLEU of the sentences in each bin.")
 
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from smt_bridge.nbest.merge import baselines, column_of
 from smt_bridge.tuning.held_out import RIDGES, Plan
 from smt_bridge.tuning.pool import NbestPool
 from smt_bridge.tuning.tune import Start, TuningOptions
 
-_FIRST = "First"
 _WORDS = ("WordCount", "WordPenalty")  # the same number with two signs
 _FOLDS = 5
 
@@ -43,13 +43,6 @@ def plan_for_list(
     return Plan(start, options, tuner, systems, RIDGES if tuner == "mert" else RIDGES[:1], _FOLDS)
 
 
-def baselines(names: Sequence[str]) -> tuple[str, ...]:
-    """The columns ``FirstS0`` of the systems S of a merged list; none for a list of a single system."""
-    return tuple(
-        name for name in names if name.startswith(_FIRST) and {_of(name, "In"), _of(name, "Rank")} <= set(names)
-    )
-
-
 def tuned_by_default(names: Sequence[str], recomputed: Collection[str] = ()) -> tuple[str, ...] | None:
     """The columns that are tuned where nobody names others, in the order of the list; None: all of them.
 
@@ -61,14 +54,10 @@ def tuned_by_default(names: Sequence[str], recomputed: Collection[str] = ()) -> 
     systems = baselines(names)
     if not systems:
         return None
-    wanted = {_of(system, kind) for system in systems for kind in ("Total", "Rank")}
-    wanted |= {_of(system, "In") for system in systems[:-1]} | set(recomputed)
-    own = max(names.index(_of(system, kind)) for system in systems for kind in ("In", _FIRST, "Rank"))
+    wanted = {column_of(system, kind) for system in systems for kind in ("Total", "Rank")}
+    wanted |= {column_of(system, "In") for system in systems[:-1]} | set(recomputed)
+    own = max(names.index(column_of(system, kind)) for system in systems for kind in ("In", "First", "Rank"))
     added = names[own + 1 :]
     counted = any(name.startswith(_WORDS[0]) for name in added)
     needless = {name for name in recomputed if counted and name.startswith(_WORDS[1])}
     return tuple(name for name in names if name in added or name in wanted - needless)
-
-
-def _of(baseline: str, kind: str) -> str:
-    return kind + baseline.removeprefix(_FIRST)

@@ -116,7 +116,6 @@ COMMANDS = [
     (smt_bridge, "rerank --nbest F --weights a --output F"),
     (smt_bridge, "rerank --nbest a --weights F --output b --nbest-output F"),
     (smt_bridge, "rerank --nbest a --weights b --reference F --report F"),
-    (smt_bridge, "report --nbest a --weights b --source c --reference F --output F"),
     (smt_bridge, "report --table F --output F"),
     (smt_bridge, "wire F --table a --output F"),
     (smt_bridge, "build-lm --order 2 --input F --output F"),

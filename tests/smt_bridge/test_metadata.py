@@ -111,15 +111,14 @@ def test_a_list_that_was_made_again_has_no_column_of_the_older_one(folder: Path,
     "command",
     [
         "add-features --nbest a=rich --nbest b=rich --source source --feature lengthratio --output merged --jobs 1",
-        "rerank --nbest rich --weights weights --reference reference --report report --output best",
-        "report --nbest rich --weights weights --source source --reference reference --output page --json report",
+        "rerank --nbest rich --weights weights --reference reference --report report.json --output best",
     ],
 )
 def test_readers_of_lists_use_none_of_it(folder: Path, capsys, command: str) -> None:
     Path("rich").write_text(LIST.replace("-5", "-6"))
     assert main(command.split()) == 0
     assert "rich.json: describes other content than rich has" in capsys.readouterr().err
-    made = next(name for name in ("merged.json", "report") if Path(name).exists())
+    made = next(name for name in ("merged.json", "report.json") if Path(name).exists())
     assert "WordCount0" not in Path(made).read_text()
 
 
@@ -128,7 +127,7 @@ def test_readers_of_lists_use_none_of_it(folder: Path, capsys, command: str) -> 
     [
         "wire moses.ini --table table --output new.ini",
         "filter-table table --keep 1 --output small",
-        "report --table table --output page",
+        "report --table table --output page.html",
         "tune --nbest table --reference reference --recipe recipe --output tuned",
     ],
 )

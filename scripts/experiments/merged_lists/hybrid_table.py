@@ -27,7 +27,7 @@ from nmt_core.base.errors import NmtError
 from nmt_core.files import read_text_lines
 from smt_bridge.metrics.detokenize import detokenizer
 from smt_bridge.metrics.references import list_statistics
-from smt_bridge.metrics.significance import compare
+from smt_bridge.metrics.significance import SystemScore, compare
 from smt_bridge.nbest.order import ordered_lists
 from smt_bridge.nbest.recompute import recomputed_columns
 from smt_bridge.tuning.defaults import plan_for_list
@@ -121,9 +121,15 @@ def single(half: str, dev: Lists, tests: Sequence[Lists], alone: Sequence[Sequen
     return f"| {' | '.join(cells)} |"
 
 
+def compared(before: list[str], after: list[str], reference: list[str]) -> SystemScore:
+    """BLEU of the second text, and its p-value by paired bootstrap."""
+    outputs = {"before": before, "after": after}
+    return compare(outputs, [reference], tokenize="13a", metrics=["BLEU"])[0].last
+
+
 def p_value(before: list[str], after: list[str], reference: list[str]) -> str:
     """The p-value of BLEU by paired bootstrap."""
-    return f"{compare(before, after, [reference], tokenize='13a', test='bs', samples=0)[0].p_value:.4f}"
+    return f"{compared(before, after, reference).p_value:.4f}"
 
 
 def spread(scores: Sequence[float]) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from nmt_core.files import read_text_lines
 from smt_bridge.metrics.detokenize import detokenizer
 from smt_bridge.metrics.references import list_statistics
-from smt_bridge.metrics.significance import compare
+from smt_bridge.metrics.significance import SystemScore, compare
 from smt_bridge.nbest.order import ordered_lists
 from smt_bridge.tuning.pool import NbestPool, pool_from_lists
 from smt_bridge.tuning.tune import TuningOptions, start_weights, tune
@@ -97,8 +97,8 @@ def main() -> None:
     bleu = float(test.pool.metric.score(test.pool.statistics[:, 0].sum(axis=0)))
     print(f"| the system's own choice | | | {bleu:.2f} | | {p_value(alone, first, test.reference)} |")
     if alone is not None:
-        result = compare(first, alone, [test.reference], tokenize="13a", test="bs", samples=0)[0]
-        print(f"| NMT alone | | | {result.after:.2f} | {result.p_value:.4f} | |", flush=True)
+        result = compared(first, alone, test.reference)
+        print(f"| NMT alone | | | {result.score:.2f} | {result.p_value:.4f} | |", flush=True)
     rows = [(title, set(groups)) for title, groups in ROWS]
     rows += [(f"everything but {group}", set(GROUPS) - {group}) for group in GROUPS if group in member.values()]
     for title, groups in rows:
@@ -118,11 +118,17 @@ def main() -> None:
         )
 
 
+def compared(before: list[str], after: list[str], reference: list[str]) -> SystemScore:
+    """BLEU of the second text, and its p-value by paired bootstrap."""
+    outputs = {"before": before, "after": after}
+    return compare(outputs, [reference], tokenize="13a", metrics=["BLEU"])[0].last
+
+
 def p_value(before: list[str] | None, after: list[str], reference: list[str]) -> str:
     """The p-value of BLEU by paired bootstrap, where there is something to compare with."""
     if before is None:
         return ""
-    return f"{compare(before, after, [reference], tokenize='13a', test='bs', samples=0)[0].p_value:.4f}"
+    return f"{compared(before, after, reference).p_value:.4f}"
 
 
 def spread(scores: tuple[float, ...] | list[float]) -> str:

@@ -30,9 +30,8 @@ COMMANDS = {
     "add-features": "add-features --nbest list --source source --feature wordcount --output out --quiet --jobs 1",
 }
 TOGETHER = {
-    "rerank": "rerank --nbest list --weights {0} --reference reference --report report --nbest-output listing"
+    "rerank": "rerank --nbest list --weights {0} --reference reference --report report.json --nbest-output listing"
     " --output out",
-    "report": "report --nbest list --weights {0} --source source --reference reference --json report --output out",
 }
 WEIGHTS = {"reference": "le chat\noui\n", "one": "LM0= 1\n", "two": "LM0= -1\n"}
 LATER = ["add-features", "--nbest", "b=other", "--source", "source", "--output", "out", "--quiet"]
@@ -52,7 +51,7 @@ def _made() -> tuple[bytes, bytes]:
 
 
 def _together() -> list[bytes]:
-    return [Path(name).read_bytes() for name in ("out", "report", "listing") if os.path.exists(name)]
+    return [Path(name).read_bytes() for name in ("out", "report", "report.json", "listing") if os.path.exists(name)]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -48,29 +48,33 @@ def arguments(files: Path, *more: str | Path) -> list[str | Path]:
 
 
 def judged(files: Path, *more: str | Path) -> dict[str, Any]:
-    call(*arguments(files, "--reference", files / "reference", "--samples", "30", "--report", files / "r.json", *more))
+    call(*arguments(files, "--reference", files / "reference", "--report", files / "r.json", *more))
     report: dict[str, Any] = json.loads((files / "r.json").read_text())
     return report
 
 
 def test_report_holds_the_numbers_of_sacrebleu(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report = judged(files, "--length-bounds", "5,8")
-    assert (report["format"], report["version"]) == ("hybridmt rerank report", 1)
+    report = judged(files)
+    assert (report["format"], report["version"]) == ("hybridmt rerank report", 2)
     metrics = {metric["metric"]: metric for metric in report["metrics"]}
     bleu = sacrebleu.BLEU(tokenize="none", force=True)
     for name, judge in (("BLEU", bleu), ("chrF2", sacrebleu.CHRF()), ("TER", sacrebleu.TER())):
-        assert metrics[name]["before"] == judge.corpus_score(BEFORE, [REFERENCE]).score
-        assert metrics[name]["after"] == judge.corpus_score(AFTER, [REFERENCE]).score
+        first, chosen = metrics[name]["systems"]
+        assert (first["system"], chosen["system"]) == ("first choice", "reranked")
+        assert first["score"] == judge.corpus_score(BEFORE, [REFERENCE]).score
+        assert chosen["score"] == judge.corpus_score(AFTER, [REFERENCE]).score
+        assert metrics[name]["change"] == chosen["score"] - first["score"]
         assert metrics[name]["higher_is_better"] == (name != "TER")
-        assert metrics[name]["before_interval"]["half_width"] >= 0
-        assert 0 < metrics[name]["p_value"] <= 1
-    assert report["oracle"]["BLEU"] == pytest.approx(metrics["BLEU"]["after"])
+        assert first["interval"]["half_width"] >= 0
+        assert first["p_value"] is None
+        assert 0 < chosen["p_value"] <= 1
+    assert report["oracle"]["BLEU"] == pytest.approx(metrics["BLEU"]["systems"][-1]["score"])
     assert (report["random"]["exact"], report["random"]["draws"]) == (True, 4)
-    assert [(part["name"], part["sentences"]) for part in report["by_length"]["parts"]] == [("1-5", 2), ("9+", 1)]
-    assert report["by_length"]["parts"][0]["after"] == bleu.corpus_score(AFTER[:2], [REFERENCE[:2]]).score
+    assert [(part["name"], part["sentences"]) for part in report["by_length"]["parts"]] == [("1-10", 3)]
+    assert report["by_length"]["parts"][0]["after"] == bleu.corpus_score(AFTER, [REFERENCE]).score
     assert report["weights"] == {"A": [0.25], "B": [0.75], "NMTunk0": [0.0]}
     said = capsys.readouterr().err
-    for word in ("BLEU", "chrF2", "TER", "95 %", "p = ", "oracle", "by chance", "words in the source 9+"):
+    for word in ("BLEU", "chrF2", "TER", "95 %", "p = ", "oracle", "by chance", "words in the source 1-10"):
         assert word in said
 
 
@@ -93,25 +97,45 @@ def test_report_explains_every_sentence(files: Path) -> None:
     assert last["after"]["text"] == AFTER[2]
 
 
-def test_sentences_without_unknown_words_by_vocabulary_or_feature(files: Path) -> None:
+def test_sentences_without_unknown_words_by_feature(files: Path) -> None:
     by_feature = judged(files)["known_words"]
     assert [(part["name"], part["sentences"]) for part in by_feature] == [("all", 3), ("no unknown words (NMTunk0)", 1)]
-    (files / "s.vocab").write_text(
-        "</s>\t3\nniemand\t1\n" + "\n".join(["es ist ein sehr kleines haus".replace(" ", "\n")])
-    )
-    (files / "t.vocab").write_text("no\none\nis\nhere\n")
-    known = judged(files, "--known-words", files / "s.vocab", files / "t.vocab")["known_words"]
-    assert [(part["name"], part["sentences"]) for part in known] == [("all", 3), ("no unknown words", 1)]
 
 
-def test_several_references_and_no_test(files: Path) -> None:
+def test_several_references(files: Path) -> None:
     (files / "second").write_text("a cat sat on the mat\n\nit is a tiny house\n")
-    report = judged(files, "--reference", files / "second", "--significance", "none", "--no-oracle")
+    report = judged(files, "--reference", files / "second")
     second = (files / "second").read_text().split("\n")[:3]
     bleu = sacrebleu.BLEU(tokenize="none", force=True)
-    assert report["metrics"][0]["after"] == bleu.corpus_score(AFTER, [REFERENCE, second]).score
-    assert (report["oracle"], report["random"], report["metrics"][0]["p_value"]) == (None, None, None)
+    assert report["metrics"][0]["systems"][-1]["score"] == bleu.corpus_score(AFTER, [REFERENCE, second]).score
     assert report["sentences"][0]["references"] == [REFERENCE[0], second[0]]
+
+
+MERGED = """0 ||| the cat sat on a mat ||| InA0= 1 FirstA0= 1 RankA0= 1 InB0= 0 FirstB0= 0 RankB0= 0 ||| 0
+0 ||| the cat sat on the mat ||| InA0= 0 FirstA0= 0 RankA0= 0 InB0= 1 FirstB0= 1 RankB0= 1 ||| 0
+2 ||| it is a very big house indeed ||| InA0= 1 FirstA0= 1 RankA0= 1 InB0= 1 FirstB0= 0 RankB0= 0.5 ||| 0
+2 ||| it is a very small house ||| InA0= 1 FirstA0= 0 RankA0= 0.5 InB0= 0 FirstB0= 0 RankB0= 0 ||| 0
+2 ||| it is a house ||| InA0= 0 FirstA0= 0 RankA0= 0 InB0= 1 FirstB0= 1 RankB0= 1 ||| 0
+"""
+
+
+def test_each_system_of_a_merged_list_has_its_scores(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And p is against the best of them: a choice is worth what it adds to the best system alone."""
+    (files / "nbest").write_text(MERGED)
+    (files / "weights").write_text("InA0= 0\nFirstA0= 0\nRankA0= 0\nInB0= 0\nFirstB0= 1\nRankB0= 0\n")
+    report = judged(files)
+    outputs = {"A": BEFORE, "B": [AFTER[0], "", "it is a house"]}
+    outputs["reranked"] = outputs["B"]
+    bleu = sacrebleu.BLEU(tokenize="none", force=True)
+    for metric, judge in zip(report["metrics"], (bleu, sacrebleu.CHRF(), sacrebleu.TER()), strict=True):
+        assert [one["system"] for one in metric["systems"]] == list(outputs)
+        scores = [judge.corpus_score(text, [REFERENCE]).score for text in outputs.values()]
+        assert [one["score"] for one in metric["systems"]] == scores
+        assert (metric["best_single"], metric["change"]) == ("B", 0.0)
+        assert metric["systems"][1]["p_value"] is None
+        assert metric["systems"][2]["p_value"] == 1.0
+    assert report["sentences"][2]["outputs"] == {"A": BEFORE[2], "B": "it is a house", "reranked": "it is a house"}
+    assert "reranked" in capsys.readouterr().err
 
 
 def test_blank_reference_line_is_named(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,7 +179,7 @@ def test_nothing_to_choose_is_said(files: Path, capsys: pytest.CaptureFixture[st
     (files / "nbest").write_text("".join(line.format(place // 2, place) for place in range(6)))
     report = judged(files)
     assert "the hypotheses of every list are equal" in capsys.readouterr().err
-    assert all(metric["p_value"] == 1.0 for metric in report["metrics"])
+    assert all(metric["systems"][-1]["p_value"] == 1.0 for metric in report["metrics"])
     (files / "nbest").write_text(line.format(0, 1) + line.format(1, 1))
     call(*arguments(files))
     assert "no list has more than one hypothesis" in capsys.readouterr().err
@@ -174,11 +198,10 @@ def test_list_of_another_source_is_suspected(files: Path, capsys: pytest.Capture
 @pytest.mark.parametrize(
     "more",
     [
-        ["--report", "r"],
-        ["--known-words", "a", "b"],
-        ["--length-bounds", "x"],
-        ["--length-bounds", "9" * 5000],
-        ["--samples", "-3"],
+        ["--report", "r.json"],
+        ["--scorer", "grpc:host:1"],
+        ["--reference", "r", "--report", "r.txt"],
+        ["--reference", "r", "--report", "r.json", "--tuning", "t"],
     ],
 )
 def test_options_that_need_others_are_refused(files: Path, more: list[str]) -> None:
@@ -232,11 +255,10 @@ def test_real_list_gets_better_and_quickly(shared: Path, tmp_path: Path) -> None
     call(
         "--nbest", moses / "val.first20.nbest10.with-alignment.gz", "--weights", moses / "moses.ini",
         "--reference", data / "val.tok.fr.gz", "--report", tmp_path / "r.json", "--output", tmp_path / "out",
-        "--samples", "20",
     )  # fmt: skip
     report = json.loads((tmp_path / "r.json").read_text())
     bleu = report["metrics"][0]
-    assert report["random"]["mean"] < bleu["after"] < report["oracle"]["BLEU"]
+    assert report["random"]["mean"] < bleu["systems"][-1]["score"] < report["oracle"]["BLEU"]
     assert len(report["sentences"]) == 20
 
 

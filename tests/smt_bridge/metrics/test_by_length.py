@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sacrebleu
 
-from smt_bridge.metrics.by_length import Part, parts_by_length, score_parts, without_unknown
+from smt_bridge.metrics.by_length import Part, parts_by_length, score_parts
 from smt_bridge.metrics.sentence import sentence_scorer
 from smt_bridge.metrics.significance import sacrebleu_metric
 
@@ -28,11 +28,6 @@ def test_scores_of_parts_are_those_of_sacrebleu_on_them() -> None:
     assert [(score.name, score.sentences) for score in found] == [("two", 2), ("all", 3)]
     assert found[0].before == sacrebleu.corpus_bleu(before[:2], [references[:2]]).score
     assert found[1].after == sacrebleu.corpus_bleu(references, [references]).score
-
-
-def test_sentence_without_unknown_words_is_known_on_both_sides() -> None:
-    source, target = ["a b", "a x", "b", ""], ["A", "A", "X", ""]
-    assert without_unknown("known", [source, target], [{"a", "b"}, {"A"}]).sentences == (0, 3)
 
 
 def test_sentence_scores_are_those_of_sacrebleu() -> None:

@@ -11,15 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.base.errors import ConfigError, InputError
 from smt_bridge.commands.main import main
-from smt_bridge.metrics.references import list_statistics
-from smt_bridge.metrics.significance import METRICS, compare
+from smt_bridge.metrics.significance import compare
 from smt_bridge.moses.weights import Weights
-from smt_bridge.nbest.order import ordered_lists
+from smt_bridge.nbest.order import fill_gaps, ordered_lists
 from smt_bridge.nbest.rerank import Reranker
+from smt_bridge.report.judge import judge
 from smt_bridge.report.reranking import reranking_page
-from smt_bridge.report.sentences import collect
+from smt_bridge.report.sentences import Collector, Setting
 from tests.fakes import LengthPairScorer
 from tests.metadata_files import describe
 
@@ -78,21 +77,24 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def report(folder: Path, *options: str, reference: str = "") -> str:
-    given = ["--nbest", "nbest", "--weights", "weights", "--source", "source"]
-    paths = [str(folder / part) if not part.startswith("--") else part for part in given]
-    paths += ["--reference", reference or str(folder / "reference")]
-    assert main(["report", *paths, "--output", str(folder / "page.html"), *options]) == 0
-    return (folder / "page.html").read_text()
+def files_of(folder: Path) -> list[str]:
+    names = ("nbest", "weights", "source", "reference")
+    return [option for name in names for option in (f"--{name}", str(folder / name))]
+
+
+def report(folder: Path, *options: str) -> str:
+    page = folder / "page.html"
+    assert main(["rerank", *files_of(folder), "--output", str(folder / "hyp"), "--report", str(page), *options]) == 0
+    return page.read_text()
 
 
 def test_the_page_has_the_scores_and_explains_the_changes(folder: Path) -> None:
-    page = read(report(folder, "--significance", "none"))
+    page = read(report(folder))
     chosen = ["la maison", "un <b> & c", "", "la fin de cela"]
     first = ["maison la", "un b & c", "", "la fin de cela"]
-    for one in compare(first, chosen, [REFERENCES], tokenize="none", test="none", metrics=METRICS):
-        assert f"{one.before:.2f}" in page
-        assert f"{one.after:.2f}" in page
+    for one in compare({"first choice": first, "reranked": chosen}, [REFERENCES], tokenize="none"):
+        assert f"{one.best.score:.2f} ±" in page
+        assert f"{one.last.score:.2f} ±" in page
         assert one.signature in page
     assert "chosen for 2 of 4 sentences" in page
     assert "Sentence BLEU is higher for 2, lower for 0, the same for 2." in page
@@ -102,69 +104,31 @@ def test_the_page_has_the_scores_and_explains_the_changes(folder: Path) -> None:
     assert "ahead by 0.8" in page  # 0.2 * -1 + 0.5 * 2
 
 
-def test_a_second_reference_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "page.html").unlink(missing_ok=True)
-    names = ["nbest", "weights", "source", "reference", "reference"]
-    files = [word for name in names for word in (f"--{name}", str(folder / name))]
-    assert main(["report", *files, "--output", str(folder / "page.html")]) == 2
-    assert "--reference: the page is about one; `smt-bridge rerank` takes several" in capsys.readouterr().err
-    assert not (folder / "page.html").exists()
-
-
-def test_the_reference_is_read_once(folder: Path) -> None:
-    page = report(folder, "--significance", "none")
-    reading, writing = os.pipe()
-    os.write(writing, (folder / "reference").read_bytes())
-    os.close(writing)
-    assert report(folder, "--significance", "none", reference=f"/dev/fd/{reading}") == page
-    os.close(reading)
-
-
 @pytest.mark.parametrize("language", [None, "fr"])
-def test_page_and_rerank_have_the_same_numbers_where_lists_have_gaps(folder: Path, language: str | None) -> None:
+def test_page_and_json_have_the_same_numbers_where_lists_have_gaps(folder: Path, language: str | None) -> None:
     plain = ["--detokenize", language] if language else []
-    page = read(report(folder, "--significance", "none", *plain))
-    files = [option for name in ("nbest", "weights", "source") for option in (f"--{name}", str(folder / name))]
-    judging = ["--reference", str(folder / "reference"), "--report", str(folder / "rerank.json"), *plain]
-    assert main(["rerank", *files, *judging, "--significance", "none", "--output", str(folder / "hyp")]) == 0
+    page = read(report(folder, *plain))
+    outputs = ["--report", str(folder / "rerank.json"), "--output", str(folder / "hyp")]
+    assert main(["rerank", *files_of(folder), *outputs, *plain]) == 0
     found = json.loads((folder / "rerank.json").read_bytes())
-    for metric in found["metrics"]:
-        row = f"{metric['metric']} {metric['before']:.2f} {metric['after']:.2f} {metric['change']:+.2f}"
-        assert row in " ".join(page.split())
+    for place, name in enumerate(("first choice", "reranked")):
+        scores = [metric["systems"][place] for metric in found["metrics"]]
+        cells = [f"{one['score']:.2f} ± {one['interval']['half_width']:.2f}" for one in scores]
+        p_values = ["" if one["p_value"] is None else f"{one['p_value']:.4f}" for one in scores]
+        row = " ".join(cell for pair in zip(cells, p_values, strict=True) for cell in pair if cell)
+        assert f"{name} {row}" in page
     assert f"would have BLEU {found['oracle']['BLEU']:.2f}; a choice at random {found['random']['mean']:.2f}" in page
 
 
-@pytest.mark.parametrize("language", [None, "fr"])
-def test_the_json_beside_the_page_is_that_of_rerank(folder: Path, language: str | None) -> None:
-    options = ["--significance", "none", *(["--detokenize", language] if language else [])]
-    tuning = {"tuner": "mert", "metric": "bleu", "mean": 1.0, "deviation": 0.0, "score": 1.0, "runs": []}
-    (folder / "tuning.json").write_text(json.dumps(tuning))
-    report(folder, *options, "--tuning", str(folder / "tuning.json"), "--json", str(folder / "page.json"))
-    files = [option for name in ("nbest", "weights", "source") for option in (f"--{name}", str(folder / name))]
-    judged = ["--reference", str(folder / "reference"), "--report", str(folder / "rerank.json")]
-    assert main(["rerank", *files, *judged, *options, "--output", str(folder / "hyp")]) == 0
-    found = json.loads((folder / "page.json").read_bytes())
-    assert found.pop("tuning") == tuning
-    assert found == json.loads((folder / "rerank.json").read_bytes())
-
-
-def test_the_json_is_no_file_that_is_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = [option for name in ("nbest", "weights", "source") for option in (f"--{name}", str(folder / name))]
-    files += ["--reference", str(folder / "reference"), "--output", str(folder / "page.html")]
-    for name in ("weights", "nbest.json", "page.html"):
-        assert main(["report", *files, "--json", str(folder / name)]) == 2
-        assert str(folder / name) in capsys.readouterr().err
-    assert (folder / "weights").read_text() == "A= 0.2\nB= 0.5\n"
-    assert not (folder / "page.html").exists()
-
-
 def test_words_and_attention_of_a_scorer_are_shown(folder: Path) -> None:
+    weights = Weights({"A": (0.2,), "B": (0.5,)})
+    reranker = Reranker(weights, path="n", weights_path="w")
+    setting = Setting([REFERENCES], SOURCES)
+    collector = Collector(reranker, setting)
     with ordered_lists(str(folder / "nbest")) as ordered:
-        count = list_statistics([str(folder / "reference")], 4, path="n", tokenize=None, language=None)
-        weights = Weights({"A": (0.2,), "B": (0.5,)})
-        reranker = Reranker(weights, path="n", weights_path="w")
-        sentences = collect(list(ordered.lists), reranker, SOURCES, REFERENCES, count)
-    page = read(reranking_page(sentences, [], weights, scorer=LengthPairScorer(0.5)))
+        groups = fill_gaps(ordered.lists, len(SOURCES))
+        sentences = [collector.sentence(one, reranker.best(one) if one.entries else None) for one in groups]
+    page = read(reranking_page(sentences, judge(sentences, setting), weights, scorer=LengthPairScorer(0.5)))
     assert "log p of every word, after: -1.51" in page
 
 
@@ -196,32 +160,19 @@ def test_the_tuning_report_adds_spread_ablation_and_cross_validation(folder: Pat
     assert "Cross-validation: 40.00 where it was tuned, 44.50 where it was not." in page
 
 
-def test_bad_input_is_one_clear_line(folder: Path) -> None:
+def test_bad_input_is_one_clear_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = {"tuner": 1, "metric": "bleu", "mean": 1.0, "deviation": 0.0, "score": 1.0, "runs": []}
-    base = ["--nbest", str(folder / "nbest"), "--weights", str(folder / "weights"), "--output", str(folder / "p")]
-    full = [*base, "--source", str(folder / "source"), "--reference", str(folder / "reference")]
-    from smt_bridge.commands import report as command
-    from smt_bridge.report.write import report
-
-    def run(arguments: list[str]) -> int:
-        import argparse
-
-        parser = argparse.ArgumentParser()
-        command.add_arguments(parser)
-        return report(parser.parse_args(arguments))
-
-    with pytest.raises(ConfigError, match="together, or --table alone"):
-        run(base)
+    full = ["rerank", *files_of(folder), "--report", str(folder / "p.html"), "--output", str(folder / "hyp")]
     for content in ([], wrong, {**wrong, "tuner": "mert", "runs": [1]}):
         (folder / "wrong.json").write_text(json.dumps(content))
-        with pytest.raises(InputError, match=r"wrong\.json: is not a report of .*; leave --tuning out"):
-            run([*full, "--tuning", str(folder / "wrong.json")])
-    (folder / "source").write_text("one\n")
-    with pytest.raises(InputError, match="has only 1 line"):
-        run(full)
-    with pytest.raises(InputError, match="no such record"):
-        run(["--table", str(folder / "nbest"), "--output", str(folder / "p")])
-    assert not (folder / "p").exists()
+        assert main([*full, "--tuning", str(folder / "wrong.json")]) == 2
+        assert "wrong.json: is not a report of" in capsys.readouterr().err
+    for name in ("p.html", "p.json"):
+        assert main(["report", "--table", str(folder / "nbest"), "--output", str(folder / name)]) == 2
+        assert "no such record" in capsys.readouterr().err
+    assert main(["report", "--table", str(folder / "nbest"), "--output", str(folder / "p")]) == 2
+    assert "expected a name that ends in .html or .json" in capsys.readouterr().err
+    assert not [name for name in os.listdir(folder) if name in ("p", "p.html", "p.json", "hyp")]
 
 
 @pytest.fixture
@@ -245,7 +196,8 @@ def table(tmp_path: Path) -> Path:
 def test_the_page_about_a_table_has_its_counts_and_best_targets(table: Path) -> None:
     output = table.parent / "page.html"
     beside = table.parent / "page.json"
-    assert main(["report", "--table", str(table), "--output", str(output), "--json", str(beside)]) == 0
+    for name in (output, beside):
+        assert main(["report", "--table", str(table), "--output", str(name)]) == 0
     page = read(output.read_text())
     found = json.loads(beside.read_bytes())
     assert (found["format"], found["version"], found["lines"]) == ("hybridmt table report", 1, 40)
