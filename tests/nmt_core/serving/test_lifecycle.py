@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import errno
 import gc
@@ -19,7 +18,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from nmt_core.base.errors import ServiceError
 from nmt_core.base.interfaces import PairScore
-from nmt_core.commands import serve
 from nmt_core.commands.main import main
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.client.aio import AsyncNmtClient
@@ -320,17 +318,13 @@ def test_a_host_that_is_not_here_is_told_from_a_port_in_use(host: str, problem: 
 
 @pytest.mark.parametrize(("memory", "message"), [("3", 1), ("16", 5), ("95", 31), ("96", 32), ("1000", 32)])
 def test_the_largest_message_is_one_that_there_is_memory_for(memory: str, message: int) -> None:
-    parser = argparse.ArgumentParser()
-    serve.add_arguments(parser)
-    limits = read_limits(parser.parse_args(["--limit", f"memory_mib={memory}"]))
+    limits = read_limits(None, [f"memory_mib={memory}"])
     assert limits.message_bytes == message << 20
     assert limits.request_bytes == min(8, message) << 20
 
 
 def test_messages_of_clients_may_be_as_large_as_any_if_that_is_wanted() -> None:
-    parser = argparse.ArgumentParser()
-    serve.add_arguments(parser)
-    assert read_limits(parser.parse_args(["--limit", "request_mib=32"])).request_bytes == 32 << 20
+    assert read_limits(None, ["request_mib=32"]).request_bytes == 32 << 20
 
 
 @pytest.mark.parametrize(

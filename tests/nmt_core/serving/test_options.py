@@ -33,7 +33,7 @@ def with_server(
         parser, gate = argparse.ArgumentParser(), Gate()
         serve.add_arguments(parser)
         args = parser.parse_args(["--model", "gate=nowhere", "--port", "0", *options.split()])
-        server = make_server(read_limits(args), read_address(args), ["cpu"], Telemetry(), tokens)
+        server = make_server(read_limits(None, args.limit), read_address(args), ["cpu"], Telemetry(), tokens)
         gate.open.set()
         await server.start()
         await server.load(gated(gate))
@@ -77,10 +77,7 @@ def test_what_is_above_a_limit_is_refused(options: str, problem: str) -> None:
 
 def test_limits_of_a_file_and_of_the_command_line_are_put_together(tmp_path: Path) -> None:
     (tmp_path / "limits.yaml").write_text("items: 7\nidle: 60\n")
-    parser = argparse.ArgumentParser()
-    serve.add_arguments(parser)
-    args = parser.parse_args(["--limits", str(tmp_path / "limits.yaml"), "--limit", "idle=1.5", "--limit", "age=9"])
-    assert read_limits(args) == Limits(items=7, idle=1.5, age=9)
+    assert read_limits(str(tmp_path / "limits.yaml"), ["idle=1.5", "age=9"]) == Limits(items=7, idle=1.5, age=9)
 
 
 ALICE, BOB = (Access(token=f"token-of-{name}-0123").metadata for name in ("alice", "bob"))

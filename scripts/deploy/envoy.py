@@ -1,0 +1,90 @@
+"""Writes Envoy's settings for servers: envoy.yaml, with what the servers' own settings say.
+
+python -m scripts.deploy.envoy --server nmt-1:50551 --token-file tokens --limit request_mib=16 > envoy.yaml
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from nmt_core.base.errors import NmtError
+from nmt_core.serving.credentials import read_tokens
+from nmt_core.serving.limits import Limits, read_limits
+
+EXAMPLE = Path(__file__).with_name("envoy.yaml")
+_HEAD = 5  # bytes of gRPC before a message
+
+
+def main() -> int:
+    """Print the settings."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--server", action="append", default=[], metavar="HOST:PORT", help="a server; repeatable (nmt-1 and nmt-2)")
+    add("--listen", default="0.0.0.0:8443", metavar="HOST:PORT", help="for clients (0.0.0.0:8443)")
+    add("--tls-cert", default="/tls/tls.crt", metavar="PEM", help="shown to clients (/tls/tls.crt)")
+    add("--tls-key", default="/tls/tls.key", metavar="PEM", help="its private key (/tls/tls.key)")
+    add("--descriptor", default="/etc/envoy/http.binpb", metavar="FILE", help="proto/http.binpb, for JSON")
+    add("--token-file", metavar="FILE", help="the servers'")
+    add("--limits", metavar="FILE", help="the servers'")
+    add("--limit", action="append", default=[], metavar="KEY=VALUE", help="the servers'")
+    try:
+        yaml.safe_dump(settings(parser.parse_args()), sys.stdout, sort_keys=False)
+    except NmtError as error:
+        print(f"envoy.py: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Those of the example, with what the options say. Raises NmtError."""
+    content: dict[str, Any] = yaml.safe_load(EXAMPLE.read_text())
+    limits = read_limits(args.limits, args.limit)
+    (listener,), (cluster,) = content["static_resources"]["listeners"], content["static_resources"]["clusters"]
+    listener["address"] = _address(args.listen)
+    tls = listener["filter_chains"][0]["transport_socket"]["typed_config"]["common_tls_context"]
+    tls["tls_certificates"] = [
+        {"certificate_chain": {"filename": args.tls_cert}, "private_key": {"filename": args.tls_key}}
+    ]
+    (monitor,) = content["overload_manager"]["resource_monitors"]
+    monitor["typed_config"]["max_active_downstream_connections"] = limits.connections
+    http = listener["filter_chains"][0]["filters"][0]["typed_config"]
+    _set_limits(http, limits)
+    filters = {one["name"].rpartition(".")[2]: one for one in http["http_filters"]}
+    filters["grpc_json_transcoder"]["typed_config"]["proto_descriptor"] = args.descriptor
+    if args.token_file:
+        tokens = read_tokens(args.token_file).by_name()
+        filters["api_key_auth"]["typed_config"]["credentials"] = [
+            {"key": token, "client": name} for name, token in tokens
+        ]
+    else:
+        http["http_filters"].remove(filters["api_key_auth"])
+        for route in http["route_config"]["virtual_hosts"][0]["routes"]:
+            route.get("typed_per_filter_config", {}).pop("envoy.filters.http.api_key_auth", None)
+    if args.server:
+        endpoints = [{"endpoint": {"address": _address(server)}} for server in args.server]
+        cluster["load_assignment"]["endpoints"] = [{"lb_endpoints": endpoints}]
+    return content
+
+
+def _set_limits(http: dict[str, Any], limits: Limits) -> None:
+    http["request_timeout"], http["stream_flush_timeout"] = f"{limits.body:g}s", f"{limits.unread:g}s"
+    connection = http["common_http_protocol_options"]
+    connection["idle_timeout"], connection["max_connection_duration"] = f"{limits.idle:g}s", f"{limits.age:g}s"
+    for route in http["route_config"]["virtual_hosts"][0]["routes"]:
+        buffer = route.get("typed_per_filter_config", {}).get("envoy.filters.http.buffer")
+        if buffer is not None and route["match"].get("prefix") != "/v1/":
+            buffer["buffer"]["max_request_bytes"] = limits.request_bytes + _HEAD
+
+
+def _address(text: str) -> dict[str, Any]:
+    host, _, port = text.rpartition(":")
+    return {"socket_address": {"address": host, "port_value": int(port)}}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
