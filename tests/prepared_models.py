@@ -35,8 +35,8 @@ KINDS = {
     "truecased": "--truecase",
     "bpe": "--truecase --split-compounds target --bpe 30 --set compounds.mark=true",
     "unescaped": "--bpe 40 --set tokenization.escape=false",
-    "sentencepiece": "--sentencepiece 55 --set tokenization=null",
-    "morfessor": "--morfessor --split-compounds source target",
+    "sentencepiece": "--set subwords.type=sentencepiece --set subwords.size=55 --set tokenization=null",
+    "morfessor": "--set subwords.type=morfessor --split-compounds source target",
 }
 
 
@@ -58,7 +58,10 @@ def make_model(folder: Path, options: str, *, turned: bool = False, **training: 
     pair = ["--source", str(folder / "raw.en"), "--target", str(folder / "raw.de"), "--quiet"]
     languages = ["--source-language", "en", "--target-language", "de"]
     if not (folder / "data").exists():
-        assert main(["prepare", *pair, *languages, "--output", str(folder / "data/train"), *options.split()]) == 0
+        assert (
+            main(["prepare", "corpus", *pair, *languages, "--output", str(folder / "data/train"), *options.split()])
+            == 0
+        )
     sides = [str(folder / f"data/train.{language}") for language in (("de", "en") if turned else ("en", "de"))]
     settings = {
         "folder": str(folder / "model"),

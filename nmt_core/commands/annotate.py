@@ -23,7 +23,7 @@ examples:
 posunk/train.source and .target are the texts (train.source.gz and so on for --output posunk/train.gz), and
 posunk/train.source.vocab and .target.vocab the vocabularies to train with, which have the tokens of the scheme right
 behind <unk>; '-' writes pairs with a tab between, and no vocabularies. Train with 'copying: posunk'. Then decode and
-serve write words of the text, and plain pairs can be scored (docs/unknown-words.md). 'nmt-core vocab' makes
+serve write words of the text, and plain pairs can be scored (docs/unknown-words.md). 'nmt-core prepare vocab' makes
 vocabularies. Inputs are read twice: of several links of a word, the one that the text has most often is taken.
 """
 

@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from nmt_core.commands.program import Command, Program, run_command
 
 COMMANDS = {
-    "prepare": Command("nmt_core.commands.prepare", "clean, tokenise, filter and segment corpora"),
-    "shuffle": Command("nmt_core.commands.shuffle", "put parallel files in a random order"),
-    "vocab": Command("nmt_core.commands.vocab", "make a vocabulary"),
+    "prepare": Command("nmt_core.commands.prepare", "clean, tokenise, filter and segment text; vocabularies"),
     "lexicon": Command("nmt_core.commands.lexicon", "make a lexicon for unknown words and candidate lists"),
     "annotate": Command(
         "nmt_core.commands.annotate", "make training text of which a model learns where unknown words come from"

@@ -1,80 +1,98 @@
-"""``nmt-core prepare``: raw corpora to training text, and new input like them."""
+"""``nmt-core prepare``: raw corpora to training text, new input like them, vocabularies, files in random order."""
 
 from __future__ import annotations
 
 import argparse
 
 from nmt_core.commands.options import add_engine
-from nmt_core.commands.parser import positive
-from nmt_core.files import InputFile
+from nmt_core.commands.parser import from_zero, positive
+from nmt_core.files import InputFile, OutputFile
 
 RUN = "nmt_core.preparation.commands.prepare:prepare"
 
 _EPILOG = """\
 examples:
-  nmt-core prepare --source raw.en --target raw.de --source-language en --target-language de \\
+  nmt-core prepare corpus --source raw.en --target raw.de --source-language en --target-language de \\
       --output data/train --split-compounds target --bpe 16000 --deduplicate --jobs 8
-  nmt-core prepare --target mono.de --target-language de --like data/preparation.json --output mono/mono
-  nmt-core prepare --replay data/preparation.json --side source < new.en > new.tok.en
-  nmt-core prepare --replay data/preparation.json --side target --reverse < out.tok.de > out.de
+  nmt-core prepare corpus --target mono.de --target-language de --like data/preparation.json --output mono/mono
+  nmt-core prepare lines data/preparation.json --side source < new.en > new.tok.en
+  nmt-core prepare lines data/preparation.json --side target --reverse < out.tok.de > out.de
+  nmt-core prepare vocab --size 30000 train.tok.en > en.vocab
+  zcat corpus.*.fr.gz | nmt-core prepare vocab --size 15000 --counts - > fr.vocab
+  nmt-core prepare shuffle --seed 1 train.en train.de --output shuffled.en shuffled.de
 
-Writes OUTPUT.LANGUAGE for each side, and beside them preparation.json (settings, what was dropped and
-why) and what was learned. Steps and settings: docs/preparation.md.
+corpus writes OUTPUT.LANGUAGE for each side, and beside them preparation.json (settings, what was dropped and
+why) and what was learned. Steps and settings: docs/preparation.md. A vocabulary has one word a line, </s> and <unk>
+first (on top of --size), then by falling frequency. shuffle keeps lines together that belong together; their order
+depends on the seed and the number of lines; temporary files of the size of the (uncompressed) inputs lie beside the
+first output.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    _add_corpus_options(parser.add_argument_group("corpus"))
-    _add_step_options(parser.add_argument_group("steps (--config and --set reach all settings)"))
-    _add_replay_options(parser.add_argument_group("new input"))
-    parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="processes; the bytes stay the same")
-    parser.add_argument("--quiet", action="store_true", help="no progress and no table on standard error")
-    add_engine(parser)
+    kinds = parser.add_subparsers(dest="what", required=True, metavar="corpus|lines|vocab|shuffle")
+    _add_corpus(kinds.add_parser("corpus", help="clean, tokenise, filter and segment a corpus"))
+    _add_lines(
+        kinds.add_parser("lines", help="standard input line by line through the same steps, or back; no filters")
+    )
+    _add_vocabulary(kinds.add_parser("vocab", help="a frequency shortlist of the words of tokenised text"))
+    _add_shuffle(kinds.add_parser("shuffle", help="parallel files in a random order, larger than memory if need be"))
 
 
-def _add_corpus_options(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
+def _add_corpus(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add(
         "--source",
         type=InputFile,
         metavar="F",
         help="raw source text, plain, gzip, xz or zstd; left out for a monolingual corpus",
     )
-    add("--target", type=InputFile, metavar="F", help="raw target text")
+    add("--target", type=InputFile, required=True, metavar="F", help="raw target text")
     add("--source-language", metavar="L", help="two-letter code")
     add("--target-language", metavar="L", help="two-letter code")
-    add("--output", metavar="PREFIX", help="of the files to make, PREFIX.L")
+    add("--output", required=True, metavar="PREFIX", help="of the files to make, PREFIX.L")
     add("--gzip", action="store_true", help="compress them")
     add("--like", type=InputFile, metavar="F", help="a preparation.json whose settings and models are taken")
+    _add_steps(parser.add_argument_group("steps (--config and --set reach all settings)"))
+    add("--jobs", type=positive, default=1, metavar="N", help="processes; the bytes stay the same")
+    add("--quiet", action="store_true", help="no progress and no table on standard error")
+    add_engine(parser)
 
 
-def _add_step_options(group: argparse._ArgumentGroup) -> None:
+def _add_steps(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--config", type=InputFile, metavar="F", help="settings as YAML")
-    add("--set", action="append", default=[], metavar="KEY=VALUE", help="one setting, such as filters.maximum_words=80")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="one setting, such as filters.maximum_ratio=3")
     add("--truecase", action="store_true", help="learn and apply truecasing")
     add("--split-compounds", nargs="*", choices=("source", "target"), metavar="SIDE", help="default: German sides")
-    subwords = group.add_mutually_exclusive_group()
-    subwords.add_argument("--bpe", type=positive, metavar="N", help="byte-pair encoding with N merges")
-    subwords.add_argument("--sentencepiece", type=positive, metavar="N", help="SentencePiece with N pieces")
-    subwords.add_argument("--morfessor", action="store_true", help="Morfessor Baseline")
+    add("--bpe", type=positive, metavar="N", help="byte-pair encoding with N merges; for others --set subwords.type=T")
     add("--max-words", type=positive, metavar="N", help="drop longer lines (default: 100)")
-    add("--max-ratio", type=float, metavar="R", help="drop pairs with longer > R x shorter + 10 words (default: 2)")
     add("--check-language", action="store_true", help="drop lines in another language")
-    add("--drop-identical", action="store_true", help="drop pairs whose sides are equal")
     add("--deduplicate", action="store_true", help="drop pairs that came before")
     add("--shuffle", type=int, metavar="SEED", help="put the result in a random order")
 
 
-def _add_replay_options(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
-    add(
-        "--replay",
-        type=InputFile,
-        metavar="F",
-        help="a preparation.json: standard input line by line through its steps, no filters",
-    )
+def _add_lines(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("record", type=InputFile, metavar="preparation.json", help="what 'prepare corpus' wrote, its models beside it")
     add("--side", choices=("source", "target"), help="whose steps (default: source, with --reverse target)")
     add("--reverse", action="store_true", help="undo subwords, compound marks, truecasing and tokenisation")
+    add("--jobs", type=positive, default=1, metavar="N", help="processes; the bytes stay the same")
+
+
+def _add_vocabulary(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    corpus = "tokenised text, plain, gzip, xz or zstd; - is standard input"
+    add("corpus", type=InputFile, nargs="+", metavar="CORPUS", help=corpus)
+    add("--size", type=positive, metavar="N", help="keep the N most frequent words (default: all)")
+    add("--minimum-count", type=int, default=1, metavar="N", help="leave out words seen less often")
+    add("--counts", action="store_true", help="write each word's count behind a tab")
+
+
+def _add_shuffle(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("inputs", type=InputFile, nargs="+", metavar="FILE", help="files that match line by line")
+    add("--output", type=OutputFile, nargs="+", required=True, metavar="F", help="a file for each input")
+    add("--seed", type=from_zero, required=True, metavar="N", help="another number, another order")

@@ -18,7 +18,7 @@ examples:
   nmt-core score --model runs/en-fr --alignments test.align test.tok.en test.tok.fr > logprobs
   nmt-core score --model runs/en-fr --per-word test.tok.en.gz hypotheses.fr
   nmt-core score --model runs/en-fr --raw test.en test.fr > logprobs
-  paste -d '\\t' a.en a.fr | nmt-core score --model runs/en-fr --tab-separated - > logprobs
+  paste -d '\\t' a.en a.fr | nmt-core score --model runs/en-fr - > logprobs
 
 The natural logarithm of the probability of the whole target, its end counted, not normalised by
 length. --per-word writes one number per target word and one for the end, separated by spaces.
@@ -35,9 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
     add_models(parser)
-    parser.add_argument("source", type=InputFile, metavar="SOURCE", help="tokenised sources")
+    parser.add_argument(
+        "source", type=InputFile, metavar="SOURCE", help="tokenised sources; without TARGET pairs: source, tab, target"
+    )
     parser.add_argument("target", type=InputFile, nargs="?", metavar="TARGET", help="tokenised targets, line by line")
-    parser.add_argument("--tab-separated", action="store_true", help="SOURCE holds source, tab, target")
     parser.add_argument("--per-word", action="store_true", help="a number for every word")
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument(

@@ -113,7 +113,7 @@ class _Joined:
         return _JOINED.sub("", line)
 
 
-_NO_MERGES = "not a file of merge operations (two symbols a line); expected what 'nmt-core prepare --bpe' wrote"
+_NO_MERGES = "not a file of merge operations (two symbols a line); expected what 'nmt-core prepare corpus' wrote"
 _TOO_LITTLE = "too little text to learn subwords from; give more, or prepare it without subwords"
 
 
@@ -166,7 +166,7 @@ class SentencePieces:
             self._pieces.LoadFromSerializedProto(model.content)
         except RuntimeError as error:
             raise InputError(
-                model.path, "not a SentencePiece model; expected what 'nmt-core prepare --sentencepiece' wrote"
+                model.path, "not a SentencePiece model; expected what 'nmt-core prepare corpus' wrote"
             ) from error
 
     def apply(self, line: str) -> str:

@@ -115,7 +115,7 @@ class Vocabulary:
                 counts.append(times)
         if tuple(words[: len(SPECIAL_WORDS)]) != SPECIAL_WORDS:
             expected = " and ".join(SPECIAL_WORDS)
-            raise ModelError(f"{path}:1: a vocabulary begins with {expected}; make one with 'nmt-core vocab'")
+            raise ModelError(f"{path}:1: a vocabulary begins with {expected}; make one with 'nmt-core prepare vocab'")
         repeated = [word for word, times in collections.Counter(words).items() if times > 1]
         if repeated:
             second = len(words) - words[::-1].index(repeated[0])

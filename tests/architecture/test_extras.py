@@ -38,9 +38,9 @@ def test_lists_are_tuned_and_reranked_without_pytorch_and_grpc(tmp_path: Path) -
     ("missing", "package", "arguments", "extra"),
     [
         (NEURAL, "nmt_core", ["decode", "--model", "m"], "'hybridmt[nmt]'"),
-        (NEURAL, "nmt_core", ["score", "--model", "m", "-", "--tab-separated"], "'hybridmt[nmt]'"),
+        (NEURAL, "nmt_core", ["score", "--model", "m", "-"], "'hybridmt[nmt]'"),
         (GRPC, "nmt_core", ["client", "health"], "'hybridmt[client]'"),
-        (BASE, "nmt_core", ["prepare", "--target", "x", "--output", "y"], "hybridmt"),
+        (BASE, "nmt_core", ["prepare", "corpus", "--target", "x", "--output", "y"], "hybridmt"),
         (BASE, "smt_bridge", ["tune", "--nbest", "-", "--reference", "r"], "hybridmt"),
     ],
     ids=["decode", "score", "client", "prepare", "tune"],

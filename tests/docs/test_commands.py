@@ -47,6 +47,7 @@ OTHERS = {
 
 USES = {
     "client": ("translate", "score", "health"),
+    "prepare": ("corpus", "lines", "vocab", "shuffle"),
     "graph": ("nbest", "prune", "oracle", "posteriors", "list-posteriors", "search"),
 }
 

@@ -108,8 +108,8 @@ JOBS = {
     "prepare": LongJob(
         _raw,
         [
-            "nmt-core prepare --source raw.en --target raw.de --source-language en --target-language de --truecase"
-            " --bpe 30 --deduplicate --output out/train --gzip --quiet"
+            "nmt-core prepare corpus --source raw.en --target raw.de --source-language en --target-language de"
+            " --truecase --bpe 30 --deduplicate --output out/train --gzip --quiet"
         ],
         ["out/train.en.gz", "out/train.de.gz"],
     ),

@@ -176,7 +176,20 @@ def test_a_preparation_spares_its_settings(
     for name in ("d/train.en", "d/preparation.json"):
         os.link("settings", name)
         assert (
-            nmt_core(["prepare", "--source", "text", "--target", "text", "--config", "settings", "--output", "d/train"])
+            nmt_core(
+                [
+                    "prepare",
+                    "corpus",
+                    "--source",
+                    "text",
+                    "--target",
+                    "text",
+                    "--config",
+                    "settings",
+                    "--output",
+                    "d/train",
+                ]
+            )
             == 2
         )
         assert "settings would be overwritten; choose another --output" in capfd.readouterr().err

@@ -42,10 +42,10 @@ def test_nothing_that_is_shown_is_obeyed(content: str) -> None:
 
 
 def test_names_of_files_and_wrong_options_are_shown(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert nmt_core(["vocab", str(tmp_path / "\x1b[31mred")]) == 2
+    assert nmt_core(["prepare", "vocab", str(tmp_path / "\x1b[31mred")]) == 2
     assert smt_bridge(["rerank", "--nbest", "a\x1b[2J", "--weights", "w\x1b[2J"]) == 2
     with pytest.raises(SystemExit):
-        nmt_core(["vocab", "--size", "\x1b[31m", "corpus"])
+        nmt_core(["prepare", "vocab", "--size", "\x1b[31m", "corpus"])
     message = capfd.readouterr().err
     assert "\x1b" not in message
     assert message.count("\\x1b[31m") == 2

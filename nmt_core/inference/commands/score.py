@@ -61,8 +61,6 @@ def score_files(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Raises ConfigError for options that do not go together."""
-    if args.tab_separated == (args.target is not None):
-        raise ConfigError("give SOURCE and TARGET, or one file with --tab-separated")
     if args.window < 1:
         raise ConfigError("--window must be at least 1")
     if args.alignments and args.raw:
@@ -161,5 +159,5 @@ def _pairs_of_files(args: argparse.Namespace) -> Iterator[SentencePair]:
     for number, line in enumerate(read_text_lines(args.source), start=1):
         source, tab, target = line.partition("\t")
         if not tab:
-            raise InputError(args.source, "expected source, tab, target", line=number)
+            raise InputError(args.source, "expected source, tab, target, as TARGET is not given", line=number)
         yield SentencePair(source, target)

@@ -1,44 +1,38 @@
-"""``nmt-core prepare``: raw corpora to training text, and new input like them."""
+"""How ``nmt-core prepare`` works."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from tqdm import tqdm
 
-from nmt_core.base.errors import ConfigError
-from nmt_core.base.messages import say
+from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.messages import counted, say
 from nmt_core.config import read_yaml, with_overrides, with_values
 from nmt_core.files import open_output, read_text_lines, write_lines
 from nmt_core.jobs.work import engine_of
 from nmt_core.preparation.bundled import BundledPreprocessor, preprocess_lines
+from nmt_core.preparation.corpus import shuffle
 from nmt_core.preparation.pipeline import Preparation
 from nmt_core.preparation.record import table
 from nmt_core.preparation.settings import PreparationConfig
 from nmt_core.preparation.steps import Side
+from nmt_core.text.vocabulary import UNKNOWN_ID, build_vocabulary
 
 
 def prepare(args: argparse.Namespace) -> int:
-    """Prepare a corpus, or replay."""
-    if args.replay:
-        return _replay(args)
-    if args.side or args.reverse:
-        raise ConfigError("--side and --reverse belong to --replay")
-    if not args.output or not args.target:
-        raise ConfigError("give --target and --output (and --source for a parallel corpus), or --replay")
-    return _prepare(args)
+    """Prepare a corpus or lines, make a vocabulary, or shuffle."""
+    work = {"corpus": _prepare_corpus, "lines": _prepare_lines, "vocab": _make_vocabulary, "shuffle": _shuffle}
+    return work[args.what](args)
 
 
-def _replay(args: argparse.Namespace) -> int:
-    if args.engine is not None:
-        raise ConfigError("--engine ray is for corpora; --replay is done here")
-    if args.source or args.target or args.output or args.like or args.config or args.set:
-        raise ConfigError("--replay takes its settings from the file; it reads standard input, writes standard output")
+def _prepare_lines(args: argparse.Namespace) -> int:
     side: Side = args.side or ("target" if args.reverse else "source")
-    lines = preprocess_lines(args.replay, side, read_text_lines("-"), reverse=args.reverse, jobs=args.jobs)
+    lines = preprocess_lines(args.record, side, read_text_lines("-"), reverse=args.reverse, jobs=args.jobs)
     with open_output("-") as stream:
         for line in lines:
             write_lines(stream, [line])
@@ -47,7 +41,30 @@ def _replay(args: argparse.Namespace) -> int:
     return 0
 
 
-def _prepare(args: argparse.Namespace) -> int:
+def _make_vocabulary(args: argparse.Namespace) -> int:
+    lines = itertools.chain.from_iterable(read_text_lines(path) for path in args.corpus)
+    vocabulary = build_vocabulary(lines, size=args.size, minimum_count=args.minimum_count)
+    assert vocabulary.counts is not None
+    total = sum(vocabulary.counts[UNKNOWN_ID:])
+    if not total:
+        raise InputError(args.corpus[0], "has no words; expected tokenised text")
+    with open_output("-") as stream:
+        write_lines(stream, vocabulary.lines(with_counts=args.counts))
+    covered = 100.0 * (total - vocabulary.counts[UNKNOWN_ID]) / total
+    words_cover = counted(len(vocabulary) - 2, "word covers", "words cover")
+    say(f"{words_cover} {covered:.2f} % of {counted(total, 'running word')}")
+    return 0
+
+
+def _shuffle(args: argparse.Namespace) -> int:
+    if len(args.output) != len(args.inputs):
+        files, inputs = counted(len(args.output), "file"), counted(len(args.inputs), "input")
+        raise ConfigError(f"--output names {files} for {inputs}; give one for each")
+    say(counted(shuffle(args.inputs, args.output, seed=args.seed), "line"))
+    return 0
+
+
+def _prepare_corpus(args: argparse.Namespace) -> int:
     inputs: dict[Side, str] = {"source": args.source} if args.source else {}
     inputs["target"] = args.target
     like = _like(args)
@@ -100,18 +117,14 @@ def _flags(args: argparse.Namespace) -> Iterator[tuple[str, Any]]:
         "source_language": args.source_language,
         "target_language": args.target_language,
         "filters.maximum_words": args.max_words,
-        "filters.maximum_ratio": args.max_ratio,
         "shuffle": args.shuffle,
     }
     yield from ((key, value) for key, value in flags.items() if value is not None)
     switches: list[tuple[str, Any, object]] = [
         ("filters.language", {}, args.check_language),
-        ("filters.identical", True, args.drop_identical),
         ("filters.duplicates", True, args.deduplicate),
         ("truecasing", {}, args.truecase),
-        ("subwords", {"type": "morfessor"}, args.morfessor),
         ("subwords", {"type": "bpe", "merges": args.bpe}, args.bpe),
-        ("subwords", {"type": "sentencepiece", "size": args.sentencepiece}, args.sentencepiece),
     ]
     yield from ((key, value) for key, value, wanted in switches if wanted)
     if args.split_compounds is not None:

@@ -33,7 +33,7 @@ def find_preparation(data: DataConfig, start: BundledPreprocessor | None) -> Fou
     if found.preparation.fingerprint != start.fingerprint:
         raise ConfigError(
             "training.start_from: the model was trained on text that was prepared otherwise; prepare the text "
-            "as its preparation folder says ('nmt-core prepare --like'), or set data.preparation: null"
+            "as its preparation folder says ('nmt-core prepare corpus --like'), or set data.preparation: null"
         )
     return found
 

@@ -87,7 +87,7 @@ def test_abbreviations_and_what_stands_behind_two_hyphens_are_no_mistakes(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("--odd").write_text("a b a\n")
-    assert nmt_core(["vocab", "--siz", "5", "--", "--odd"]) == 0
+    assert nmt_core(["prepare", "vocab", "--siz", "5", "--", "--odd"]) == 0
     assert capfd.readouterr().out == "</s>\n<unk>\na\nb\n"
 
 
@@ -104,12 +104,12 @@ def test_without_arguments_it_is_shown_where_to_begin(
 def test_a_folder_that_was_removed_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("a\n")
     (tmp_path / "gone").mkdir()
-    call = "rmdir ../gone; exec {} -m nmt_core vocab {}"
+    call = "rmdir ../gone; exec {} -m nmt_core prepare vocab {}"
     command = call.format(sys.executable, tmp_path / "text")
     environment = {"PYTHONPATH": str(Path(__file__).parents[3])}
     folder = tmp_path / "gone"
     done = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, env=environment)
-    line = "nmt-core vocab: the folder that this was started in is no longer there; change to another one\n"
+    line = "nmt-core prepare: the folder that this was started in is no longer there; change to another one\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", line)
 
 

@@ -1,4 +1,4 @@
-"""``nmt-core prepare`` and ``nmt-core shuffle`` as they are typed."""
+"""``nmt-core prepare`` as it is typed."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def prepare(options: str) -> int:
     pair = "--source raw.en --target raw.de --source-language en --target-language de --output out/train"
-    return main(["prepare", *pair.split(), *options.split()])
+    return main(["prepare", "corpus", *pair.split(), *options.split()])
 
 
 def pipe(monkeypatch: pytest.MonkeyPatch, text: str, options: str) -> str:
-    """What ``--replay`` makes of standard input."""
+    """What ``prepare lines`` makes of standard input."""
     output = io.TextIOWrapper(io.BytesIO())
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(text.encode()))))
     monkeypatch.setattr(sys, "stdout", output)
-    assert main(["prepare", "--replay", "out/preparation.json", *options.split()]) == 0
+    assert main(["prepare", "lines", "out/preparation.json", *options.split()]) == 0
     return output.buffer.getvalue().decode()
 
 
@@ -64,16 +64,11 @@ def test_lost_actors_change_no_byte(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert found[0] == found[1]
 
 
-def test_replay_is_done_here(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["prepare", "--replay", "preparation.json", "--engine", "ray"]) == 2
-    assert "--engine ray is for corpora; --replay is done here" in capsys.readouterr().err
-
-
 def test_a_name_that_the_record_cannot_have_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = "raw\udcff.en"  # a byte that is not UTF-8
     (folder / name).write_text(ENGLISH)
     files = ["--source", name, "--target", "raw.de", "--output", "out/train"]
-    assert main(["prepare", *files, "--source-language", "en", "--target-language", "de"]) == 2
+    assert main(["prepare", "corpus", *files, "--source-language", "en", "--target-language", "de"]) == 2
     message = capsys.readouterr().err
     assert message.endswith("raw\\xff.en: this name is not UTF-8, and preparation.json cannot have it; rename it\n")
     assert message.count("\n") == 1
@@ -84,21 +79,23 @@ def test_swapped_sides_are_noticed(folder: Path, capsys: pytest.CaptureFixture[s
     (folder / "raw.en").write_text("The old man walks slowly through the green park.\n" * 20)
     (folder / "raw.de").write_text("Der alte Mann geht langsam durch den grünen Park.\n" * 20)
     swapped = "--source raw.de --target raw.en --source-language en --target-language de --output out/train --quiet"
-    assert main(["prepare", *swapped.split()]) == 2
+    assert main(["prepare", "corpus", *swapped.split()]) == 2
     assert "raw.de is in 'de' and raw.en in 'en': swap --source and --target" in capsys.readouterr().err
     assert list((folder / "out").iterdir()) == []
     assert prepare("--quiet") == 0
     same = "--source raw.en --target raw.en --source-language en --target-language de --output again/train --quiet"
-    assert main(["prepare", *same.split()]) == 0
+    assert main(["prepare", "corpus", *same.split()]) == 0
 
 
 @pytest.mark.parametrize("language", ["no", "on", "nan"])
 def test_every_code_is_a_language(folder: Path, language: str) -> None:
     (folder / "settings.yaml").write_text(f"target_language: {language}\nfilters: {{duplicates: yes}}\n")
     pair = "--source raw.en --target raw.de --source-language en --quiet"
-    assert main(["prepare", *pair.split(), "--target-language", language, "--output", "a/train"]) == 0
-    assert main(["prepare", *pair.split(), "--config", "settings.yaml", "--output", "b/train"]) == 0
-    assert main(["prepare", *pair.split(), "--set", f"target_language={language}", "--output", "c/train"]) == 0
+    assert main(["prepare", "corpus", *pair.split(), "--target-language", language, "--output", "a/train"]) == 0
+    assert main(["prepare", "corpus", *pair.split(), "--config", "settings.yaml", "--output", "b/train"]) == 0
+    assert (
+        main(["prepare", "corpus", *pair.split(), "--set", f"target_language={language}", "--output", "c/train"]) == 0
+    )
     texts = [(folder / place / f"train.{language}").read_text() for place in "abc"]
     assert texts == [texts[1] + "Ein Hund .\n", "Der Aktionsplan ist gut .\nEin Hund .\n", texts[0]]
 
@@ -121,7 +118,7 @@ def test_settings_from_a_file_and_the_command_line(folder: Path) -> None:
 def test_like_an_earlier_one(folder: Path) -> None:
     assert prepare("--truecase --quiet") == 0
     mono = "--target raw.de --target-language de --output mono/mono --like out/preparation.json --quiet --deduplicate"
-    assert main(["prepare", *mono.split()]) == 0
+    assert main(["prepare", "corpus", *mono.split()]) == 0
     assert (folder / "mono/truecasing.de").read_bytes() == (folder / "out/truecasing.de").read_bytes()
     assert len((folder / "mono/mono.de").read_text().splitlines()) == 3
 
@@ -130,10 +127,8 @@ def test_like_an_earlier_one(folder: Path) -> None:
     ("options", "problem"),
     [
         ("--set filters.maximum_word=3", "did you mean 'maximum_words'?"),
-        ("--side source", "--side and --reverse belong to --replay"),
-        ("--replay x", "takes its settings from the file"),
         ("--like absent.json", "absent.json: cannot be read"),
-        ("--max-ratio 0.5", "filters.maximum_ratio"),
+        ("--set filters.maximum_ratio=0.5", "filters.maximum_ratio"),
     ],
 )
 def test_mistakes_are_one_line(folder: Path, capsys: pytest.CaptureFixture[str], options: str, problem: str) -> None:
@@ -145,9 +140,9 @@ def test_mistakes_are_one_line(folder: Path, capsys: pytest.CaptureFixture[str],
 
 
 def test_shuffle(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["shuffle", "--seed", "3", "raw.en", "raw.de", "--output", "a.en", "a.de"]) == 0
+    assert main(["prepare", "shuffle", "--seed", "3", "raw.en", "raw.de", "--output", "a.en", "a.de"]) == 0
     assert capsys.readouterr().err == "4 lines\n"
     pairs = sorted(zip(ENGLISH.splitlines(), GERMAN.splitlines(), strict=True))
     found = zip((folder / "a.en").read_text().splitlines(), (folder / "a.de").read_text().splitlines(), strict=True)
     assert sorted(found) == pairs
-    assert main(["shuffle", "--seed", "3", "raw.en", "raw.de", "--output", "a.en"]) == 2
+    assert main(["prepare", "shuffle", "--seed", "3", "raw.en", "raw.de", "--output", "a.en"]) == 2

@@ -38,10 +38,10 @@ def test_raw_text_goes_the_way_of_the_training_text(
     """What --raw does in one command is, byte for byte, what three commands do by hand."""
     model = model_of(kind)
     record = str(model.parent / "data/preparation.json")
-    prepared = pipe(["prepare", "--replay", record, "--side", "source"], NEW, monkeypatch)
+    prepared = pipe(["prepare", "lines", record, "--side", "source"], NEW, monkeypatch)
     decode = ["decode", "--model", str(model), "--beam", "3", "--search=max_length_ratio=1", "--quiet"]
     written = pipe(decode, prepared, monkeypatch)
-    by_hand = pipe(["prepare", "--replay", record, "--reverse"], written, monkeypatch)
+    by_hand = pipe(["prepare", "lines", record, "--reverse"], written, monkeypatch)
     assert pipe([*decode, "--raw"], NEW, monkeypatch) == by_hand
     assert by_hand[1] == ""
     assert any(by_hand)
@@ -74,9 +74,9 @@ def test_a_model_of_the_other_direction_carries_the_sides_it_needs(
     text = open_raw_text([load_model(str(model))])
     record = str(tmp_path / "data/preparation.json")
     raw = ["Der Aktionsplan ist gut.", "Die Hunde der M\u00e4nner!"]
-    replayed = pipe(["prepare", "--replay", record, "--side", "target"], raw, monkeypatch)
+    replayed = pipe(["prepare", "lines", record, "--side", "target"], raw, monkeypatch)
     assert [text.tokenize(line) for line in raw] == replayed
-    backwards = ["prepare", "--replay", record, "--side", "source", "--reverse"]
+    backwards = ["prepare", "lines", record, "--side", "source", "--reverse"]
     assert [text.detokenize("the pl@@ an &apos;s good .")] == pipe(
         backwards, ["the pl@@ an &apos;s good ."], monkeypatch
     )
@@ -192,7 +192,7 @@ def test_scores_of_raw_text_and_of_surface_words(
     for name, lines in texts.items():
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
         side = "source" if name == "raw.en" else "target"
-        prepared = pipe(["prepare", "--replay", record, "--side", side], lines, monkeypatch)
+        prepared = pipe(["prepare", "lines", record, "--side", side], lines, monkeypatch)
         (tmp_path / f"prepared.{side}").write_text("".join(f"{line}\n" for line in prepared))
     score = ["score", "--model", str(model), "--quiet"]
     raw = pipe([*score, "--raw", str(tmp_path / "raw.en"), str(tmp_path / "raw.de")], [], monkeypatch)

@@ -280,7 +280,7 @@ def test_a_wrong_number_of_factors_is_one_line(
     arguments = {
         "decode": ["decode", "--model", run, "--input", str(bad), "--output", str(tmp_path / "out")],
         "score": ["score", "--model", run, str(bad), str(tmp_path / "t")],
-        "tab": ["score", "--model", run, "--tab-separated", str(tmp_path / "tab")],
+        "tab": ["score", "--model", run, str(tmp_path / "tab")],
         "embed": ["embed", "--model", run, str(bad)],
         "train": [*train, f"data.source={bad}", "--set", f"data.target={tmp_path / 't'}"],
         "dev": [*train, f"data.dev_source={bad}", "--set", f"data.dev_target={tmp_path / 't'}"],

@@ -95,7 +95,7 @@ def test_a_file_that_is_no_model_is_named(text: Path, module: str, config: Subwo
     [
         (
             "#version: 0.2\na b\nc\n",
-            r"codes:3: not a file of merge operations .*; expected what 'nmt-core prepare --bpe'",
+            r"codes:3: not a file of merge operations .*; expected what 'nmt-core prepare corpus'",
         ),
         ("#version: 9\na b\n", r"codes:1: not a file of merge operations"),
     ],

@@ -74,16 +74,16 @@ def test_a_file_that_is_no_vocabulary_is_refused(tmp_path: Path, content: str, p
 def test_the_command_writes_one_word_a_line(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     corpus = tmp_path / "corpus"
     corpus.write_text("le chat le chien\nle\n")
-    assert main(["vocab", "--size", "2", str(corpus)]) == 0
+    assert main(["prepare", "vocab", "--size", "2", str(corpus)]) == 0
     assert capfdbinary.readouterr().out.decode() == "</s>\n<unk>\nle\nchat\n"
-    assert main(["vocab", "--size", "1", "--counts", str(corpus)]) == 0
+    assert main(["prepare", "vocab", "--size", "1", "--counts", str(corpus)]) == 0
     assert capfdbinary.readouterr().out.decode() == "</s>\t2\n<unk>\t2\nle\t3\n"
 
 
 def test_an_empty_corpus_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     corpus = tmp_path / "corpus"
     corpus.write_text("\n")
-    assert main(["vocab", str(corpus)]) == 2
+    assert main(["prepare", "vocab", str(corpus)]) == 2
     assert "has no words" in capsys.readouterr().err
 
 

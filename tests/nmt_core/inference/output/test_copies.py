@@ -219,7 +219,7 @@ class TestPosall:
 
     def test_plain_pairs_are_refused(self, posall, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (tmp_path / "pairs").write_text("w1\tw2\n")
-        assert main(["score", "--model", posall[0], "--tab-separated", str(tmp_path / "pairs")]) == 2
+        assert main(["score", "--model", posall[0], str(tmp_path / "pairs")]) == 2
         assert "without its word alignment" in capsys.readouterr().err
         with pytest.raises(ConfigError, match="without its word alignment"):
             open_model(posall[0])
