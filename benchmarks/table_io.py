@@ -20,9 +20,10 @@ from common import SHARED, machine, peak_memory, table
 from isal import igzip
 
 from nmt_core.base.memory import keep_memory_of_tensors
-from nmt_core.files import ShareRead, pack, read_lines, suffix_of
-from nmt_core.jobs.run import Job, run_job
-from nmt_core.jobs.shards import Piece, Shard, Source, shard_of
+from nmt_core.files import pack, read_lines, suffix_of
+from nmt_core.jobs.journal import Shard
+from nmt_core.jobs.outputs import Piece
+from nmt_core.jobs.run import Job, Source, run_job, shard_of
 from nmt_core.jobs.workers import LocalWorkers
 from smt_bridge.tables.table import Window, append_scores, read_windows, split_window
 
@@ -48,8 +49,7 @@ class NoScores:
 
 def job_of(source: str, output: str) -> Job[Window]:
     """The table to ``output``, with a journal."""
-    share = ShareRead()
-    work = Source(source, functools.partial(read_windows, source, share), shard_of_window, share)
+    work = Source(source, functools.partial(read_windows, source), shard_of_window)
     return Job((output,), {"input": source}, work, files={source: source})
 
 

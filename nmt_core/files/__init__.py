@@ -36,7 +36,7 @@ from nmt_core.files.output import (
     partial_output,
     temporary_path,
 )
-from nmt_core.files.reading import ShareRead, file_digest, open_input
+from nmt_core.files.reading import file_digest, open_input
 from nmt_core.files.temporary import readable_again
 
 __all__ = [
@@ -45,7 +45,6 @@ __all__ = [
     "NamedInput",
     "OutputDirectory",
     "OutputFile",
-    "ShareRead",
     "check_files",
     "decode_lines",
     "file_digest",

@@ -15,7 +15,7 @@ from typing import IO, BinaryIO, cast
 from nmt_core.base.errors import ConfigError, InputError, input_name
 from nmt_core.base.messages import counted, say
 from nmt_core.files.compression import DAMAGED, NotDecompressed, compression_of
-from nmt_core.files.reading import ShareRead, open_input
+from nmt_core.files.reading import open_input
 
 LINE_LIMIT = "HYBRIDMT_LINE_LIMIT"  # MiB; in the environment, so that it holds in worker processes too
 _MIB = 1 << 20
@@ -35,12 +35,10 @@ def read_lines(path: str, *, shown: str | None = None, as_it_is: bool = False) -
     return itertools.chain.from_iterable(block.removesuffix(b"\n").split(b"\n") for block in blocks)
 
 
-def read_blocks(
-    path: str, *, shown: str | None = None, as_it_is: bool = False, share: ShareRead | None = None
-) -> Iterator[bytes]:
-    r"""The content, cut somewhere behind a ``\n``; mark and errors as of ``read_lines``. ``share`` measures it."""
+def read_blocks(path: str, *, shown: str | None = None, as_it_is: bool = False) -> Iterator[bytes]:
+    r"""The content, cut somewhere behind a ``\n``; mark and errors as of ``read_lines``."""
     shown, lines = shown or path, 0
-    with _damage_named(shown, lambda: lines), open_input(path, share) as stream:
+    with _damage_named(shown, lambda: lines), open_input(path) as stream:
         blocks = _whole_lines(stream)
         first = next(blocks, b"")
         if b"\n" not in first and b"\r" in first.rstrip(b"\r"):

@@ -13,34 +13,13 @@ from nmt_core.base.errors import InputError, unreadable
 from nmt_core.files.compression import decompressed
 
 
-class ShareRead:
-    """How much of a file has been read, as a share of its size as it lies there; 0 before it was opened."""
-
-    def __init__(self) -> None:
-        self._raw: BinaryIO | None = None
-
-    def watch(self, raw: BinaryIO) -> None:
-        """Measure this file from now on."""
-        self._raw = raw
-
-    def __call__(self) -> float:
-        """From 0 to 1."""
-        if self._raw is None:
-            return 0.0
-        if self._raw.closed:
-            return 1.0
-        return min(1.0, self._raw.tell() / max(1, os.fstat(self._raw.fileno()).st_size))
-
-
 @contextlib.contextmanager
-def open_input(path: str, share: ShareRead | None = None, *, as_it_is: bool = False) -> Iterator[BinaryIO]:
+def open_input(path: str, *, as_it_is: bool = False) -> Iterator[BinaryIO]:
     """Open ``path`` (``-`` for standard input) for reading bytes, decompressed unless it is wanted ``as_it_is``.
 
     Raises InputError when it cannot be opened.
     """
     with _open(path) as raw:
-        if share is not None:
-            share.watch(raw)
         yield raw if as_it_is else decompressed(raw)
 
 

@@ -6,27 +6,30 @@ rest. A line that was cut or damaged does not count, nor does what follows it.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from isal.isal_zlib import crc32
 
 from nmt_core.base.errors import ConfigError, InputError, unreadable
-from nmt_core.jobs.shards import Counts, Shard
 
 ENDING = ".hybridmt.journal"
 AGAIN = "start again with --restart"
+Counts = dict[str, float]
 _FORMAT = 1
 _HEX = 8  # digits of a CRC-32
 
 
-def journal_path(output: str) -> str:
-    """Where the journal of an output is, under a name that no file of a user has."""
-    folder, name = os.path.split(os.path.realpath(output))
-    return os.path.join(folder, f".{name}{ENDING}")
+class Shard(NamedTuple):
+    """Consecutive lines of the input: the number of the first, from 1, how many, and their CRC-32."""
+
+    first: int
+    lines: int
+    crc: int
 
 
 class Content(NamedTuple):
@@ -44,82 +47,58 @@ class Entry(NamedTuple):
     counts: Counts
 
 
+@dataclass
 class Journal:
-    """The journal at ``path``; only its holder, who has locked the output, may write to it.
+    """What is undamaged of a journal: ``identity`` is None where there is none; where each entry ends, in bytes."""
 
-    ``entries`` are those that are undamaged; ``identity`` is None where there is none. Raises ConfigError, unless it is
-    read ``to_restart``, for a journal of another version.
-    """
+    identity: dict[str, Any] | None = None
+    entries: list[Entry] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
 
-    def __init__(self, path: str, *, to_restart: bool = False) -> None:
-        self._path = path
-        try:
-            self._stream = open(path, "a+b")  # noqa: SIM115  # closed by ``close`` and ``remove``
-        except OSError as error:
-            raise unreadable(path, error) from error
-        self._stream.seek(0)
-        self.identity: dict[str, Any] | None = None
-        self.entries: list[Entry] = []
-        self._ends: list[int] = []  # of the first line, and of each entry's
-        if not to_restart:
-            with contextlib.ExitStack() as stack:
-                stack.callback(self._stream.close)
-                self._read()
-                stack.pop_all()
 
-    def _read(self) -> None:
-        for line in self._stream:
-            value = _checked(line)
-            if value is None:
-                return
-            if not self._ends:
-                if value.get("journal") != _FORMAT:
-                    raise ConfigError(f"{self._path}: a job that another version has begun; {AGAIN}")
-                self.identity = value["identity"]
-            else:
-                entry = _entry(value)
-                if entry is None:
-                    return
-                self.entries.append(entry)
-            self._ends.append((self._ends[-1] if self._ends else 0) + len(line))
+def journal_path(output: str) -> str:
+    """Where the journal of an output is, under a name that no file of a user has."""
+    directory, name = os.path.split(os.path.realpath(output))
+    return os.path.join(directory, f".{name}{ENDING}")
 
-    def begin(self, identity: Mapping[str, Any]) -> None:
-        """Forget what is there, and begin with this identity."""
-        self.entries, self._ends = [], []
-        self._stream.truncate(0)
-        self._write({"journal": _FORMAT, "identity": dict(identity)})
 
-    def cut(self, entries: int) -> None:
-        """Keep so many entries."""
-        del self.entries[entries:], self._ends[entries + 1 :]
-        self._stream.truncate(self._ends[-1] if self._ends else 0)
+def read_journal(path: str) -> Journal:
+    """The journal at ``path``, an empty one where there is none. Raises ConfigError for one of another version."""
+    found, end = Journal(), 0
+    try:
+        content = Path(path).read_bytes()
+    except FileNotFoundError:
+        return found
+    except OSError as error:
+        raise unreadable(path, error) from error
+    for line in content.splitlines(keepends=True):
+        end += len(line)
+        value = _checked(line)
+        if value is None:
+            break
+        if found.identity is None:
+            if value.get("journal") != _FORMAT:
+                raise ConfigError(f"{path}: a job that another version has begun; {AGAIN}")
+            found.identity = value["identity"]
+            continue
+        entry = _entry(value)
+        if entry is None:
+            break
+        found.entries.append(entry)
+        found.ends.append(end)
+    return found
 
-    def append(self, entry: Entry) -> None:
-        """Add a finished shard."""
-        self.entries.append(entry)
-        outputs = [content._asdict() for content in entry.contents]
-        shard = {"first": entry.shard.first, "lines": entry.shard.lines}
-        self._write({"shard": shard, "crc_in": entry.shard.crc, "outputs": outputs, "counts": entry.counts})
 
-    def sync(self) -> None:
-        """Have what was added survive a power cut."""
-        os.fsync(self._stream.fileno())
+def first_line(identity: Mapping[str, Any]) -> bytes:
+    """The line that begins the journal of such a job."""
+    return _line({"journal": _FORMAT, "identity": dict(identity)})
 
-    def close(self) -> None:
-        """Keep it for the next program."""
-        self._stream.close()
 
-    def remove(self) -> None:
-        """End of the job."""
-        self._stream.close()
-        os.unlink(self._path)
-
-    def _write(self, value: Mapping[str, Any]) -> None:
-        body = json.dumps(value).encode()
-        line = b"%0*x %b\n" % (_HEX, crc32(body), body)
-        self._stream.write(line)
-        self._stream.flush()
-        self._ends.append((self._ends[-1] if self._ends else 0) + len(line))
+def entry_line(entry: Entry) -> bytes:
+    """The line of a finished shard."""
+    outputs = [content._asdict() for content in entry.contents]
+    shard = {"first": entry.shard.first, "lines": entry.shard.lines}
+    return _line({"shard": shard, "crc_in": entry.shard.crc, "outputs": outputs, "counts": entry.counts})
 
 
 def check_identity(begun: Mapping[str, Any], now: Mapping[str, Any], *, path: str) -> None:
@@ -146,6 +125,11 @@ def difference(before: Any, now: Any) -> tuple[str, str]:
             if before.get(key) != now[key]:
                 return f"{key}={before.get(key)!r}", f"{now[key]!r}"
     return repr(before), repr(now)
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    body = json.dumps(value).encode()
+    return b"%0*x %b\n" % (_HEX, crc32(body), body)
 
 
 def _checked(line: bytes) -> dict[str, Any] | None:

@@ -12,15 +12,27 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, NamedTuple
 
 from isal.isal_zlib import crc32
 
-from nmt_core.base.errors import ConfigError, NmtError
-from nmt_core.files.compression import pack, suffix_of
-from nmt_core.files.output import partial_output
-from nmt_core.jobs.journal import AGAIN, ENDING, Content, Entry, Journal, check_identity, journal_path
-from nmt_core.jobs.shards import Piece, Shard
+from nmt_core.base.errors import ConfigError, NmtError, unreadable
+from nmt_core.files import open_uncompressed, pack, partial_output, suffix_of
+from nmt_core.files.output import PartialOutput
+from nmt_core.jobs.journal import (
+    AGAIN,
+    ENDING,
+    Content,
+    Counts,
+    Entry,
+    Journal,
+    Shard,
+    check_identity,
+    entry_line,
+    first_line,
+    journal_path,
+    read_journal,
+)
 
 _SECONDS = 5.0  # of work that a power cut may cost
 _BLOCK = 1 << 18
@@ -28,47 +40,75 @@ _RANGE = ".shards-"
 _OLDER = ".parts"  # the directory in which earlier versions kept a job
 
 
+class Piece(NamedTuple):
+    """What a shard adds to each output, compressed where the output is, and what was counted meanwhile."""
+
+    contents: tuple[bytes, ...]
+    counts: Counts
+
+
+class StreamedOutputs:
+    """Outputs that are written as the input comes; nothing is kept of a job that ends before its end."""
+
+    def __init__(self, paths: Sequence[str], streams: Sequence[BinaryIO]) -> None:
+        self._paths, self._streams = paths, streams
+        self.counts: list[Counts] = []
+
+    def append(self, shard: Shard, piece: Piece) -> None:
+        """Add a finished shard behind the others."""
+        for path, stream, content in zip(self._paths, self._streams, piece.contents, strict=True):
+            stream.write(content)
+            if path == "-":
+                stream.flush()  # the reader of the pipe sees a translation as soon as it is there
+        self.counts.append(piece.counts)
+
+    def fill(self) -> None:
+        """Give outputs without any shard what files without lines have: gzip and xz read no file without a byte."""
+        for path, stream in zip(self._paths, self._streams, strict=True):
+            stream.write(b"" if self.counts else pack(b"", suffix_of(path)))
+            stream.flush()
+
+
 class JournaledOutputs:
-    """The outputs at ``paths``, locked in a ``with`` block; they stay for the next program if anything is finished.
+    """Outputs in the making, with their journal; they stay for the next program if anything is finished."""
 
-    With ``restart`` what is finished does not count. Raises NmtError where another program makes them.
-    """
-
-    def __init__(self, paths: Sequence[str], *, restart: bool = False) -> None:
-        self._restart = restart
-        self._paths, self._path = paths, paths[0]
-        self._empty = [empty(path) for path in paths]
-        self._stack = contextlib.ExitStack()
+    def __init__(
+        self, paths: Sequence[str], files: Sequence[PartialOutput], journal: Journal, stream: BinaryIO
+    ) -> None:
+        self._paths, self._files, self._journal, self._stream = paths, files, journal, stream
         self._synced = time.monotonic()
-
-    def __enter__(self) -> Self:
-        with contextlib.ExitStack() as stack:
-            self._files = [stack.enter_context(partial_output(path)) for path in self._paths]
-            self._journal = Journal(journal_path(self._path), to_restart=self._restart)
-            stack.callback(self._leave)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *error: object) -> bool | None:
-        return self._stack.__exit__(*error)  # type: ignore[arg-type]  # which are those of the block
 
     @property
     def entries(self) -> Sequence[Entry]:
         """The finished shards, in order."""
         return self._journal.entries
 
+    @property
+    def counts(self) -> list[Counts]:
+        """What was counted of each of them."""
+        return [entry.counts for entry in self.entries]
+
     def resume(self, identity: Mapping[str, Any]) -> None:
         """Keep what is finished and undamaged; without anything finished, begin.
 
         Raises ConfigError where it was begun with another ``identity``.
         """
-        if self._journal.entries:
-            check_identity(self._journal.identity or {}, identity, path=journal_path(self._path))
+        if self.entries:
+            check_identity(self._journal.identity or {}, identity, path=journal_path(self._paths[0]))
             self.drop_damaged()
-        if not self._journal.entries:
-            self._journal.begin(identity)
+        if not self.entries:
+            self._stream.truncate(0)
+            self._stream.write(first_line(identity))
+            self._stream.flush()
         for number, file in enumerate(self._files):
             file.cut(self._end(len(self.entries), number))
+
+    def drop_damaged(self) -> None:
+        """Forget the entries from the first one on that the outputs do not hold."""
+        kept = sum(1 for _ in self._undamaged())
+        del self._journal.entries[kept:]
+        if kept:
+            self._stream.truncate(self._journal.ends[kept - 1])
 
     def append(self, shard: Shard, piece: Piece) -> None:
         """Add a finished shard behind the others."""
@@ -77,21 +117,23 @@ class JournaledOutputs:
             file.stream.write(content)
             file.stream.flush()
             contents.append(Content(file.stream.tell(), crc32(content)))
-        self._journal.append(Entry(shard, tuple(contents), piece.counts))
+        entry = Entry(shard, tuple(contents), piece.counts)
+        self._journal.entries.append(entry)
+        self._stream.write(entry_line(entry))
+        self._stream.flush()
         if time.monotonic() - self._synced >= _SECONDS:
             self.sync()
 
     def fill(self) -> None:
-        """Give outputs of an input without any shard what files without lines have."""
-        for file, content in zip(self._files, self._empty if not self.entries else (), strict=False):
-            file.stream.write(content)
-            file.stream.flush()
+        """Give outputs without any shard what files without lines have: gzip and xz read no file without a byte."""
+        for path, file in zip(self._paths, self._files, strict=True):
+            file.stream.write(b"" if self.entries else pack(b"", suffix_of(path)))
 
     def sync(self) -> None:
         """Have all of it survive a power cut."""
         for file in self._files:
             file.sync()
-        self._journal.sync()
+        os.fsync(self._stream.fileno())
         self._synced = time.monotonic()
 
     def piece(self, index: int) -> Piece:
@@ -103,32 +145,26 @@ class JournaledOutputs:
             contents.append(os.pread(self._files[number].stream.fileno(), content.end - begin, begin))
             if crc32(contents[-1]) != content.crc:
                 problem = f"what was written of shard {index + 1} is damaged"
-                raise NmtError(f"{self._path}: {problem}; {AGAIN}")
+                raise NmtError(f"{self._paths[0]}: {problem}; {AGAIN}")
         return Piece(tuple(contents), entry.counts)
 
-    def drop_damaged(self) -> None:
-        """Forget the entries from the first one on that the outputs do not hold."""
-        self._journal.cut(sum(1 for _ in self._undamaged()))
-
     def commit(self) -> None:
-        """Give the outputs their names, the first one last."""
+        """Give the outputs their names, the first one last; the journal goes."""
         for file in reversed(self._files):
             file.commit()
+        self.discard()
 
     def discard(self) -> None:
         """Let the journal go, and outputs that have no name."""
-        self._journal.begin({})
-        self._journal.remove()
+        self._journal.entries.clear()
+        self._stream.truncate(0)
 
-    def _leave(self) -> None:
+    def keep(self) -> None:
         """Keep what is finished for the next program; what has nothing finished goes."""
-        if not self._journal.entries:
-            with contextlib.suppress(FileNotFoundError):  # it was discarded
-                self._journal.remove()
-            return
         for file in self._files:
-            file.is_kept = True
-        self._journal.close()
+            file.is_kept = file.is_kept or bool(self.entries)
+        if not self.entries:
+            os.unlink(journal_path(self._paths[0]))
 
     def _end(self, entries: int, number: int) -> int:
         """Where so many entries end in output ``number``."""
@@ -147,57 +183,30 @@ class JournaledOutputs:
             yield entry
 
 
-class Ranges:
-    """What ranges of the outputs at ``paths`` hold, for the program that puts all together. Locked as they are.
+@contextlib.contextmanager
+def streamed_outputs(paths: Sequence[str]) -> Iterator[StreamedOutputs]:
+    """Outputs that have their names at the end of the block."""
+    with contextlib.ExitStack() as stack:
+        yield StreamedOutputs(paths, [stack.enter_context(open_uncompressed(path)) for path in paths])
 
-    With ``restart`` they hold nothing.
+
+@contextlib.contextmanager
+def journaled_outputs(paths: Sequence[str], *, restart: bool = False) -> Iterator[JournaledOutputs]:
+    """The outputs at ``paths``, locked. With ``restart`` what is finished does not count.
+
+    Raises NmtError where another program makes them, ConfigError for a journal of another version.
     """
-
-    def __init__(self, paths: Sequence[str], *, restart: bool = False) -> None:
-        self._restart = restart
-        self._found: dict[int, tuple[JournaledOutputs, int]] = {}
-        self._all: list[JournaledOutputs] = []
-        self._paths = paths
-        self._stack = contextlib.ExitStack()
-
-    def __enter__(self) -> Self:
-        with contextlib.ExitStack() as stack:
-            for wanted in _ranges(self._paths[0]):
-                outputs = JournaledOutputs(range_paths(self._paths, wanted), restart=self._restart)
-                self._all.append(stack.enter_context(outputs))
-                outputs.drop_damaged()
-                for number in range(len(outputs.entries)):
-                    self._found.setdefault(wanted.start + number, (outputs, number))
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *error: object) -> bool | None:
-        return self._stack.__exit__(*error)  # type: ignore[arg-type]  # which are those of the block
-
-    def holds(self, index: int) -> bool:
-        """Whether a range has shard ``index``."""
-        return index in self._found
-
-    def piece(self, index: int) -> Piece:
-        """What a range has of shard ``index``."""
-        outputs, number = self._found[index]
-        return outputs.piece(number)
-
-    def shard(self, index: int) -> Shard:
-        """The shard as it was when it was finished."""
-        outputs, number = self._found[index]
-        return outputs.entries[number].shard
-
-    def discard(self) -> None:
-        """All of them are put together, or wanted no more."""
-        for outputs in self._all:
-            outputs.discard()
-        self._found, self._all = {}, []
-
-
-def empty(path: str) -> bytes:
-    """What an output without lines holds: gzip and xz read no file without a byte."""
-    return pack(b"", suffix_of(path))
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(partial_output(path)) for path in paths]
+        path = journal_path(paths[0])
+        journal = Journal() if restart else read_journal(path)
+        try:
+            stream = stack.enter_context(open(path, "ab"))
+        except OSError as error:
+            raise unreadable(path, error) from error
+        outputs = JournaledOutputs(paths, files, journal, stream)
+        stack.callback(outputs.keep)
+        yield outputs
 
 
 def range_paths(paths: Sequence[str], wanted: range) -> list[str]:
@@ -207,24 +216,23 @@ def range_paths(paths: Sequence[str], wanted: range) -> list[str]:
 
 def check_begun(output: str, identity: Mapping[str, Any]) -> None:
     """Raise ConfigError where the output, or a range of it, was begun as another job, or by an older version."""
-    target = os.path.realpath(output)
-    if os.path.isdir(target + _OLDER):
+    older = os.path.realpath(output) + _OLDER
+    if os.path.isdir(older):
         problem = "holds a job that an older version began; finish it with that version, or remove it"
-        raise ConfigError(f"{target}{_OLDER}: {problem}")
+        raise ConfigError(f"{older}: {problem}")
     for path in begun(output):
-        journal = Journal(path)
-        journal.close()
+        journal = read_journal(path)
         if journal.entries:
             check_identity(journal.identity or {}, identity, path=path)
 
 
 def begun(output: str) -> list[str]:
     """The journals of an output and of its ranges."""
-    made = [output, *(range_paths([output], wanted)[0] for wanted in _ranges(output))]
+    made = [output, *(range_paths([output], wanted)[0] for wanted in ranges_begun(output))]
     return [path for path in map(journal_path, made) if os.path.exists(path)]
 
 
-def _ranges(output: str) -> list[range]:
+def ranges_begun(output: str) -> list[range]:
     """Those of an output of which there is a journal."""
     beginning = journal_path(output).removesuffix(ENDING) + _RANGE
     found = []

@@ -1,32 +1,57 @@
 """One loop for all long work: shards of an input go through workers, their pieces are written in order.
 
 Where input and outputs are files, what is finished is kept (``outputs.py``) and not done again. Processes of this
-machine and actors of Ray are workers (``workers.py``, ``remote.py``); a range of the shards is a job of its own that
-another program puts together.
+machine and actors of Ray are workers (``workers.py``, ``ray_workers.py``); a range of the shards is a job of its own
+that another program puts together.
 """
 
 from __future__ import annotations
 
 import collections
 import contextlib
+import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from nmt_core.base.errors import InputError
-from nmt_core.files import file_digest, is_written_through, open_uncompressed
-from nmt_core.jobs.journal import AGAIN
-from nmt_core.jobs.outputs import JournaledOutputs, Ranges, check_begun, empty, range_paths
-from nmt_core.jobs.shards import Counts, Piece, Shard, Source, parse_range
+from isal.isal_zlib import crc32
+
+from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.messages import counted
+from nmt_core.base.numbers import whole_number
+from nmt_core.files import file_digest, is_written_through
+from nmt_core.jobs.journal import AGAIN, Counts, Shard
+from nmt_core.jobs.outputs import (
+    JournaledOutputs,
+    Piece,
+    StreamedOutputs,
+    check_begun,
+    journaled_outputs,
+    range_paths,
+    ranges_begun,
+    streamed_outputs,
+)
 from nmt_core.jobs.workers import Workers
 
 Item = TypeVar("Item")
 
 
+class Source(NamedTuple, Generic[Item]):
+    """Where the work comes from: ``read`` yields the shards' items in order, ``shard_of`` says which lines one is."""
+
+    path: str
+    read: Callable[[], Iterator[Item]]
+    shard_of: Callable[[Item], Shard]
+
+
+def shard_of(first: int, content: bytes) -> Shard:
+    r"""The shard whose lines, with ``\n`` between them, are ``content``."""
+    return Shard(first, content.count(b"\n") + 1, crc32(content))
+
+
 Report = Callable[[str, int], None]
-"""Called with a number of lines: of all shards ("total"; "expected", where it is estimated while the input is read), of
-those that were finished before ("resumed"), and of each one as it is finished ("done")."""
+"""Called with a number of lines: of each shard that was finished before ("resumed"), and is finished now ("done")."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +71,7 @@ class Job(Generic[Item]):
     states: Mapping[str, object] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "states", _states(self.files))
+        object.__setattr__(self, "states", {shown: _state(file) for shown, file in self.files.items()})
 
     @property
     def is_resumable(self) -> bool:
@@ -56,7 +81,7 @@ class Job(Generic[Item]):
 
 def are_files(source: str, outputs: Sequence[str]) -> bool:
     """Whether ``source`` is a file, and the outputs are, or will be."""
-    return os.path.isfile(source) and not any(path == "-" or is_written_through(path) for path in outputs)
+    return os.path.isfile(source) and not any(map(is_written_through, outputs))
 
 
 def run_job(
@@ -76,160 +101,141 @@ def run_job(
     resumable is done as its input comes. Raises ConfigError when the job was begun with another description, NmtError
     while another program does it.
     """
+    tasks = _tasks(job.source)
     if not job.is_resumable:
-        return _stream(job, workers, report, seen, finish)
+        with streamed_outputs(job.outputs) as streamed:
+            _append(job, streamed, tasks, workers, {}, report, seen)
+            streamed.fill()
+            finish(streamed.counts)
+        return streamed.counts
     hashes = {shown: file_digest(file, shown=shown) for shown, file in job.files.items()}
     identity = {**job.description, "models": workers.description, "sha256": hashes}
     if not restart:
         check_begun(job.outputs[0], identity)
-    with contextlib.ExitStack() as stack:
-        if shards is not None:
-            wanted = parse_range(shards, sum(1 for _ in job.source.read()))
-            outputs = stack.enter_context(JournaledOutputs(range_paths(job.outputs, wanted), restart=restart))
+    if shards is not None:
+        wanted = parse_range(shards, sum(1 for _ in job.source.read()))
+        with journaled_outputs(range_paths(job.outputs, wanted), restart=restart) as outputs:
             outputs.resume(identity)
-            _Shards(job, outputs, report, wanted=wanted).complete(workers, seen)
+            tasks = itertools.islice(tasks, wanted.start, wanted.stop)
+            _append(job, outputs, _left(job, outputs, tasks, report), workers, {}, report, seen)
             outputs.sync()
             _check_unchanged(job)
-            return None
-        outputs = stack.enter_context(JournaledOutputs(job.outputs, restart=restart))
-        ranges = stack.enter_context(Ranges(job.outputs, restart=restart))
-        if restart:
-            ranges.discard()
+        return None
+    with contextlib.ExitStack() as stack:
+        outputs = stack.enter_context(journaled_outputs(job.outputs, restart=restart))
+        ranges, stored = [], dict[int, tuple[JournaledOutputs, int]]()
+        for one in ranges_begun(job.outputs[0]):
+            held = stack.enter_context(journaled_outputs(range_paths(job.outputs, one), restart=restart))
+            held.drop_damaged()
+            stored = {one.start + number: (held, number) for number in range(len(held.entries))} | stored
+            ranges.append(held)
         outputs.resume(identity)
-        _Shards(job, outputs, report, ranges=ranges).complete(workers, seen)
+        _append(job, outputs, _left(job, outputs, tasks, report), workers, stored, report, seen)
         outputs.fill()
         _check_unchanged(job)
-        counts = [entry.counts for entry in outputs.entries]
-        finish(counts)
+        finish(all_counts := outputs.counts)
         outputs.commit()
-        outputs.discard()
-        ranges.discard()
-    return counts
+        for held in ranges:
+            held.discard()
+    return all_counts
 
 
-def _stream(
-    job: Job[Item],
-    workers: Workers[Item, Piece],
+class _Task(NamedTuple):
+    number: int
+    shard: Shard
+    item: Any
+
+
+def _tasks(source: Source[Any]) -> Iterator[_Task]:
+    """All of the work, in order."""
+    for index, item in enumerate(source.read()):
+        yield _Task(index, source.shard_of(item), item)
+
+
+def _left(job: Job[Any], outputs: JournaledOutputs, tasks: Iterable[_Task], report: Report) -> Iterator[_Task]:
+    """The tasks that are not finished. Raises InputError unless the input still has the bytes it had."""
+    finished, found = [entry.shard for entry in outputs.entries], 0
+    for found, task in enumerate(tasks, start=1):
+        if found > len(finished):
+            yield task
+        else:
+            _check_same(job.source.path, finished[found - 1], task.shard)
+            report("resumed", task.shard.lines)
+    if found < len(finished):
+        _check_same(job.source.path, finished[found], None)
+
+
+def _append(
+    job: Job[Any],
+    outputs: StreamedOutputs | JournaledOutputs,
+    tasks: Iterable[_Task],
+    workers: Workers[Any, Piece],
+    stored: Mapping[int, tuple[JournaledOutputs, int]],
     report: Report,
     seen: Callable[[Counts], None],
-    finish: Callable[[list[Counts]], None],
-) -> list[Counts]:
-    """Work through the input as it comes; the counts of all pieces."""
-    counts = []
-    lines: collections.deque[int] = collections.deque()
-
-    def items() -> Iterator[Item]:
-        for item in job.source.read():
-            lines.append(job.source.shard_of(item).lines)
-            yield item
-
-    with contextlib.ExitStack() as stack:
-        streams = [stack.enter_context(open_uncompressed(path)) for path in job.outputs]
-        for piece in workers.map(items()):
-            for path, stream, content in zip(job.outputs, streams, piece.contents, strict=True):
-                stream.write(content)
-                if path == "-":
-                    stream.flush()  # the reader of the pipe sees a translation as soon as it is there
-            counts.append(piece.counts)
+) -> None:
+    """Do the tasks and write their pieces; those that are ``stored``, by number, are taken from there."""
+    for counts in outputs.counts:
+        seen(counts)
+    for is_stored, group in itertools.groupby(tasks, key=lambda task: task.number in stored):
+        found = _stored_pieces(job, group, stored) if is_stored else _computed_pieces(group, workers)
+        for shard, piece in found:
+            outputs.append(shard, piece)
             seen(piece.counts)
-            report("done", lines.popleft())
-        for path, stream in zip(job.outputs, streams, strict=True):
-            if not counts:
-                stream.write(empty(path))
-            stream.flush()
-        finish(counts)
-    return counts
+            report("resumed" if is_stored else "done", shard.lines)
 
 
-class _Shards(Generic[Item]):
-    """What of a job is done and what is left; ``wanted`` are the shards of a range, ``ranges`` what others did."""
-
-    def __init__(
-        self,
-        job: Job[Item],
-        outputs: JournaledOutputs,
-        report: Report,
-        *,
-        wanted: range | None = None,
-        ranges: Ranges | None = None,
-    ) -> None:
-        self._job, self._outputs, self._report, self._wanted, self._ranges = job, outputs, report, wanted, ranges
-        self._done = len(outputs.entries)
-        self._waiting: collections.deque[tuple[int, Shard]] = collections.deque()  # their indices
-
-    def complete(self, workers: Workers[Item, Piece], seen: Callable[[Counts], None]) -> None:
-        """Add what is missing to the outputs."""
-        for entry in self._outputs.entries:
-            seen(entry.counts)
-        if self._job.source.share is None:
-            self._report("total", sum(shard.lines for _, shard, _ in self._shards()))
-        for piece in workers.map(self._missing()):
-            self._append_stored(seen)
-            _, shard = self._waiting.popleft()
-            self._outputs.append(shard, piece)
-            seen(piece.counts)
-            self._report("done", shard.lines)
-        self._append_stored(seen)
-
-    def _missing(self) -> Iterator[Item]:
-        """The items to be computed; all that are not done wait for their turn."""
-        found = 0
-        for found, (index, shard, item) in enumerate(self._shards(), start=1):
-            if found <= self._done:
-                self._check_same(self._outputs.entries[found - 1].shard, shard)
-                self._report("resumed", shard.lines)
-                continue
-            self._waiting.append((index, shard))
-            if not self._is_stored(index):
-                yield item
-        if found < self._done:
-            self._check_same(self._outputs.entries[found].shard, None)
-
-    def _shards(self) -> Iterator[tuple[int, Shard, Item]]:
-        """Index, shard and item of what is wanted; where the end is not known, it is estimated on the way."""
-        source, lines = self._job.source, 0
-        for index, item in enumerate(source.read()):
-            if self._wanted is None or index in self._wanted:
-                shard = source.shard_of(item)
-                lines += shard.lines
-                if source.share is not None:
-                    self._report("expected", max(lines, round(lines / max(source.share(), 1e-9))))
-                yield index, shard, item
-        if source.share is not None:
-            self._report("expected", lines)
-
-    def _append_stored(self, seen: Callable[[Counts], None]) -> None:
-        """Add what ranges have, up to the next shard that is computed."""
-        while self._waiting and self._is_stored(self._waiting[0][0]):
-            index, shard = self._waiting.popleft()
-            assert self._ranges is not None
-            self._check_same(self._ranges.shard(index), shard)
-            self._outputs.append(shard, piece := self._ranges.piece(index))
-            seen(piece.counts)
-            self._report("resumed", shard.lines)
-
-    def _is_stored(self, index: int) -> bool:
-        return self._ranges is not None and self._ranges.holds(index)
-
-    def _check_same(self, expected: Shard, found: Shard | None) -> None:
-        """Raise InputError unless the input still has the bytes it had."""
-        if found != expected:
-            problem = f"changed since the job was begun; put the old file back, or {AGAIN}"
-            raise InputError(self._job.source.path, problem, line=expected.first)
+def _stored_pieces(
+    job: Job[Any], tasks: Iterable[_Task], stored: Mapping[int, tuple[JournaledOutputs, int]]
+) -> Iterator[tuple[Shard, Piece]]:
+    """What ranges hold. Raises InputError unless it still has the bytes it had."""
+    for task in tasks:
+        held, number = stored[task.number]
+        _check_same(job.source.path, held.entries[number].shard, task.shard)
+        yield task.shard, held.piece(number)
 
 
-def _states(files: Mapping[str, str]) -> dict[str, tuple[int, int, int] | None]:
-    """What tells that a file is another, or was written to, without reading it; None where it is not there."""
-    states: dict[str, tuple[int, int, int] | None] = dict.fromkeys(files)
-    for shown, path in files.items():
-        with contextlib.suppress(OSError):
-            found = os.stat(path)
-            states[shown] = found.st_ino, found.st_size, found.st_mtime_ns
-    return states
+def _computed_pieces(tasks: Iterable[_Task], workers: Workers[Any, Piece]) -> Iterator[tuple[Shard, Piece]]:
+    """The pieces in order; workers take a few tasks ahead."""
+    waiting: collections.deque[Shard] = collections.deque()
+
+    def items() -> Iterator[Any]:
+        for task in tasks:
+            waiting.append(task.shard)
+            yield task.item
+
+    for piece in workers.map(items()):
+        yield waiting.popleft(), piece
+
+
+def _check_same(path: str, expected: Shard, found: Shard | None) -> None:
+    """Raise InputError unless the input still has the bytes it had."""
+    if found != expected:
+        problem = f"changed since the job was begun; put the old file back, or {AGAIN}"
+        raise InputError(path, problem, line=expected.first)
 
 
 def _check_unchanged(job: Job[Any]) -> None:
     """Raise InputError for a file that was written to, or replaced, since the job was described."""
-    for shown, state in _states(job.files).items():
-        if state != job.states[shown]:
+    for shown, file in job.files.items():
+        if _state(file) != job.states[shown]:
             raise InputError(shown, f"changed while the job was at work; {AGAIN}")
+
+
+def _state(path: str) -> tuple[int, int, int] | None:
+    """What tells that a file is another, or was written to, without reading it; None where it is not there."""
+    with contextlib.suppress(OSError):
+        found = os.stat(path)
+        return found.st_ino, found.st_size, found.st_mtime_ns
+    return None
+
+
+def parse_range(text: str, shards: int) -> range:
+    """``A-B`` or ``A``, counted from 1, as indices. Raises ConfigError."""
+    first, dash, last = text.partition("-")
+    last = last if dash else first
+    begin, end = whole_number(first) or 0, whole_number(last) or 0
+    if not 1 <= begin <= end <= shards:
+        there = counted(shards, "shard")
+        raise ConfigError(f"--shards {text}: the input has {there}; expected A-B with numbers from 1 to {shards}")
+    return range(begin - 1, end)

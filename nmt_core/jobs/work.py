@@ -6,29 +6,25 @@ import argparse
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, Self, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, Self, TypeVar
 
 from tqdm import tqdm
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
-from nmt_core.files import read_blocks
-from nmt_core.jobs.outputs import begun
+from nmt_core.files import read_lines
+from nmt_core.jobs.journal import Counts
+from nmt_core.jobs.outputs import Piece, begun
 from nmt_core.jobs.ray_cluster import RayCluster
 from nmt_core.jobs.remote import RemoteWorkers
 from nmt_core.jobs.run import Job, are_files, run_job
-from nmt_core.jobs.shards import Counts, Piece
 from nmt_core.jobs.workers import Engine, LocalWorkers, Worker, Workers
 
 Item = TypeVar("Item")
 
 
 Counted = TypeVar("Counted", bound="Addable")
-
-
-Progress = Callable[[str, int], None]
 
 
 Finish = Callable[[list[dict[str, float]], dict[str, Any]], None]
@@ -54,83 +50,52 @@ def _on_ray(address: str | None, gpus: float, open_worker: Callable[[int], Any],
     return RemoteWorkers(RayCluster(open_worker, address=address, jobs=jobs, gpus=gpus), jobs=jobs)
 
 
-def check_shards(args: argparse.Namespace, source: str, outputs: Sequence[str], *, given_as: str) -> None:
-    """Raise ConfigError for ranges of what is no file. ``given_as`` names the input."""
-    if (args.shards or args.restart) and not are_files(source, outputs):
-        raise ConfigError(f"--shards and --restart need a file as {given_as} and another as --output")
-
-
 def is_begun(output: str) -> bool:
     """Whether an earlier command has done shards of ``output``, which the next one puts together."""
     return bool(begun(output))
 
 
-def _shown_by(bar: Any) -> Progress:
-    """The progress of a job on a bar: time left is counted from what is done now."""
-    resumed = 0
+def run_with_options(
+    args: argparse.Namespace,
+    job: Job[Item],
+    open_worker: Callable[[int], Worker[Item, Piece]],
+    *,
+    name: str,
+    unit: str,
+    jobs: int,
+    quiet: bool,
+    finish: Finish,
+    seen: Callable[[Counts], None] = lambda counts: None,
+) -> list[Counts] | None:
+    """Do a command's job as its options say, by ``jobs`` workers that ``open_worker(number)`` makes.
 
-    def show(what: str, lines: int) -> None:
-        nonlocal resumed
-        if what == "total":
-            resumed = 0
-            bar.reset(total=lines)
-        elif what == "expected":
-            bar.total = lines
-        else:
-            if what == "resumed":
-                resumed += lines
-                bar.initial = resumed
+    What was counted, or None where other ranges are left to do. ``open_worker`` is called in other processes, too, and
+    must be picklable. ``finish`` is called at the end with the counts and with what the workers say of themselves,
+    ``seen`` with the counts of each piece. Raises ConfigError for ranges of what is no file.
+    """
+    if (args.shards or args.restart) and not are_files(job.source.path, job.outputs):
+        raise ConfigError("--shards and --restart need a file as input and another as --output")
+    total = None if args.shards else line_total(job.source.path, quiet=quiet)
+    with engine_of(args)(open_worker, jobs) as workers, progress_bar(name, unit, quiet=quiet, total=total) as bar:
+
+        def report(what: str, lines: int) -> None:
+            if what == "resumed":  # time left is counted from what is done now
+                bar.initial += lines
             bar.update(lines)
 
-    return show
-
-
-@dataclass(frozen=True)
-class Work(Generic[Item]):
-    """Who does a command's job: ``jobs`` workers that ``engine`` begins by ``open_worker(number)``.
-
-    ``open_worker`` is called in other processes, too, and must be picklable.
-    """
-
-    name: str
-    unit: str
-    open_worker: Callable[[int], Worker[Item, Piece]]
-    jobs: int
-    quiet: bool
-    engine: Engine
-
-    def run(
-        self,
-        job: Job[Item],
-        args: argparse.Namespace,
-        *,
-        finish: Finish,
-        seen: Callable[[Counts], None] = lambda counts: None,
-        total: int | None = None,
-    ) -> list[Counts] | None:
-        """Do the job as the options say; what was counted, or None where other ranges are left to do.
-
-        ``finish`` is called at the end with that and with what the workers say of themselves, ``seen`` with the counts
-        of each piece. ``total`` is the number of lines of what is no file, where it is known.
-        """
-        with self.engine(self.open_worker, self.jobs) as workers, self._bar() as bar:
-            bar.total = total
-            pieces = run_job(
-                job,
-                workers,
-                shards=args.shards,
-                restart=args.restart,
-                report=_shown_by(bar),
-                seen=seen,
-                finish=lambda counts: finish(counts, workers.description),
-            )
-        if pieces is None:
-            there = f"shards {args.shards} are done; when all are, the same command without --shards puts them together"
-            remark(self.name, there)
-        return pieces
-
-    def _bar(self) -> Any:
-        return progress_bar(self.name, self.unit, quiet=self.quiet)
+        counts = run_job(
+            job,
+            workers,
+            shards=args.shards,
+            restart=args.restart,
+            report=report,
+            seen=seen,
+            finish=lambda counts: finish(counts, workers.description),
+        )
+    if counts is None:
+        there = f"shards {args.shards} are done; when all are, the same command without --shards puts them together"
+        remark(name, there)
+    return counts
 
 
 def summed(kind: Callable[..., Counted], pieces: Iterable[Mapping[str, float]]) -> Counted:
@@ -150,11 +115,13 @@ def line_total(path: str, *, quiet: bool) -> int | None:
     """The number of lines, where the file can be read twice and progress is shown. Raises InputError."""
     if quiet or sys.stderr is None or not sys.stderr.isatty() or path == "-" or not os.path.isfile(path):
         return None
-    return sum(block.count(b"\n") for block in read_blocks(path))
+    return sum(1 for _ in read_lines(path))
 
 
-def progress_bar(name: str, unit: str, *, quiet: bool) -> Any:
+def progress_bar(name: str, unit: str, *, quiet: bool, total: int | None = None) -> Any:
     """A bar on stderr; a log file needs no line every half second."""
     seen = sys.stderr is not None and not quiet  # it may have been closed before the program began
     seconds = 0.5 if seen and sys.stderr.isatty() else 30.0
-    return tqdm(desc=name, unit=unit, unit_scale=True, file=sys.stderr, mininterval=seconds, disable=not seen)
+    return tqdm(
+        desc=name, unit=unit, unit_scale=True, total=total, file=sys.stderr, mininterval=seconds, disable=not seen
+    )

@@ -13,10 +13,10 @@ from typing import Any
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
 from nmt_core.files import read_lines, readable_again, suffix_of
-from nmt_core.jobs import shards
-from nmt_core.jobs.run import Job, are_files
-from nmt_core.jobs.shards import Shard, shard_of
-from nmt_core.jobs.work import Work, check_shards, engine_of, remark
+from nmt_core.jobs import run
+from nmt_core.jobs.journal import Shard
+from nmt_core.jobs.run import Job, are_files, shard_of
+from nmt_core.jobs.work import remark, run_with_options
 from smt_bridge.errors import FormatError
 from smt_bridge.factors import look_factored, parse_factors
 from smt_bridge.features.registry import compares_hypotheses
@@ -90,7 +90,6 @@ def _add(
     if args.window < 1:
         raise ConfigError("--window must be at least 1")
     files = files or {args.nbest: args.nbest}
-    check_shards(args, _path_of(files), [args.output], given_as="--nbest")
     jobs = count_jobs(args, models_of(feature_specs(args)))
     record = new_metadata(args.output)
     if record and before is None:
@@ -108,11 +107,11 @@ def _add(
     ) as args.source_text:  # each worker reads it
         next(read_lines(args.source_text, shown=args.source), None)  # what is to be said of its start is said here
         open_features = functools.partial(open_worker, NAME, args, suffix_of(args.output))
-        work = Work(NAME, " hyp", open_features, jobs, args.quiet, engine_of(args))
         job = _job(args, files, read)
         if job.is_resumable:
             next(_windows(args, read), None)  # a list that is refused leaves no job behind
-        work.run(job, args, finish=finish)
+        shown: dict[str, Any] = {"name": NAME, "unit": " hyp", "quiet": args.quiet}
+        run_with_options(args, job, open_features, jobs=jobs, finish=finish, **shown)
     return 0
 
 
@@ -162,7 +161,7 @@ def _job(
     if not are_files(path, [args.output]):  # a file was looked at
         read = functools.partial(_windows, args, read)
     hashed = {**files, args.source: args.source_text}
-    return Job((args.output,), description, shards.Source(path, read, _shard_of), files=hashed)
+    return Job((args.output,), description, run.Source(path, read, _shard_of), files=hashed)
 
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:

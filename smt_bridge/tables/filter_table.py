@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
 from nmt_core.base.numbers import whole_number
-from nmt_core.files import ShareRead, open_output
-from nmt_core.jobs.work import progress_bar
+from nmt_core.files import open_output
+from nmt_core.jobs.work import line_total, progress_bar
 from smt_bridge.metadata import Metadata, find_metadata, metadata_path, new_metadata, usable_metadata, write_metadata
 from smt_bridge.tables.filter import Counts, FilteredChunk, Limits, filter_windows
 from smt_bridge.tables.scoring import UNKNOWN
@@ -26,7 +26,7 @@ def filter_table(args: argparse.Namespace) -> int:
     record = usable_metadata(args.input) if without_name else find_metadata(args.input)
     limits = None if _by_sources_alone(args) else _limits(args, record)
     beside = new_metadata(args.output)
-    counts, share = Counts(), ShareRead()
+    counts = Counts()
     sources = _open_sources(args)
 
     def finish() -> None:
@@ -34,13 +34,12 @@ def filter_table(args: argparse.Namespace) -> int:
             _write_record(args, record, counts)
 
     with (
-        progress_bar(NAME, " lines", quiet=args.quiet) as progress,
+        progress_bar(NAME, " lines", quiet=args.quiet, total=line_total(args.input, quiet=args.quiet)) as progress,
         open_output(args.output, finish=finish) as stream,
     ):
-        for chunk in _chunks(args.input, limits, sources, share):
+        for chunk in _chunks(args.input, limits, sources):
             stream.write(chunk.content)
             counts = counts.plus(chunk.counts)
-            progress.total = round(counts.lines / max(share(), 1e-9)) if share() else None
             progress.update(chunk.counts.lines)
     _summarise(counts, sources=bool(args.sources), limited=limits is not None)
     return 0
@@ -68,14 +67,12 @@ def _open_sources(args: argparse.Namespace) -> SourceFilter | None:
     return SourceFilter(text)
 
 
-def _chunks(
-    path: str, limits: Limits | None, sources: SourceFilter | None, share: ShareRead
-) -> Iterator[FilteredChunk]:
+def _chunks(path: str, limits: Limits | None, sources: SourceFilter | None) -> Iterator[FilteredChunk]:
     """The kept lines, part by part; by sources alone the table may be of any kind and order."""
     if limits is not None:
-        yield from filter_windows(read_windows(path, share, rules=True), limits, sources)
+        yield from filter_windows(read_windows(path, rules=True), limits, sources)
     elif sources is not None:
-        for part in sources.filter(path, share):
+        for part in sources.filter(path):
             yield FilteredChunk(part.content, Counts(part.lines, not_in_text=part.lines - part.kept))
 
 

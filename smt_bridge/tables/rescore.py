@@ -13,10 +13,11 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScorer
 from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.base.messages import counted
-from nmt_core.files import ShareRead, pack, suffix_of
-from nmt_core.jobs.run import Job, are_files
-from nmt_core.jobs.shards import Piece, Shard, Source, shard_of
-from nmt_core.jobs.work import Work, check_shards, engine_of, remark, summed
+from nmt_core.files import pack, suffix_of
+from nmt_core.jobs.journal import Shard
+from nmt_core.jobs.outputs import Piece
+from nmt_core.jobs.run import Job, Source, are_files, shard_of
+from nmt_core.jobs.work import remark, run_with_options, summed
 from smt_bridge.errors import FormatError
 from smt_bridge.factors import LINES_FOR_FACTORS, look_factored, parse_factors
 from smt_bridge.metadata import new_metadata, write_metadata
@@ -48,7 +49,6 @@ def rescore_files(args: argparse.Namespace) -> int:
     check_factors(first, args.factor, args.scorer, args.reverse_scorer)
     if not args.quiet:
         _remark_on(first)
-    check_shards(args, args.input, [output], given_as="TABLE")
     options = {"input": args.input, **{name: getattr(args, name) for name in _OPTIONS}}
     stream = None if are_files(args.input, [output]) else _beginning(chain([first], windows), args.dry_run)
 
@@ -58,8 +58,9 @@ def rescore_files(args: argparse.Namespace) -> int:
 
     specs = [spec for spec in (args.scorer, args.reverse_scorer) if spec]
     open_worker = functools.partial(_open_worker, args, suffix_of(output))
-    work = Work(NAME, " pairs", open_worker, count_jobs(args, specs), args.quiet, engine_of(args))
-    pieces = work.run(table_job(args.input, output, options, stream), args, finish=finish)
+    job = table_job(args.input, output, options, stream)
+    shown: dict[str, Any] = {"name": NAME, "unit": " pairs", "quiet": args.quiet}
+    pieces = run_with_options(args, job, open_worker, jobs=count_jobs(args, specs), finish=finish, **shown)
     if pieces is not None and not args.quiet:
         columns = column_names(reverse=len(specs) > 1, unknown_count=args.unknown_count)
         _summarise(summed(Counts, pieces), columns, time.perf_counter() - started)
@@ -117,8 +118,7 @@ def table_job(
     table: str, output: str, options: Mapping[str, Any], windows: Iterator[Window] | None, *, journaled: bool = True
 ) -> Job[Window]:
     """The job of rescoring a table by these options; ``windows`` are those of what is read once."""
-    share = ShareRead()
-    source = Source(table, functools.partial(read_windows, table, share, rules=True), _shard_of, share)
+    source = Source(table, functools.partial(read_windows, table, rules=True), _shard_of)
     if windows is not None:
         source = Source(table, lambda: windows, _shard_of)
     description = {"input": table, "options": {name: options[name] for name in _OPTIONS}}

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from nmt_core.files import ShareRead, read_blocks
+from nmt_core.files import read_blocks
 from smt_bridge.errors import FormatError
 from smt_bridge.moses.feature_kinds import binarised_kind
 from smt_bridge.moses_lines import SEPARATOR, phrase_of
@@ -95,14 +95,14 @@ class Window(NamedTuple):
         return self._replace(content=b"\n".join(self.content.split(b"\n", lines)[:lines]))
 
 
-def read_windows(path: str, share: ShareRead | None = None, *, rules: bool = False) -> Iterator[Window]:
-    """Yield the table as windows of about ``WINDOW`` lines, in order; ``share`` measures how far it was read.
+def read_windows(path: str, *, rules: bool = False) -> Iterator[Window]:
+    """Yield the table as windows of about ``WINDOW`` lines, in order.
 
     Raises FormatError for an empty file, a binarised table, a table of rules unless ``rules`` are wanted too, and a
     malformed first line; the other lines are checked by ``split_window``.
     """
     window = None
-    for first, lines in cut_at_sources(table_blocks(path, share), size=WINDOW):
+    for first, lines in cut_at_sources(table_blocks(path), size=WINDOW):
         if window is None:
             beginning = check_beginning(path, lines[:LOOKED_AT])
             if beginning.rules and not rules:
@@ -113,11 +113,11 @@ def read_windows(path: str, share: ShareRead | None = None, *, rules: bool = Fal
         raise FormatError(path, f"the file is empty; {EXPECTED}")
 
 
-def table_blocks(path: str, share: ShareRead | None = None) -> Iterator[bytes]:
+def table_blocks(path: str) -> Iterator[bytes]:
     """The lines of a table of text. Raises FormatError for a binarised one."""
     kind = binarised_kind(path)
     if kind is None:
-        return read_blocks(path, as_it_is=True, share=share)
+        return read_blocks(path, as_it_is=True)
     lacks = _LACKS.get(kind, "")
     raise FormatError(path, f"is a binarised table ({kind}){lacks}; give the text that it was made from")
 

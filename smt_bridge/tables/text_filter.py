@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from nmt_core.base.messages import counted
-from nmt_core.files import ShareRead, read_lines
+from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
 from smt_bridge.factors import FEWEST_WORDS, factors_of, look_factored, pick_factors
 from smt_bridge.moses_lines import SEPARATOR, phrase_of, split_tokens
@@ -146,13 +146,13 @@ class SourceFilter:
     def _has_rule(self, field: bytes) -> bool:
         return self._text.has_rule(rule_symbols(field))
 
-    def filter(self, path: str, share: ShareRead | None = None) -> Iterator[Filtered]:
+    def filter(self, path: str) -> Iterator[Filtered]:
         """Go through a table of any kind, in constant memory.
 
         Raises FormatError, naming the line, for one without fields, and for what is no rule in a table of rules.
         """
         seen, before, has = 0, None, False
-        for block in _with_beginning(table_blocks(path, share)):
+        for block in _with_beginning(table_blocks(path)):
             lines = block.removesuffix(b"\n").split(b"\n")
             if not seen:
                 self.prepare(path, lines[:LOOKED_AT])

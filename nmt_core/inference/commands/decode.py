@@ -33,9 +33,10 @@ from nmt_core.inference.commands.source_lines import check_source_options, read_
 from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import unknown_share
-from nmt_core.jobs.run import Job
-from nmt_core.jobs.shards import Piece, Shard, Source, shard_of
-from nmt_core.jobs.work import Work, check_shards, engine_of, is_begun, line_total
+from nmt_core.jobs.journal import Shard
+from nmt_core.jobs.outputs import Piece
+from nmt_core.jobs.run import Job, Source, shard_of
+from nmt_core.jobs.work import is_begun, run_with_options
 from nmt_core.text.unknown_share import usual_share
 
 _WITHOUT_EFFECT = ("input", "output", "quiet", "jobs", "shards", "restart", "engine", "device", "debug")
@@ -56,16 +57,13 @@ def decode(args: argparse.Namespace) -> int:
     alone = args.jobs == 1 and args.engine is None and not (args.shards or args.restart)
     if _draws(args) and not alone:
         raise ConfigError("--alignments DIR/ is for one process; leave out --jobs, --shards, --restart and --engine")
-    outputs = _outputs(args)
-    check_shards(args, args.input, outputs, given_as="--input")
     job = _job(args, journaled=not alone or (not _draws(args) and is_begun(args.output)))
     alone = alone and not job.is_resumable
     open_worker = functools.partial(_open_worker, args, all_threads=alone)
     quiet = args.quiet or (alone and (sys.stderr is None or not sys.stderr.isatty()))
-    work = Work("decode", " lines", open_worker, args.jobs, quiet, engine_of(args))
     notices = Notices(args)
-    total = line_total(args.input, quiet=args.quiet) if alone else None
-    work.run(job, args, seen=notices.add, finish=notices.finish, total=total)
+    shown: dict[str, Any] = {"name": "decode", "unit": " lines", "quiet": quiet}
+    run_with_options(args, job, open_worker, jobs=args.jobs, seen=notices.add, finish=notices.finish, **shown)
     return 0
 
 

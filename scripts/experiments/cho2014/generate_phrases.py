@@ -15,13 +15,14 @@ from nmt_core.base.words import MOST_WORDS
 from nmt_core.commands.options import add_part_arguments
 from nmt_core.files import InputFile, OutputFile, suffix_of
 from nmt_core.files.small import check_regular
-from nmt_core.jobs.work import Work, check_shards, engine_of, remark, summed
+from nmt_core.jobs.work import remark, run_with_options, summed
 from smt_bridge.commands.scoring_options import add_scoring_arguments
 from smt_bridge.model_specs import count_jobs, worker_options
 
 if TYPE_CHECKING:
+    from nmt_core.jobs.journal import Shard
+    from nmt_core.jobs.outputs import Piece
     from nmt_core.jobs.run import Job
-    from nmt_core.jobs.shards import Piece, Shard
     from scripts.experiments.cho2014.generators import GenerationOptions
     from scripts.experiments.cho2014.phrase_generation import Counts, Generation
     from scripts.experiments.cho2014.phrase_sources import Sources
@@ -105,15 +106,15 @@ def run(args: argparse.Namespace) -> int:
     first = next(sources, None)  # a wrong file is found before a model is loaded
     if first is None:
         raise ConfigError(f"{path}: there is nothing to generate targets for: no n-gram is missing from the table")
-    check_shards(args, path, [args.output], given_as="input")
     open_worker = functools.partial(_open_worker, args, suffix_of(args.output))
-    work = Work(NAME, " lines", open_worker, count_jobs(args, specs), args.quiet, engine_of(args))
+    shown: dict[str, Any] = {"name": NAME, "unit": " lines", "quiet": args.quiet}
 
     def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
         if record is not None:
             _write_record(args, signatures, summed(Counts, pieces))
 
-    pieces = work.run(_job(args, chain([first], sources)), args, finish=finish)
+    job = _job(args, chain([first], sources))
+    pieces = run_with_options(args, job, open_worker, jobs=count_jobs(args, specs), finish=finish, **shown)
     if pieces is not None and not args.quiet:
         _summarise(summed(Counts, pieces))
     return 0
@@ -136,7 +137,7 @@ class GenerationWorker:
     def __call__(self, sources: Sources) -> Piece:
         """The lines of the table."""
         from nmt_core.files import pack
-        from nmt_core.jobs.shards import Piece
+        from nmt_core.jobs.outputs import Piece
         from scripts.experiments.cho2014.phrase_generation import generate_chunk
 
         generated = generate_chunk(sources, self._generation)
@@ -216,15 +217,14 @@ def _read(args: argparse.Namespace) -> Iterator[Sources]:
 
 
 def _shard_of(sources: Sources) -> Shard:
-    from nmt_core.jobs.shards import Shard
+    from nmt_core.jobs.journal import Shard
 
     return Shard(sources.first, sources.lines, sources.crc)
 
 
 def _job(args: argparse.Namespace, sources: Iterable[Sources]) -> Job[Sources]:
     """The job; ``sources`` are those of what is read once."""
-    from nmt_core.jobs.run import Job, are_files
-    from nmt_core.jobs.shards import Source
+    from nmt_core.jobs.run import Job, Source, are_files
 
     path = _input(args)
     description = {"input": path, "options": {name: getattr(args, name) for name in _RECORDED}}

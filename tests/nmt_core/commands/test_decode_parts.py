@@ -16,8 +16,7 @@ from nmt_core.commands.main import main
 from nmt_core.inference.commands import options
 from nmt_core.inference.commands.decode import DecodeWorker, Window
 from nmt_core.jobs import work
-from nmt_core.jobs.outputs import JournaledOutputs
-from nmt_core.jobs.shards import Piece
+from nmt_core.jobs.outputs import JournaledOutputs, Piece
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
@@ -190,7 +189,7 @@ def test_lost_actors_change_no_byte(
         (("--shards", "1-9"), "--shards 1-9: the input has 5 shards; expected A-B with numbers from 1 to 5"),
         (("--alignments", "pictures/", "--jobs", "2"), "--alignments DIR/ is for one process"),
         (("--jobs", "2", "--search=distinct"), "--search distinct is for --nbest and --search samples"),
-        (("--shards", "1", "--output", "-"), "--shards and --restart need a file as --input"),
+        (("--shards", "1", "--output", "-"), "--shards and --restart need a file as input"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(

@@ -24,9 +24,9 @@ import pytest
 from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.commands.main import main as nmt_core
 from nmt_core.files import pack, partial_output
-from nmt_core.jobs.outputs import JournaledOutputs
-from nmt_core.jobs.run import Job, run_job
-from nmt_core.jobs.shards import Piece, Shard, Source, parse_range, shard_of
+from nmt_core.jobs.journal import Shard
+from nmt_core.jobs.outputs import JournaledOutputs, Piece
+from nmt_core.jobs.run import Job, Source, parse_range, run_job, shard_of
 from nmt_core.jobs.workers import LocalWorkers
 from smt_bridge.commands.main import main as smt_bridge
 
@@ -84,23 +84,18 @@ def shard(item: Lines) -> Shard:
     return shard_of(first, b"\n".join(lines))
 
 
-def half() -> float:
-    """Stands for how much of the input has been read."""
-    return 0.5
-
-
-def job_in(folder: Path, *, size: int = 0, share: Callable[[], float] | None = None) -> Job[Lines]:
+def job_in(folder: Path, *, size: int = 0) -> Job[Lines]:
     return Job(
         outputs=(str(folder / "out"),),
         description={"size": size, "options": {"loud": True, "fast": False}},
-        source=Source(str(folder / "in"), partial(read, str(folder / "in")), shard, share),
+        source=Source(str(folder / "in"), partial(read, str(folder / "in")), shard),
     )
 
 
-@pytest.fixture(params=[None, half], ids=["planned", "read once"])
-def job(request: pytest.FixtureRequest, tmp_path: Path) -> Job[Lines]:
+@pytest.fixture
+def job(tmp_path: Path) -> Job[Lines]:
     (tmp_path / "in").write_bytes(b"".join(b"line %d\n" % number for number in range(10)))
-    return job_in(tmp_path, share=request.param)
+    return job_in(tmp_path)
 
 
 EXPECTED = b"".join(b"LINE %d\n" % number for number in range(10))
@@ -364,23 +359,6 @@ def test_outputs_are_flushed_to_the_disk_every_few_seconds(
     assert flushed.count(".out.hybridmt.journal") == 4
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_an_input_whose_end_is_not_known_is_read_once(job: Job[Lines], tmp_path: Path, jobs: int) -> None:
-    progress: list[tuple[str, int]] = []
-    reads = []
-
-    def counted() -> Iterator[Lines]:
-        reads.append(len(progress))
-        return read(job.source.path)
-
-    once = dataclasses.replace(job, source=job.source._replace(read=counted, share=half))
-    assert finish(once, jobs=jobs, report=noted_by(progress)) is not None
-    assert len(reads) == 1
-    assert [lines for what, lines in progress if what == "expected"] == [6, 12, 18, 20, 10]
-    assert [lines for what, lines in progress if what == "done"] == [3, 3, 3, 1]
-    assert (tmp_path / "out").read_bytes() == EXPECTED
-
-
 def test_an_input_that_is_no_file_is_worked_through_as_it_comes(job: Job[Lines], tmp_path: Path) -> None:
     lines = read(job.source.path)
     stream = dataclasses.replace(job, source=job.source._replace(path="-", read=lambda: lines))
@@ -390,7 +368,7 @@ def test_an_input_that_is_no_file_is_worked_through_as_it_comes(job: Job[Lines],
 
 def test_a_file_that_changes_while_it_is_read_once_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"".join(b"line %d\n" % number for number in range(10)))
-    job = job_in(tmp_path, share=half)
+    job = job_in(tmp_path)
 
     def changing(what: str, lines: int) -> None:
         with open(tmp_path / "in", "ab") as stream:

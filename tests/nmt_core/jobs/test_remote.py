@@ -18,10 +18,11 @@ import pytest
 
 from nmt_core.base.errors import NmtError
 from nmt_core.commands.main import main as nmt_core
+from nmt_core.jobs.journal import Shard
+from nmt_core.jobs.outputs import Piece
 from nmt_core.jobs.ray_cluster import RayCluster
 from nmt_core.jobs.remote import Lost, RemoteWorkers
-from nmt_core.jobs.run import Job, run_job
-from nmt_core.jobs.shards import Piece, Shard, Source, shard_of
+from nmt_core.jobs.run import Job, Source, run_job, shard_of
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
