@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -175,18 +176,20 @@ def _append(
     seen: Callable[[Counts], None],
 ) -> None:
     """Do the tasks and write their pieces; those that are ``stored``, by number, are taken from there."""
+    stored_pieces = functools.partial(_stored_pieces, job, stored)
+    computed_pieces = functools.partial(_computed_pieces, workers)
     for counts in outputs.counts:
         seen(counts)
     for is_stored, group in itertools.groupby(tasks, key=lambda task: task.number in stored):
-        found = _stored_pieces(job, group, stored) if is_stored else _computed_pieces(group, workers)
-        for shard, piece in found:
+        pieces = stored_pieces if is_stored else computed_pieces
+        for shard, piece in pieces(group):
             outputs.append(shard, piece)
             seen(piece.counts)
             report("resumed" if is_stored else "done", shard.lines)
 
 
 def _stored_pieces(
-    job: Job[Any], tasks: Iterable[_Task], stored: Mapping[int, tuple[JournaledOutputs, int]]
+    job: Job[Any], stored: Mapping[int, tuple[JournaledOutputs, int]], tasks: Iterable[_Task]
 ) -> Iterator[tuple[Shard, Piece]]:
     """What ranges hold. Raises InputError unless it still has the bytes it had."""
     for task in tasks:
@@ -195,7 +198,7 @@ def _stored_pieces(
         yield task.shard, held.piece(number)
 
 
-def _computed_pieces(tasks: Iterable[_Task], workers: Workers[Any, Piece]) -> Iterator[tuple[Shard, Piece]]:
+def _computed_pieces(workers: Workers[Any, Piece], tasks: Iterable[_Task]) -> Iterator[tuple[Shard, Piece]]:
     """The pieces in order; workers take a few tasks ahead."""
     waiting: collections.deque[Shard] = collections.deque()
 

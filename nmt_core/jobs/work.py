@@ -80,7 +80,7 @@ def run_with_options(
 
         def report(what: str, lines: int) -> None:
             if what == "resumed":  # time left is counted from what is done now
-                bar.initial += lines
+                bar.initial = getattr(bar, "initial", 0) + lines
             bar.update(lines)
 
         counts = run_job(
