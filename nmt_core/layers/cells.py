@@ -63,16 +63,7 @@ class Cell(Layer, abc.ABC):
     def __init__(self, hidden: int) -> None:
         super().__init__()
         self.hidden = hidden
-
-    @property
-    def input_size(self) -> int:
-        """G."""
-        return self.input_parts * self.hidden
-
-    @property
-    def state_size(self) -> int:
-        """U."""
-        return self.state_parts * self.hidden
+        self.input_size, self.state_size = self.input_parts * hidden, self.state_parts * hidden  # G and U
 
     def inputs(self, size: int, *, bias: bool = True, gate_biases: bool = False) -> GateInputs:
         """The product with inputs of ``size``: with the cell's usual biases, with one for every gate, or without."""

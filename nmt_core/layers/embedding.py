@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmt_core.batches.padding import FactoredWords, Padded, bucket_rows
-from nmt_core.layers.dropout import WordDropout
+from nmt_core.layers.dropout import BlockDropout
 from nmt_core.layers.init import Initialiser, Layer
 
 _WORTH_SORTING = 16  # words
@@ -46,7 +46,8 @@ class WordEmbedding(nn.Embedding, Layer):
 
     def __init__(self, words: int, size: int, *, dropout: float = 0.0, word_dropout: float = 0.0) -> None:
         super().__init__(words, size)
-        self.dropout, self.word_dropout = nn.Dropout(dropout), WordDropout(word_dropout)
+        self.size = size  # the numbers that an encoder reads of a position
+        self.dropout, self.word_dropout = nn.Dropout(dropout), BlockDropout(word_dropout, dim=-1)
 
     def reset_parameters(self) -> None:
         """PyTorch's first values, but none without memory for them, for which it would import its compiler."""
@@ -69,11 +70,6 @@ class WordEmbedding(nn.Embedding, Layer):
     def dropped(self, embedded: Tensor) -> Tensor:
         """Vectors with dropout."""
         return cast(Tensor, self.word_dropout(self.dropout(embedded)))
-
-    @property
-    def size(self) -> int:
-        """The numbers that an encoder reads of a position."""
-        return self.embedding_dim
 
     def of(self, sentences: Padded) -> Tensor:
         """The vectors at all positions of sentences, (B, L, E)."""
@@ -120,11 +116,8 @@ class FactoredEmbedding(WordEmbedding):
         super().__init__(words, size, dropout=dropout, word_dropout=word_dropout)
         self.factors = nn.ModuleList(WordEmbedding(*one) for one in factors)
         self.combine = combine
-
-    @property
-    def size(self) -> int:
-        """E, and with ``concat`` the sizes of the factors."""
-        return self.embedding_dim + (sum(one.embedding_dim for one in self.tables) if self.combine == "concat" else 0)
+        if combine == "concat":
+            self.size += sum(size_of_factor for _, size_of_factor in factors)
 
     @property
     def tables(self) -> list[WordEmbedding]:

@@ -201,8 +201,8 @@ class LinearGenerator(Generator, Layer):
         """A matrix of a lower rank that is no saving is multiplied out."""
         weight_VD, bias_V = self.weight.detach(), self.bias.detach()
         if isinstance(self.low_rank, nn.Linear) and self.low_rank.out_features >= self.low_rank.in_features:
-            return BlockNormalizer(_as_it_is, weight_VD @ self.low_rank.weight.detach(), bias_V)
-        return BlockNormalizer(_as_it_is if self.low_rank is None else self.low_rank, weight_VD, bias_V)
+            return BlockNormalizer(nn.Identity(), weight_VD @ self.low_rank.weight.detach(), bias_V)
+        return BlockNormalizer(self.low_rank or nn.Identity(), weight_VD, bias_V)
 
 
 def linear_generator(
@@ -212,10 +212,6 @@ def linear_generator(
     weight_VD = tied.weight if tied is not None else nn.Parameter(torch.empty(words, rank or units))
     low_rank = Linear(units, rank, bias=False) if rank else None
     return LinearGenerator(weight_VD, nn.Parameter(torch.empty(words)), low_rank, biased=biased)
-
-
-def _as_it_is(readout_NL: Tensor) -> Tensor:
-    return readout_NL
 
 
 def _precise(tensor: Tensor) -> torch.dtype:

@@ -24,7 +24,7 @@ from nmt_core.base.pauses import yield_point
 from nmt_core.batches.padding import Padded, bucket_rows, pad_rows, whole_positions
 from nmt_core.batches.prefix_tree import grow
 from nmt_core.layers.cells import CELLS, Cell, GateInputs, PlainLSTM, Recurrence
-from nmt_core.layers.dropout import VariationalDropout
+from nmt_core.layers.dropout import BlockDropout
 from nmt_core.layers.embedding import Distinct
 from nmt_core.layers.products import shared_matrix
 from nmt_core.layers.whole_lstm import in_one_call, run_layer
@@ -63,14 +63,11 @@ class UpperLayers(nn.Module):
     def __init__(self, layers: Layers, hidden: int) -> None:
         super().__init__()
         self.residual = layers.residual
-        self.cells = nn.ModuleList(layers.new_cell(hidden) for _ in range(layers.depth - 1))
-        self.inputs = nn.ModuleList(cell.inputs(hidden, gate_biases=layers.gate_biases) for cell in self._cells())
-        self.dropout, self.variational = nn.Dropout(layers.dropout), VariationalDropout(layers.variational)
-
-    @property
-    def state_size(self) -> int:
-        """The numbers in the states of all these layers together."""
-        return sum(cell.state_size for cell in self._cells())
+        cells = [layers.new_cell(hidden) for _ in range(layers.depth - 1)]
+        self.cells = nn.ModuleList(cells)
+        self.inputs = nn.ModuleList(cell.inputs(hidden, gate_biases=layers.gate_biases) for cell in cells)
+        self.state_size = sum(cell.state_size for cell in cells)  # of the states of all these layers side by side
+        self.dropout, self.variational = nn.Dropout(layers.dropout), BlockDropout(layers.variational, dim=1)
 
     def run(self, below_BTH: Tensor, run: Run, first_BU: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
         """All positions, layer by layer: what the last gives out (B, T, H), and the states of each (B, T, U).
@@ -188,7 +185,7 @@ class RecurrentEncoder(nn.Module):
         self.inputs = unit.inputs(embedding, gate_biases=layers.gate_biases)
         self.unit = unit
         self.upper = UpperLayers(layers, hidden)
-        self.variational = VariationalDropout(layers.variational)
+        self.variational = BlockDropout(layers.variational, dim=1)
         self.backward = backward
 
     def forward(self, embedded_BSE: Tensor, mask_BS: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from nmt_core.config import Config
 from nmt_core.layers.init import initialise
 from nmt_core.models.cslm import CSLM, CSLMConfig
 from nmt_core.models.deep_fusion import DeepFusion, DeepFusionConfig
-from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig, Score, WindowName
+from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig
 from nmt_core.models.hybrid import Hybrid, HybridConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.nematus import Nematus, NematusConfig
@@ -49,10 +49,6 @@ _BESIDE_PARAMETERS = frozenset(
 )
 
 
-def _attentive(score: Score, window: WindowName = "global") -> DeepLSTMConfig:
-    return DeepLSTMConfig(attention=score, window=window, feeding=True)
-
-
 PRESETS: dict[str, AnyConfig] = {
     # Cho et al. 2014: the phrase model, 15,000 words
     "rnnencdec-cho2014": RNNencdecConfig(
@@ -65,13 +61,13 @@ PRESETS: dict[str, AnyConfig] = {
     "rnnlm": RNNLMConfig(),
     # Luong et al. 2015b (EMNLP): without attention, and the models of its Tables 1 and 4
     "luong2015-base": DeepLSTMConfig(),
-    "luong2015-global-dot-feed": _attentive("dot"),
-    "luong2015-global-general-feed": _attentive("general"),
-    "luong2015-global-concat-feed": _attentive("concat"),
-    "luong2015-global-location-feed": _attentive("location"),
-    "luong2015-local-m-general-feed": _attentive("general", window="local-m"),
-    "luong2015-local-p-dot-feed": _attentive("dot", window="local-p"),
-    "luong2015-local-p-general-feed": _attentive("general", window="local-p"),
+    "luong2015-global-dot-feed": DeepLSTMConfig(attention="dot", feeding=True),
+    "luong2015-global-general-feed": DeepLSTMConfig(attention="general", feeding=True),
+    "luong2015-global-concat-feed": DeepLSTMConfig(attention="concat", feeding=True),
+    "luong2015-global-location-feed": DeepLSTMConfig(attention="location", feeding=True),
+    "luong2015-local-m-general-feed": DeepLSTMConfig(attention="general", window="local-m", feeding=True),
+    "luong2015-local-p-dot-feed": DeepLSTMConfig(attention="dot", window="local-p", feeding=True),
+    "luong2015-local-p-general-feed": DeepLSTMConfig(attention="general", window="local-p", feeding=True),
     # Luong et al. 2015a (ACL), the models of annotated text, of 4 and of 6 layers
     "luong2015-copy4": DeepLSTMConfig(dropout=0.0, init_range=0.08),
     "luong2015-copy6": DeepLSTMConfig(depth=6, dropout=0.0, init_range=0.06),

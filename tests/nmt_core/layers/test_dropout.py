@@ -7,13 +7,13 @@ import torch
 import torch.nn.functional as F
 
 from nmt_core.layers.cells import GRU, LSTM, Cell
-from nmt_core.layers.dropout import VariationalDropout, WordDropout
+from nmt_core.layers.dropout import BlockDropout
 from nmt_core.layers.recurrent import Layers, UpperLayers, run_all
 
 
 def test_variational_dropout_drops_the_same_units_at_all_positions() -> None:
     torch.manual_seed(1)
-    found = VariationalDropout(0.25)(torch.ones(200, 3, 40))
+    found = BlockDropout(0.25, dim=1)(torch.ones(200, 3, 40))
     assert torch.equal(found[:, 0], found[:, 2])
     assert found.unique().tolist() == pytest.approx([0.0, 4 / 3])
     assert found.mean().item() == pytest.approx(1.0, abs=0.02)
@@ -21,13 +21,13 @@ def test_variational_dropout_drops_the_same_units_at_all_positions() -> None:
 
 def test_word_dropout_drops_whole_words() -> None:
     torch.manual_seed(1)
-    found = WordDropout(0.25)(torch.ones(200, 40, 3))
+    found = BlockDropout(0.25, dim=-1)(torch.ones(200, 40, 3))
     assert torch.equal(found[..., 0], found[..., 2])
     assert found.unique().tolist() == pytest.approx([0.0, 4 / 3])
     assert found.mean().item() == pytest.approx(1.0, abs=0.02)
 
 
-@pytest.mark.parametrize("dropout", [VariationalDropout(0.5), WordDropout(0.5)])
+@pytest.mark.parametrize("dropout", [BlockDropout(0.5, dim=1), BlockDropout(0.5, dim=-1)])
 def test_outside_of_training_nothing_is_dropped(dropout: torch.nn.Module) -> None:
     inputs = torch.randn(4, 3, 2)
     assert torch.equal(dropout.eval()(inputs), inputs)
