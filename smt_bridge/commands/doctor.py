@@ -7,7 +7,7 @@ import argparse
 from nmt_core.commands.parser import from_zero
 from smt_bridge.commands.list_options import add_format_argument
 
-RUN = "smt_bridge.doctor.command:diagnose"
+RUN = "smt_bridge.doctor.examination:diagnose"
 _EXAMPLE = """examples:
   smt-bridge doctor moses.ini
   smt-bridge doctor nmt.ini --nbest test.rich.gz --weights weights --source test.tok.en --reference test.fr \\

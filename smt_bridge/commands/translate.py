@@ -20,11 +20,11 @@ from smt_bridge.model_specs import search_options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from smt_bridge.decoder.moses_process import MosesProcess
     from smt_bridge.features.interface import Feature
     from smt_bridge.hybrid.chooser import Choice, Chooser
     from smt_bridge.hybrid.guidance import AdvisedTranslator
     from smt_bridge.hybrid.translator import HybridTranslator
+    from smt_bridge.moses.process import MosesProcess
     from smt_bridge.recipe import Recipe
 
 
@@ -161,9 +161,8 @@ def _record_path(listing: str | None) -> str | None:
 
 
 def _moses(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack) -> MosesProcess | None:
-    from smt_bridge.decoder.moses_child import MosesFailed
-    from smt_bridge.decoder.moses_process import MosesProcess
     from smt_bridge.hybrid.parts import graph_reader_of, moses_of
+    from smt_bridge.moses.process import MosesFailed, MosesProcess
 
     options = moses_of(recipe, program=args.moses, threads=args.moses_threads, timeout=args.moses_timeout)
     reader = graph_reader_of(recipe)
@@ -179,7 +178,7 @@ def _moses(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack
 def _translate(
     args: argparse.Namespace, hybrid: HybridTranslator | AdvisedTranslator, sentences: Sequence[str]
 ) -> list[Choice]:
-    from smt_bridge.decoder.moses_child import MosesFailed
+    from smt_bridge.moses.process import MosesFailed
 
     try:
         return hybrid.translate(sentences)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from nmt_core.base.errors import InputError, NmtError
-from smt_bridge.doctor import language_model, lists, words
+from nmt_core.base.errors import ConfigError, InputError, NmtError
+from nmt_core.base.messages import counted, say, show
+from nmt_core.files.small import check_regular
+from smt_bridge.doctor import configuration as language_model
+from smt_bridge.doctor import findings as words
+from smt_bridge.doctor import lists
 from smt_bridge.doctor.configuration import examine_ini, language_models, readable_tables
 from smt_bridge.doctor.findings import Finding, error, warning
 from smt_bridge.doctor.table import Table
 from smt_bridge.metadata import find_metadata, metadata_path
+from smt_bridge.model_specs import REMOTE
 from smt_bridge.moses.ini import MosesIni, read_ini
 from smt_bridge.moses.weights import Weights, read_weights
-from smt_bridge.nbest.formats import AUTO
+from smt_bridge.nbest.formats import AUTO, check_format
 
 
 class Files(NamedTuple):
@@ -141,3 +147,25 @@ def _examine_fingerprint(record: str, content: Mapping[str, Any], scorer: str) -
         yield warning(
             record, f"names another model than {scorer} ({prints[0]})", "score again, or give the model it names"
         )
+
+
+NAME = "doctor"
+
+
+def diagnose(args: argparse.Namespace) -> int:
+    """Print what is found in the files of the options."""
+    if args.scorer.startswith(REMOTE):
+        raise ConfigError(f"--scorer {args.scorer}: a server does not show its vocabularies; give the model's folder")
+    given = (args.ini, args.table, args.nbest, args.weights, args.source, args.reference, args.scorer, args.lm)
+    if not any(given):
+        raise ConfigError("give a moses.ini or other files to look at")
+    files = Files(*given, args.lines, check_format(args.nbest_format))
+    for path in filter(None, (args.source, args.reference)):
+        check_regular(path)  # read more than once
+    errors = warnings = 0
+    for finding in examine(files):
+        print(json.dumps(finding._asdict()) if args.json else show(finding), flush=True)
+        errors += finding.level == "error"
+        warnings += finding.level == "warning"
+    say(f"{NAME}: {counted(errors, 'error')}, {counted(warnings, 'warning')}")
+    return 1 if errors else 0

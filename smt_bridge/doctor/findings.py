@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Literal, NamedTuple
+
+from nmt_core.base.messages import counted
+from nmt_core.base.words import unescape
+from nmt_core.files import read_lines, read_text_lines
+from nmt_core.text.unknown_share import suspicious_share
+from nmt_core.text.vocabulary import Vocabulary
 
 Level = Literal["error", "warning", "note"]
 
@@ -32,3 +43,117 @@ def warning(place: str, problem: str, remedy: str) -> Finding:
 def note(place: str, problem: str, remedy: str) -> Finding:
     """Nothing is wrong, but something could not be looked into."""
     return Finding("note", place, problem, remedy)
+
+
+_ESCAPED = re.compile(r"&(?:apos|quot|amp|lt|gt|#124|#91|#93);")
+_GLUED = re.compile(r"\w[.,!?;:]$")
+_FEW = 0.02  # share of words from which it is no accident
+_FEWER = 1 / 3  # of the unknown words, that the other side of a model does not know
+_POOR = 0.15  # share of unknown words from which something is wrong
+
+
+class Words(NamedTuple):
+    """The words of one side of a file and how often they were seen; ``place`` is for findings."""
+
+    place: str
+    counts: Counter[str]
+
+    @property
+    def total(self) -> int:
+        """Running words."""
+        return self.counts.total()
+
+    def share(self, pattern: re.Pattern[str]) -> float:
+        """Share of the running words that match."""
+        return sum(count for word, count in self.counts.items() if pattern.search(word)) / max(self.total, 1)
+
+    def unknown(self, vocabulary: Vocabulary | frozenset[str]) -> float:
+        """Share of the running words outside ``vocabulary``."""
+        return sum(count for word, count in self.counts.items() if word not in vocabulary) / max(self.total, 1)
+
+
+def words_of(place: str, texts: Iterable[str]) -> Words:
+    """Count the words of texts."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(word for word in text.split(" ") if word)
+    return Words(place, counts)
+
+
+def words_of_file(path: str, *, most: int) -> Words:
+    """Count the words of the first lines of a text file."""
+    lines = islice(read_text_lines(path, errors="replace"), most or None)
+    return words_of(path, (line.replace("\t", " ") for line in lines))
+
+
+def examine_text(path: str, *, most: int, tokenised: bool) -> Iterator[Finding]:
+    """Carriage returns, byte order marks, bytes that are not UTF-8, blank lines and untokenised text."""
+    returns = broken = blank = first_blank = 0
+    for number, line in enumerate(islice(read_lines(path, as_it_is=True), most or None), start=1):
+        if number == 1 and line.startswith(b"\xef\xbb\xbf"):
+            yield warning(
+                f"{path}:1", "begins with a byte order mark", "remove it: to Moses it is a part of the first word"
+            )
+        returns += line.endswith(b"\r")
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            broken += 1
+        if not line.strip():
+            blank, first_blank = blank + 1, first_blank or number
+    if returns:
+        yield warning(
+            path, f"{counted(returns, 'line ends', 'lines end')} in a carriage return", "convert it (sed 's/\\r$//')"
+        )
+    if broken:
+        yield warning(path, f"{counted(broken, 'line is', 'lines are')} not UTF-8", "convert it with iconv")
+    if blank:
+        yield warning(
+            f"{path}:{first_blank}", f"{counted(blank, 'line is', 'lines are')} blank", "make sure that this is meant"
+        )
+    if tokenised and words_of_file(path, most=most).share(_GLUED) > _FEW:
+        yield warning(path, "punctuation is glued to words: it is not tokenised", "run Moses' tokenizer.perl on it")
+
+
+def examine_escapes(first: Words, second: Words) -> Iterator[Finding]:
+    """Whether one of the two has Moses' escapes and the other does not, though it has what they stand for."""
+    for one, other in ((first, second), (second, first)):
+        escaped = {word for word in one.counts if _ESCAPED.search(word)}
+        bare = {unescape(word) for word in escaped}
+        if escaped and not any(_ESCAPED.search(word) for word in other.counts) and bare & other.counts.keys():
+            example = min(word for word in escaped if unescape(word) in other.counts)
+            yield warning(
+                one.place,
+                f"has escapes such as {example} where {other.place} has {unescape(example)}",
+                "escape both alike (tokenizer.perl, or its -no-escape; `rescore-table --unescape`)",
+            )
+
+
+def read_vocabulary(folder: str, side: str) -> Vocabulary | None:
+    """The words of a model folder's side, or None where there is no such file. Raises ModelError for other files."""
+    path = os.path.join(folder, f"{side}.vocab")
+    return Vocabulary.load(path) if os.path.isfile(path) else None
+
+
+def examine_coverage(words: Words, vocabulary: Vocabulary, *, other: Vocabulary, model: str) -> Iterator[Finding]:
+    """How many words the model does not know, and whether its direction, case or escapes are why.
+
+    ``other`` is the vocabulary of its other side.
+    """
+    unknown = words.unknown(vocabulary)
+    if unknown < suspicious_share(vocabulary.unknown_share, least=_POOR) or not words.total:
+        return
+    problem = f"{unknown:.0%} of the words are unknown to {model}"
+    if words.unknown(other) < _FEWER * unknown:
+        yield warning(words.place, problem, "it is a model of the other direction: give one of this")
+        return
+    changes = {
+        "is it cased while the model was trained on lower-cased text? lower-case it": str.lower,
+        "is it escaped while the model's corpus was not? use `--unescape`, or unescape it": unescape,
+    }
+    for remedy, change in changes.items():
+        changed = words_of(words.place, (change(word) for word in words.counts.elements()))
+        if changed.unknown(vocabulary) < 0.6 * unknown:
+            yield warning(words.place, problem, remedy)
+            return
+    yield warning(words.place, problem, "is it tokenised like the model's corpus, and of the model's language?")

@@ -9,8 +9,7 @@ from itertools import islice
 from nmt_core.base.errors import InputError
 from nmt_core.base.messages import counted
 from nmt_core.files import read_lines
-from smt_bridge.doctor.findings import Finding, error, warning
-from smt_bridge.doctor.words import Words, words_of
+from smt_bridge.doctor.findings import Finding, Words, error, warning, words_of
 from smt_bridge.nbest.formats import AUTO, read_entries
 
 _LOG_PROBABILITY = re.compile(r"(?:LM|TranslationModel|NMT|NMTreverse|KENLM|RNNLM)\d+")

@@ -10,9 +10,8 @@ import numpy as np
 
 from nmt_core.base.errors import InputError
 from nmt_core.base.messages import counted
-from smt_bridge.doctor.findings import Finding, error, note, warning
-from smt_bridge.doctor.words import Words
-from smt_bridge.moses.feature_kinds import binarised_kind
+from smt_bridge.doctor.findings import Finding, Words, error, note, warning
+from smt_bridge.moses.feature_functions import binarised_kind
 from smt_bridge.moses_lines import SEPARATOR, has_wide_blanks, phrase_of, text_of
 from smt_bridge.tables.lines import OtherTable
 from smt_bridge.tables.rules import unlinked_rules

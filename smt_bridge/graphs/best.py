@@ -11,14 +11,99 @@ import heapq
 import itertools
 from collections.abc import Iterator
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
-from smt_bridge.graphs.paths import potentials
-from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph
-from smt_bridge.graphs.prefixes import BEGINNING, Derivation, Prefix, Reached, ended, followed
-from smt_bridge.graphs.prune import gap_of, gaps
-from smt_bridge.graphs.word_graph import word_graph
+from smt_bridge.graphs.features import GraphFeatures
+from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph, Words
+from smt_bridge.graphs.prune import gap_of, gaps, potentials
+from smt_bridge.graphs.word_graph import Arcs, WordGraph, word_graph
+from smt_bridge.nbest.entry import SEPARATOR, format_number
+
+
+class Derivation(NamedTuple):
+    """A string, the score of its best derivation and the arcs of that."""
+
+    words: Words
+    score: float
+    arcs: Arcs
+
+
+class Reached(NamedTuple):
+    """The best way to a place (or to the end) by the words so far."""
+
+    score: float
+    before: Reached | None
+    arcs: Arcs
+
+    def derivation(self, graph: PhraseGraph) -> Derivation:
+        """All of the way, through the phrase graph that the graph of words was made of."""
+        parts: list[Arcs] = []
+        reached: Reached | None = self
+        while reached is not None:
+            parts.append(reached.arcs)
+            reached = reached.before
+        arcs = tuple(arc for part in reversed(parts) for arc in part)
+        return Derivation(tuple(word for arc in arcs for word in graph.words(arc)), self.score, arcs)
+
+
+Prefix = dict[int, Reached]
+"""The places that a prefix leads to."""
+
+BEGINNING: Prefix = {0: Reached(0.0, None, ())}
+
+
+def followed(words: WordGraph, prefix: Prefix) -> dict[int, Prefix]:
+    """What each next word, by its number in the vocabulary, leads to."""
+    found: dict[int, Prefix] = {}
+    for place, before in prefix.items():
+        for word, target, score, arcs in words.steps[place]:
+            score += before.score
+            active = found.setdefault(word, {})
+            known = active.get(target)
+            if known is None or score > known.score:
+                active[target] = Reached(score, before, arcs)
+    return found
+
+
+def ended(words: WordGraph, prefix: Prefix) -> Reached | None:
+    """The best end of the prefix itself, if it is a whole string."""
+    found: Reached | None = None
+    for place, before in prefix.items():
+        for end in words.ends[place]:
+            score = before.score + end.score
+            if found is None or score > found.score:
+                found = Reached(score, before, end.arcs)
+    return found
+
+
+def nbest_line(
+    graph: PhraseGraph,
+    derivation: Derivation,
+    features: GraphFeatures,
+    *,
+    more: str = "",
+    total: float | None = None,
+) -> bytes:
+    r"""``id ||| words ||| features ||| total`` with ``\n``; features are the sums over the arcs, and ``more``.
+
+    The total is the derivation's score unless given.
+    """
+    values_D = graph.features_ED[list(derivation.arcs)].sum(axis=0)
+    sparse: dict[str, float] = {}
+    for arc in derivation.arcs:
+        for name, value in graph.sparse.get(arc, {}).items():
+            sparse[name] = sparse.get(name, 0.0) + value
+    shown = " ".join(part for part in (features.shown(values_D, sparse), more) if part)
+    fields = (
+        b"%d " % graph.sentence,
+        b" %b " % b" ".join(derivation.words),
+        b" %b " % shown.encode("utf-8", "surrogateescape"),
+        b" %b" % format_number(derivation.score if total is None else total).encode(),
+    )
+    return SEPARATOR.join(fields) + b"\n"
+
 
 _FEWEST_ARCS = 200
 _GROWTH = 4

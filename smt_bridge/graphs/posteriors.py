@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from smt_bridge.errors import FormatError
-from smt_bridge.graphs.paths import add_logs
 from smt_bridge.graphs.phrase_graph import Words
+from smt_bridge.graphs.prune import add_logs
 from smt_bridge.graphs.word_graph import WordGraph
 from smt_bridge.moses_lines import split_tokens
 from smt_bridge.nbest.entry import NbestList

@@ -2,14 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import inf
 from typing import Any, NamedTuple, Protocol
 
-from nmt_core.base.interfaces import Guide
+import numpy as np
+
+from nmt_core.base.interfaces import Guide, GuideStep
+from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.graphs.best import BEGINNING, Derivation, Prefix, Reached, ended, followed, nbest_line
 from smt_bridge.graphs.features import GraphFeatures
-from smt_bridge.graphs.guide import GraphGuide
-from smt_bridge.graphs.lines import nbest_line
-from smt_bridge.graphs.phrase_graph import PhraseGraph
+from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph
+from smt_bridge.graphs.prune import potentials, within_gap
+from smt_bridge.graphs.reading import read_graph
+from smt_bridge.graphs.word_graph import word_graph
+from smt_bridge.moses_lines import text_of
+
+
+class GraphGuide:
+    """A string has ``weight`` times the score of its best derivation, less that of the best of all.
+
+    A graph that is ``empty`` has no complete derivation, and can lead no search.
+    """
+
+    def __init__(self, graph: PhraseGraph, scores_E: Floats, *, weight: float) -> None:
+        self._graph, self._weight = graph, weight
+        self._words = word_graph(graph, scores_E)
+        exact = potentials(graph, scores_E)
+        self._best, self._backward = exact.whole, exact.backward_N[self._words.nodes].tolist()
+        self._texts = [word.decode("utf-8", "replace") for word in self._words.vocabulary]
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no string."""
+        return self._best == -inf
+
+    @property
+    def beginning(self) -> Prefix:
+        """The start of the graph."""
+        return BEGINNING
+
+    def follow(self, reached: Prefix) -> Iterator[GuideStep]:
+        """As the protocol has it; what is reached at the end is a ``Reached``."""
+        for word, prefix in followed(self._words, reached).items():
+            bound = max(one.score + self._backward[place] for place, one in prefix.items())
+            if bound > -inf:
+                yield GuideStep(self._texts[word], prefix, self._part(bound))
+        end = ended(self._words, reached)
+        if end is not None:
+            yield GuideStep(None, end, self._part(end.score))
+
+    def _part(self, score: float) -> float:
+        return self._weight * (score - self._best)
+
+    def derivation(self, reached: Reached) -> Derivation:
+        """The best derivation of a string, by what is reached at its end."""
+        return reached.derivation(self._graph)
+
 
 FEATURE = "NMT0"
 WINDOW = 16  # graphs that are searched together
@@ -59,3 +108,53 @@ def search_window(
                 lines.append(nbest_line(graph, derivation, features, more=more, total=total))
         searched.append(SearchedGraph(graph, lines, proved))
     return searched
+
+
+class FoundGraph(NamedTuple):
+    """A sentence's graph, pruned; or None, and what is wrong with it."""
+
+    graph: PhraseGraph | None
+    problem: str = ""
+
+
+class GraphReader:
+    """Reads graphs with these features, and prunes them: arcs whose best path is at most ``gap`` below the best."""
+
+    def __init__(self, features: GraphFeatures, gap: float) -> None:
+        self._features, self._gap = features, gap
+
+    def __call__(self, content: bytes | None) -> FoundGraph:
+        """The graph in the bytes of one sentence, as ``GraphCutter.take`` gives them."""
+        if not content:
+            return FoundGraph(
+                None, "its search graph is too large" if content is None else "Moses wrote no search graph"
+            )
+        try:
+            graph = read_graph(content, self._features, path="its search graph")
+        except (FormatError, WiringError) as error:
+            return FoundGraph(None, str(error))
+        return FoundGraph(_alone(within_gap(graph, self._features.scores(graph), self._gap)))
+
+
+def _alone(graph: PhraseGraph) -> PhraseGraph:
+    """The same without lines and phrases that no arc is of."""
+    used, phrases_E = np.unique(graph.phrases_E, return_inverse=True)
+    phrases = tuple(graph.phrases[number] for number in used.tolist())
+    return graph._replace(phrases_E=phrases_E, phrases=phrases, lines=(), head=b"")
+
+
+class GraphLists:
+    """Makes the lists by the search of ``searcher``."""
+
+    def __init__(self, features: GraphFeatures, searcher: Searcher) -> None:
+        self._features, self._searcher = features, searcher
+
+    def lists(self, sentences: Sequence[str], graphs: Sequence[PhraseGraph | None]) -> list[list[bytes]]:
+        r"""For every sentence the lines of its list, best first, without ``\n``, ids counted from 0; none for None."""
+        numbered = [(number, graph) for number, graph in enumerate(graphs) if graph is not None]
+        asked = [(text_of(sentences[number].encode()), graph._replace(sentence=number)) for number, graph in numbered]
+        found: list[list[bytes]] = [[] for _ in sentences]
+        for begin in range(0, len(asked), WINDOW):
+            for one in search_window(self._searcher, self._features, asked[begin : begin + WINDOW]):
+                found[one.graph.sentence] = [line.removesuffix(b"\n") for line in one.lines]
+        return found

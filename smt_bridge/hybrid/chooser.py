@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from nmt_core.base.messages import counted
-from smt_bridge.decoder.moses_child import MosesLines
 from smt_bridge.errors import WiringError
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.interface import Feature
+from smt_bridge.moses.process import MosesLines
 from smt_bridge.nbest.entry import NbestEntry, NbestList
 from smt_bridge.nbest.merge import Columns, ExactValue, Fill, Merger, layout
 from smt_bridge.nbest.moses import parse_entry

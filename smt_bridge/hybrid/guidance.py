@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from nmt_core.base.interfaces import NgramGuidance
-from smt_bridge.decoder.moses_process import MosesProcess
 from smt_bridge.graphs.posteriors import posteriors_of
 from smt_bridge.hybrid.chooser import Choice, Lists, as_read, lists_of, why_silent
 from smt_bridge.hybrid.translator import WithMoses, as_bytes
+from smt_bridge.moses.process import MosesProcess
 from smt_bridge.nbest.entry import NbestEntry
 from smt_bridge.recipe import MOSES, NEURAL, AdviceOptions
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from nmt_core.base.interfaces import PairScorer
-from smt_bridge.decoder.moses_child import MosesOptions
 from smt_bridge.features import registry as catalogue
 from smt_bridge.features.interface import Feature
 from smt_bridge.features.source_factor import for_factored_sources
 from smt_bridge.graphs.features import read_graph_features
-from smt_bridge.graphs.lists import GraphLists, GraphReader
-from smt_bridge.graphs.search import Searcher
+from smt_bridge.graphs.search import GraphLists, GraphReader, Searcher
 from smt_bridge.hybrid.chooser import Chooser
+from smt_bridge.moses.command_line import MosesOptions
 from smt_bridge.nbest.recompute import exact_values
 from smt_bridge.recipe import GraphSearch, Recipe, check_signatures
 

@@ -10,10 +10,9 @@ import threading
 from collections.abc import Sequence
 from typing import Protocol
 
-from smt_bridge.decoder.moses_child import MosesLines
-from smt_bridge.decoder.moses_process import MosesProcess
-from smt_bridge.graphs.lists import GraphLists
+from smt_bridge.graphs.search import GraphLists
 from smt_bridge.hybrid.chooser import Choice, Chooser, as_read, lists_of, why_silent
+from smt_bridge.moses.process import MosesLines, MosesProcess
 
 
 class NbestDecoder(Protocol):

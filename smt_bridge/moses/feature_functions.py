@@ -9,15 +9,181 @@ A feature without ``name=`` is called by its class and a running number.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from nmt_core.base.numbers import whole_number
 from smt_bridge.errors import FormatError
-from smt_bridge.moses.feature_kinds import FeatureKind, kind_of
 from smt_bridge.moses.ini_lines import section_lines
 from smt_bridge.moses_lines import split_tokens
+
+Role = Literal["text", "binary", "combination", "computed", "lm", "other"]
+_TABLES: tuple[Role, ...] = ("text", "binary", "combination", "computed")
+
+
+class FeatureKind(NamedTuple):
+    """Facts about one class of feature functions.
+
+    ``scores`` is their number where the line has no ``num-features`` (None: only the decoder knows).
+    ``paths`` are the options that name files. ``endings`` are what the decoder puts behind ``path``, any of which
+    will do (``{L1}`` stands for the option of that name); ``parts`` must be in the folder that ``path`` is.
+    ``members`` is the option that names the combined tables. ``made_by`` is the command that makes a binary
+    table (``table``, ``stem``, ``scores``, ``source_factors``, ``target_factors``; ``rank``, the score that it ranks
+    targets by, from 0, and ``other_rank``, the option for one that is not 2); ``made_as`` is what it adds to the name.
+    """
+
+    role: Role = "other"
+    scores: int | None = 1
+    paths: tuple[str, ...] = ("path",)
+    endings: tuple[str, ...] = ("", ".gz")
+    parts: tuple[str, ...] = ()
+    members: str = ""
+    made_by: str = ""
+    made_as: str = ""
+    tuneable: bool = True
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it gives translations of phrases."""
+        return self.role in _TABLES
+
+    @property
+    def takes_columns(self) -> bool:
+        """Whether a column of scores can be added to its table."""
+        return self.role in ("text", "binary")
+
+
+_EXACT = ("",)
+_LANGUAGE_MODEL = FeatureKind("lm", endings=_EXACT)
+_SPARSE = FeatureKind(scores=0)
+_COMPUTED = FeatureKind("computed", scores=None, endings=_EXACT)
+_SAMPLING = FeatureKind("computed", scores=None, paths=("path", "base"), endings=("{L1}.mct", "{L1}.txt"))
+_TWO_SCORES = """
+    HyperParameterAsWeight PhraseDistanceFeature SourceGHKMTreeInputMatchFeature TargetConstituentAdjacencyFeature
+    TargetPreferencesFeature UnalignedWordCountFeature
+"""
+_ONLY_SPARSE = """
+    ControlRecombination CorrectionPattern GlobalLexicalModelUnlimited PhraseBoundaryFeature PhraseLengthFeature
+    PhrasePairFeature ReferenceComparison SetSourcePhrase SoftMatchingFeature SourceWordDeletionFeature
+    SparseHieroReorderingFeature TargetBigramFeature TargetNgramFeature TargetWordInsertionFeature TreeStructureFeature
+    WordTranslationFeature
+"""
+
+_KINDS: dict[str, FeatureKind] = {
+    "PhraseDictionaryMemory": FeatureKind("text", endings=_EXACT),
+    "PhraseDictionaryCompact": FeatureKind(
+        "binary",
+        endings=(".minphr",),
+        made_by="processPhraseTableMin -in {table} -out {stem} -nscores {scores}{other_rank}",
+    ),
+    "ProbingPT": FeatureKind(
+        "binary",
+        endings=_EXACT,
+        parts=("TargetColl.dat", "TargetVocab.dat", "Alignments.dat", "probing_hash.dat", "source_vocabids", "config"),
+        made_by="CreateProbingPT --input-pt {table} --output-dir {stem}.probing --num-scores {scores}",
+        made_as=".probing",
+    ),
+    "PhraseDictionaryOnDisk": FeatureKind(
+        "binary",
+        endings=_EXACT,
+        parts=("Misc.dat", "Source.dat", "TargetColl.dat", "TargetInd.dat", "Vocab.dat"),
+        made_by="CreateOnDiskPt {source_factors} {target_factors} {scores} 20 {rank} {table} {stem}.ondisk",
+        made_as=".ondisk",
+    ),
+    "PhraseDictionaryBinary": FeatureKind(
+        "binary",
+        endings=(".binphr.idx",),
+        made_by="processPhraseTable -ttable 0 0 {table} -out {stem} -nscores {scores}",
+    ),
+    "PhraseDictionaryScope3": FeatureKind("text", endings=_EXACT),
+    "RuleTable": FeatureKind("text", endings=_EXACT),
+    "PhraseDictionaryGroup": FeatureKind("combination", paths=(), members="members"),
+    "PhraseDictionaryMultiModel": FeatureKind("combination", paths=(), members="components"),
+    "PhraseDictionaryMultiModelCounts": FeatureKind("combination", paths=(), members="components"),
+    "PhraseDictionaryALSuffixArray": _COMPUTED,
+    "PhraseDictionaryFuzzyMatch": _COMPUTED._replace(paths=("path", "source", "target", "alignment")),
+    "PhraseDictionaryDynSuffixArray": _COMPUTED._replace(paths=("path", "target-path", "alignment-path")),
+    "PhraseDictionaryTransliteration": _COMPUTED._replace(scores=1, paths=("path", "script-dir", "external-dir")),
+    "PhraseDictionaryDynamicCacheBased": FeatureKind("computed", paths=("cbtm-file",)),
+    "PhraseDictionaryCache": FeatureKind("computed", paths=()),
+    "PhraseDictionaryMemoryPerSentence": FeatureKind("computed", paths=()),
+    "PhraseDictionaryMemoryPerSentenceOnDemand": FeatureKind("computed", paths=()),
+    "PhraseDictionaryBitextSampling": _SAMPLING,
+    "Mmsapt": _SAMPLING,
+    "LexicalReordering": FeatureKind(scores=None, endings=("", ".gz", ".minlexr", ".binlexr.idx")),
+    "Generation": FeatureKind(),
+    "InputFeature": FeatureKind(scores=None),
+    "EditOps": FeatureKind(scores=None),
+    "OpSequenceModel": FeatureKind(scores=5, endings=_EXACT),
+    "DsgModel": FeatureKind(scores=5, endings=_EXACT),
+    "UnknownWordPenalty": FeatureKind(tuneable=False),
+    **dict.fromkeys(
+        ("KENLM", "SRILM", "IRSTLM", "RANDLM", "DALM", "MaxEntLM", "NeuralLM", "RDLM", "ReloadingLM", "OxLM"),
+        _LANGUAGE_MODEL,
+    ),
+    **dict.fromkeys(("PhraseOrientationFeature", "SoftSourceSyntacticConstraintsFeature"), FeatureKind(scores=6)),
+    **dict.fromkeys(_TWO_SCORES.split(), FeatureKind(scores=2)),
+    **dict.fromkeys(_ONLY_SPARSE.split(), _SPARSE),
+}
+
+
+def kind_of(name: str) -> FeatureKind:
+    """The facts about a class of that name."""
+    if name in _KINDS:
+        return _KINDS[name]
+    return _SPARSE if name.startswith("VWFeature") else FeatureKind()
+
+
+def find_file(kind: FeatureKind, path: str, options: Mapping[str, str]) -> str | None:
+    """The file or folder that ``path=`` of such a feature means; None where it is not there."""
+    for ending in kind.endings:
+        behind = ending.replace("{L1}", options.get("L1", ""))
+        name = path if path.endswith(behind) else path + behind
+        if os.path.exists(name):
+            return name
+    return None
+
+
+def missing_parts(kind: FeatureKind, folder: str) -> list[str]:
+    """What ought to be in the folder of a binary table and is not."""
+    return [part for part in kind.parts if not os.path.exists(os.path.join(folder, part))]
+
+
+def binarised_kind(path: str) -> str | None:
+    """The class that reads a binarised table, by the name of its file or what is in its folder; None for other files.
+
+    >>> binarised_kind("phrase-table.minphr")
+    'PhraseDictionaryCompact'
+    """
+    for name, kind in _KINDS.items():
+        if kind.role != "binary":
+            continue
+        if os.path.isdir(path) and not missing_parts(kind, path) if kind.parts else path.endswith(kind.endings[0]):
+            return name
+    return None
+
+
+def binary_scores(kind: str, folder: str) -> int | None:
+    """The number of scores that a ProbingPT or OnDisk table says it has; None for other kinds and where it does not.
+
+    >>> binary_scores("PhraseDictionaryCompact", "table") is None
+    True
+    """
+    file, key = {"ProbingPT": ("config", b"num_scores"), "PhraseDictionaryOnDisk": ("Misc.dat", b"NumScores")}.get(
+        kind, ("", b"")
+    )
+    path = os.path.join(folder, file)
+    if not file or not os.path.isfile(path):
+        return None
+    with open(path, "rb") as stream:
+        for line in stream.read(4096).split(b"\n"):
+            words = line.split()
+            if len(words) == 2 and words[0] == key and words[1].isdigit():
+                return int(words[1])
+    return None
+
 
 _MOST_SCORES = 10_000  # of one feature
 _FALSE = ("0", "false", "no", "n", "f", "off")

@@ -24,8 +24,7 @@ from typing import NamedTuple
 from nmt_core.base.messages import counted
 from nmt_core.files import read_blocks
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.moses.feature_functions import Feature, parse_features
-from smt_bridge.moses.feature_kinds import find_file
+from smt_bridge.moses.feature_functions import Feature, find_file, parse_features
 from smt_bridge.moses.ini_lines import BLANKS, code_of, section_lines, section_name
 from smt_bridge.moses.weights import parse_weight_line
 

@@ -23,11 +23,11 @@ from nmt_core.serving.engine.slices import Sliced
 from nmt_core.serving.engine.work import StepDecoder
 from nmt_core.serving.errors import unavailable
 from nmt_core.serving.models.search import SearchItem
-from smt_bridge.decoder.moses_child import MosesLines
-from smt_bridge.graphs.lists import GraphLists
+from smt_bridge.graphs.search import GraphLists
 from smt_bridge.hybrid.chooser import Choice, Chooser, lists_of, why_silent
 from smt_bridge.hybrid.guidance import AdvisedChooser
 from smt_bridge.models import SurfaceWords, nbest_lines
+from smt_bridge.moses.process import MosesLines
 from smt_bridge.recipe import GRAPH, MOSES
 from smt_bridge.serving.moses_queue import REST, MosesQueue, Ticket
 

@@ -8,10 +8,10 @@ import time
 from collections.abc import Sequence
 
 from nmt_core.serving.engine.round_robin import RoundRobin
-from smt_bridge.decoder.moses_child import MosesFailed, MosesLines, MosesOptions
-from smt_bridge.decoder.moses_process import MosesProcess
-from smt_bridge.graphs.lists import GraphReader
 from smt_bridge.graphs.phrase_graph import PhraseGraph
+from smt_bridge.graphs.search import GraphReader
+from smt_bridge.moses.command_line import MosesOptions
+from smt_bridge.moses.process import MosesFailed, MosesLines, MosesProcess
 
 REST = 10.0
 """Seconds after Moses could not be used until it is tried again; meanwhile sentences fail at once."""

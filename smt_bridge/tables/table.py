@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from nmt_core.files import read_blocks
 from smt_bridge.errors import FormatError
-from smt_bridge.moses.feature_kinds import binarised_kind
+from smt_bridge.moses.feature_functions import binarised_kind
 from smt_bridge.moses_lines import SEPARATOR, phrase_of
 from smt_bridge.tables.lines import EXPECTED, FIELDS, LOOKED_AT, SCORES, Row, check_beginning, mend_row, refuse_rules
 from smt_bridge.tables.rules import ends_in_label, rule_words

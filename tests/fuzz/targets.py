@@ -205,7 +205,7 @@ def _texts(folder: str) -> list[Target]:
     from nmt_core.text.alignment import read_aligned
     from nmt_core.text.vocabulary import Vocabulary
     from nmt_core.training.data.texts import MonolingualText
-    from smt_bridge.doctor.language_model import examine
+    from smt_bridge.doctor.configuration import examine
 
     words = Vocabulary(["</s>", "<unk>", "the", "la"])
     embedding = torch.nn.Embedding(4, 2)

@@ -11,7 +11,7 @@ import pytest
 
 from nmt_core.base.errors import InputError
 from nmt_core.kenlm import NgramModel
-from smt_bridge.doctor.language_model import examine
+from smt_bridge.doctor.configuration import examine
 from tests.nmt_core.arpa import ARPA
 from tests.nmt_core.kenlm_binaries import HASH_TABLES, TRIE
 

@@ -15,12 +15,11 @@ from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.factors import LINES_FOR_FACTORS, factors_of, look_factored
 from smt_bridge.features.lexicon import Lexicon
 from smt_bridge.metadata import find_metadata, metadata_path, new_metadata
-from smt_bridge.moses.binarisers import check_unpacked
 from smt_bridge.moses.ini import Feature, MosesIni, read_ini
 from smt_bridge.tables.lines import count_scores
 from smt_bridge.tables.scoring import DIRECT, REVERSE, UNKNOWN
 from smt_bridge.tables.table import read_windows, split_window
-from smt_bridge.tables.wire import START_WEIGHT, TUNING, placed, with_placed_paths
+from smt_bridge.tables.wire import START_WEIGHT, TUNING, check_unpacked, placed, with_placed_paths
 
 NAME = "wire"
 RUN = "scripts.experiments.cho2014.wire:wire"

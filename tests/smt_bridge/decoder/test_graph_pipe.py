@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from smt_bridge.decoder import graph_pipe
-from smt_bridge.decoder.graph_pipe import GraphCutter
+from smt_bridge.moses import graph_pipe
+from smt_bridge.moses.graph_pipe import GraphCutter
 
 
 def graph(sentence: int, *more: str) -> bytes:

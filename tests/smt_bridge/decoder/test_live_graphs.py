@@ -11,7 +11,7 @@ import pytest
 
 from nmt_core.commands.main import main as nmt_core
 from smt_bridge.commands.main import main
-from smt_bridge.decoder import graph_pipe
+from smt_bridge.moses import graph_pipe
 from smt_bridge.nbest.formats import read_entries
 from tests.small_moses import write_moses_system
 from tests.smt_bridge.decoder.small_hybrid import GRAPHS, LISTS, SOURCE, recipe, translate

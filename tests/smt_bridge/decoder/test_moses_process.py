@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from smt_bridge.decoder.moses_child import MosesFailed, MosesOptions
-from smt_bridge.decoder.moses_process import MosesProcess
+from smt_bridge.moses.command_line import MosesOptions
+from smt_bridge.moses.process import MosesFailed, MosesProcess
 
 
 @pytest.fixture

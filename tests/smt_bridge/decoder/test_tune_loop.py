@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from smt_bridge.commands.main import main
-from smt_bridge.decoder.moses_child import MosesOptions
-from smt_bridge.decoder.moses_process import MosesProcess
 from smt_bridge.metrics.references import statistics_against
+from smt_bridge.moses.command_line import MosesOptions
 from smt_bridge.moses.ini import read_ini
+from smt_bridge.moses.process import MosesProcess
 from smt_bridge.moses.tuned_ini import with_weights
 from smt_bridge.moses.weights import read_weights
 from smt_bridge.nbest.entry import NbestList
@@ -62,7 +62,7 @@ def test_hypotheses_are_counted_once(weighted_moses: str, monkeypatch: pytest.Mo
 
         return count_and_note
 
-    monkeypatch.setattr("smt_bridge.decoder.tune_loop.statistics_against", watched)
+    monkeypatch.setattr("smt_bridge.tuning.system.statistics_against", watched)
     assert main(arguments(weighted_moses, "--quiet")) == 0
     rounds = state()["rounds"]
     sentences = sum(bool(line) for line in SOURCE)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from smt_bridge.commands.main import main
-from smt_bridge.decoder import tuning_loop
+from smt_bridge.tuning import loop as tuning_loop
 from tests.smt_bridge.decoder.small_hybrid import FAKE
 from tests.smt_bridge.decoder.small_loop import INI, SOURCE, arguments, state
 
@@ -77,7 +77,7 @@ def test_a_killed_loop_goes_on(weighted_moses: str, name: str, monkeypatch: pyte
 
 
 def test_what_was_decoded_of_a_round_stays(weighted_moses: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from smt_bridge.decoder import development
+    from smt_bridge.tuning import loop_folder as development
 
     assert main(arguments(weighted_moses, "--quiet")) == 0
     expected = Path("tuned.ini").read_bytes()

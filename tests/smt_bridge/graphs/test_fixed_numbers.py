@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smt_bridge.graphs import fixed_numbers as module
-from smt_bridge.graphs.fixed_numbers import fixed_numbers
+from smt_bridge.graphs import extended as module
+from smt_bridge.graphs.extended import fixed_numbers
 
 
 @given(st.integers(0, 6), st.data())

@@ -10,9 +10,8 @@ import pytest
 
 from smt_bridge.graphs.best import best_strings
 from smt_bridge.graphs.features import read_graph_features
-from smt_bridge.graphs.paths import best_path, potentials
 from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph
-from smt_bridge.graphs.prune import at_most, gaps, likely, per_word, posteriors, within_gap
+from smt_bridge.graphs.prune import at_most, best_path, gaps, likely, per_word, posteriors, potentials, within_gap
 from smt_bridge.graphs.reading import read_graphs
 from tests.small_graphs import SmallGraph, random_graph, write_ini
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smt_bridge.moses.binarisers import binarising_command
+from smt_bridge.tables.wire import binarising_command
 
 
 @pytest.mark.parametrize(

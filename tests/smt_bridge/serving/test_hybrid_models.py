@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from smt_bridge.decoder.moses_child import MosesFailed
+from smt_bridge.moses.process import MosesFailed
 from smt_bridge.recipe import Recipe
 from smt_bridge.serving import moses_queue
 from smt_bridge.serving.hybrid_models import HybridModels

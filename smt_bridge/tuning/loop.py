@@ -17,18 +17,17 @@ import numpy as np
 
 from nmt_core.base.messages import counted
 from nmt_core.files import open_output
-from smt_bridge.decoder.development import decode
-from smt_bridge.decoder.moses_child import MosesOptions, has_words
 from smt_bridge.errors import WiringError
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.metric import Metric
 from smt_bridge.metrics.references import check_judged
+from smt_bridge.moses.command_line import MosesOptions, has_words
 from smt_bridge.moses.ini import MosesIni
 from smt_bridge.moses.tuned_ini import with_weights
 from smt_bridge.moses.weights import read_weights
 from smt_bridge.nbest.entry import NbestEntry, NbestList, runs_of_sentence
 from smt_bridge.nbest.formats import read_entries
-from smt_bridge.tuning.loop_folder import Round, Weights, read_rounds, write_rounds
+from smt_bridge.tuning.loop_folder import Round, Weights, decode, read_rounds, write_rounds
 from smt_bridge.tuning.pool import NbestPool, pool_from_lists
 from smt_bridge.tuning.tune import TuningOptions, tune
 

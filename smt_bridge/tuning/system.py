@@ -14,15 +14,15 @@ from nmt_core.base.messages import counted, say
 from nmt_core.base.words import check_words
 from nmt_core.files import file_digest, open_output, read_blocks, read_lines
 from nmt_core.files.small import check_regular
-from smt_bridge.decoder.moses_child import MosesOptions, has_words
-from smt_bridge.decoder.tuning_loop import Loop, Settled, run_loop
 from smt_bridge.errors import FormatError
 from smt_bridge.metrics.metric import METRIC_NAMES, METRICS, show_score
 from smt_bridge.metrics.references import read_references, statistics_against
+from smt_bridge.moses.command_line import MosesOptions, has_words
 from smt_bridge.moses.ini import MosesIni, read_ini
 from smt_bridge.moses.tuned_ini import with_weights
 from smt_bridge.nbest.checks import warnings_of_references
 from smt_bridge.nbest.entry import words_as_text
+from smt_bridge.tuning.loop import Loop, Settled, run_loop
 from smt_bridge.tuning.loop_folder import Round, held, is_of_loop
 from smt_bridge.tuning.tune import TuningOptions
 

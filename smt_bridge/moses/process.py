@@ -1,9 +1,11 @@
-"""One process of ``moses``: how it is started, its pipes, and how far it has come.
+"""A Moses that runs beside us and answers line by line with n-best lists.
 
-``moses`` reads sentences from its standard input and writes, in their order, one n-best list each to one pipe and
-then one line of unknown words to another (``TranslationTask::Run`` in its source: the line of unknown words comes
-last). So when the i-th of these lines is there, the i-th list is complete, without waiting for the next sentence; so is
-the i-th search graph, which a third pipe brings where somebody reads graphs.
+What can go wrong has its answer here: a process that ends or says nothing for too long is started again and the
+sentences without an answer are sent once more, one at a time; the one that was being translated twice when that
+happened is given up. A process that ends while it loads is an error with its last words; so are three in a row that
+answered nothing, where the next one has none for a single word either: sentences that are too much for Moses do not
+make it unusable. One whose lists have other ids than the sentences it was given is an error, too, since nobody could
+say whose they are.
 """
 
 from __future__ import annotations
@@ -17,48 +19,23 @@ import signal
 import struct
 import subprocess
 import termios
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
-from typing import IO, NamedTuple
+from typing import IO, Any
 
 from nmt_core.base.errors import NmtError
-from smt_bridge.decoder.graph_pipe import GraphCutter
-from smt_bridge.graphs.lists import FoundGraph, GraphReader
+from smt_bridge.moses.command_line import MosesOptions, has_words
+from smt_bridge.moses.graph_pipe import GraphCutter
 
 _CHUNK = 1 << 16
 _MOST_ERROR_BYTES = 1 << 14  # bytes of standard error that are kept
 _ID = re.compile(rb"[ \t]*(-?[0-9]{1,15})[ \t]*")
 
 
-class MosesOptions(NamedTuple):
-    """How Moses is started.
-
-    ``factor`` is its ``-n-best-factor``: how many derivations it looks through for each distinct hypothesis.
-    ``timeout`` is in seconds, for one sentence; loading has no limit.
-    """
-
-    program: str = "moses"
-    ini: str = "moses.ini"
-    nbest: int = 100
-    threads: int = 1
-    factor: int = 100
-    timeout: float = 60.0
-    more: tuple[str, ...] = ()
-
-    def command(self, lists: int, unknowns: int, graphs: int | None = None) -> list[str]:
-        """The command line, given file descriptors."""
-        graph = [] if graphs is None else ["-output-search-graph-extended", f"/dev/fd/{graphs}"]
-        return [
-            *(self.program, "-f", self.ini, "-v", "0", "-threads", str(self.threads)),
-            *("-n-best-list", f"/dev/fd/{lists}", str(self.nbest), "distinct", "-n-best-factor", str(self.factor)),
-            *("-labeled-n-best-list", "true"),  # whatever the ini says
-            *("-output-unknowns", f"/dev/fd/{unknowns}", *graph, *self.more),
-        ]
-
-
-def has_words(line: bytes) -> bool:
-    """Whether Moses finds a word in a line; a no-break space is one."""
-    return bool(line.strip(b" \t\r"))
+ReadGraph = Callable[[bytes | None], Any]
+"""What makes of the bytes of a sentence's graph, as ``GraphCutter.take`` gives them, what its list has as ``graph``."""
 
 
 class MosesFailed(NmtError):
@@ -68,21 +45,26 @@ class MosesFailed(NmtError):
 class MosesLines(list[bytes]):
     """The lines of a sentence's list without their ids, and its search graph where somebody reads graphs."""
 
-    graph: FoundGraph | None = None
+    graph: Any = None
 
 
 class MosesChild:
-    """One process: its pipes, and how far it has come. ``reader`` reads graphs (None: Moses writes none)."""
+    """One process: its pipes, and how far it has come. ``read_graph`` reads graphs (None: Moses writes none).
 
-    def __init__(self, options: MosesOptions, reader: GraphReader | None = None) -> None:
+    ``moses`` reads sentences from its standard input. In their order it writes an n-best list each to one pipe and then
+    a line of unknown words to another (``TranslationTask::Run`` in its source: that line comes last). So when the i-th
+    of these lines is there, the i-th list is complete, and so is the i-th search graph, which a third pipe brings.
+    """
+
+    def __init__(self, options: MosesOptions, read_graph: ReadGraph | None = None) -> None:
         self._timeout = options.timeout
         self.answered = 0
         self._written = 0
         self._closed = False
         self._lists, self._marks, self._errors = bytearray(), bytearray(), bytearray()
-        self._reader, self._cutter = reader, GraphCutter()
+        self._read_graph, self._cutter = read_graph, GraphCutter()
         self._pipes: list[int] = []
-        self._process = self._start(options, pipes=2 if reader is None else 3)
+        self._process = self._start(options, pipes=2 if read_graph is None else 3)
         self._list_pipe, self._mark_pipe, *self._graph_pipes = self._pipes
         self._takers: dict[int, Callable[[bytes], None]] = {
             self._list_pipe: self._lists.extend,
@@ -223,9 +205,9 @@ class MosesChild:
                 lists[sentence].append(rest)
             taken = end + 1
         del self._lists[:taken]
-        if self._reader is not None:
+        if self._read_graph is not None:
             for sentence, lines in lists.items():
-                lines.graph = self._reader.read(self._cutter.take(sentence))
+                lines.graph = self._read_graph(self._cutter.take(sentence))
         self.answered += count
         return list(lists.values())
 
@@ -277,3 +259,99 @@ def _end_of_line(text: bytearray, count: int) -> int:
     for _ in range(count):
         end = text.index(b"\n", end) + 1
     return end
+
+
+_IN_FLIGHT = 4  # sentences per thread that Moses may hold: it reads ahead without limit
+_WAITS = (1.0, 2.0, 4.0)  # seconds before starting again
+WORD = b"a"
+"""What a Moses translates to show that it works."""
+
+
+class MosesProcess:
+    """A running Moses; use as a context manager. ``restarts`` and ``given_up`` count what went wrong.
+
+    ``read_graph`` reads its search graphs; without it Moses writes none.
+    """
+
+    def __init__(self, options: MosesOptions, read_graph: ReadGraph | None = None) -> None:
+        self.options, self._read_graph = options, read_graph
+        self.restarts = 0
+        self.given_up = 0
+        self._child: MosesChild | None = None
+        self._failures = 0  # in a row, without any answer
+        self._stopped = threading.Event()
+
+    def __enter__(self) -> MosesProcess:
+        self._child = MosesChild(self.options, self._read_graph)
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self._child is not None:
+            self._child.close(kill=kind is not None)
+
+    def stop(self) -> None:
+        """End it at once, from any thread; what another one waits for raises MosesFailed."""
+        self._stopped.set()
+        if self._child is not None:
+            self._child.signal()
+
+    def translate(self, sentences: Sequence[bytes]) -> list[MosesLines | None]:
+        """The lines of each sentence's n-best list, best first, without their ids; None where Moses failed twice.
+
+        Sentences are tokenised lines without line ends; one without words has an empty list. Raises MosesFailed.
+        """
+        answers: list[MosesLines | None] = [MosesLines() for _ in sentences]
+        waiting = deque(index for index, line in enumerate(sentences) if has_words(line))
+        suspects: dict[int, int] = {}
+        alone = False
+        while waiting:
+            batch = [waiting[0]] if alone else list(waiting)
+            done = self._run([sentences[index] for index in batch])
+            for index, answer in zip(batch, done, strict=False):
+                answers[index] = answer
+                waiting.popleft()
+            if len(done) == len(batch):
+                alone = alone and bool(waiting) and waiting[0] in suspects
+                continue
+            suspects |= {index: suspects.get(index, 0) for index in list(waiting)[: self._most_ahead]}
+            if alone:
+                suspects[batch[0]] += 1
+            self._start_again(progress=bool(done))
+            if suspects[waiting[0]] > 0:
+                answers[waiting.popleft()] = None
+                self.given_up += 1
+            alone = True
+        return answers
+
+    @property
+    def _most_ahead(self) -> int:
+        return _IN_FLIGHT * self.options.threads
+
+    def _run(self, sentences: Sequence[bytes]) -> list[MosesLines]:
+        """The lists of as many sentences as are answered before the process fails."""
+        assert self._child is not None
+        return self._child.run(sentences, self._most_ahead)
+
+    def _start_again(self, *, progress: bool) -> None:
+        assert self._child is not None
+        if self._stopped.is_set():
+            raise MosesFailed(f"{self.options.program} was stopped")
+        self._failures = 0 if progress or self._child.answered else self._failures + 1
+        self._end_child()
+        self._stopped.wait(_WAITS[min(self._failures, len(_WAITS) - 1)])
+        self.restarts += 1
+        self._child = MosesChild(self.options, self._read_graph)
+        if self._stopped.is_set():
+            self._child.signal()
+        if self._failures >= len(_WAITS):
+            if not self._run([WORD]):
+                self._end_child("before it translated anything")
+            self._failures = 0
+
+    def _end_child(self, failed: str = "") -> None:
+        """End the process. Raises MosesFailed where it had not loaded, or ``failed`` says when it ended."""
+        assert self._child is not None
+        when = failed if self._child.has_read() else "while it loaded"
+        last_words = self._child.close(kill=True) or "it said nothing"
+        if when:
+            raise MosesFailed(f"{self.options.program} ended {when}: {last_words}")

@@ -1,1 +1,0 @@
-"""A running Moses and a neural decoder as one translator."""
