@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import functools
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from nmt_core.base.errors import ConfigError
-from nmt_core.base.messages import counted, say
-from nmt_core.base.words import check_words, count_words
-from nmt_core.jobs.work import progress_bar
-from smt_bridge.commands.line_windows import windows_of_lines
-from smt_bridge.commands.translate_options import add_translate_arguments, recipe_of
-from smt_bridge.model_specs import search_options
+from nmt_core.commands.options import add_word_limit
+from nmt_core.files import InputFile, NamedInput, OutputFile
+from smt_bridge.commands.list_options import add_feature_argument
+from smt_bridge.commands.moses_options import add_moses_arguments, add_moses_options
+from smt_bridge.commands.scoring_options import add_search_arguments
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from smt_bridge.features.interface import Feature
-    from smt_bridge.hybrid.chooser import Choice, Chooser
-    from smt_bridge.hybrid.guidance import AdvisedTranslator
-    from smt_bridge.hybrid.translator import HybridTranslator
-    from smt_bridge.moses.process import MosesProcess
-    from smt_bridge.recipe import Recipe
-
-
-NAME = "translate"
+RUN = "smt_bridge.hybrid.translate:translate_text"
 _EXAMPLE = """example:
   # 1. lists of a development set, by the same path as later
   smt-bridge translate --moses-ini moses.ini --model runs/search --feature nmt:runs/search --feature wordcount \\
@@ -49,227 +31,67 @@ neural model alone."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
-    add_translate_arguments(parser)
+    _add_translation(parser)
+    _add_lists(parser.add_argument_group("how lists are made, where there is no recipe yet"))
+    _add_advice(parser.add_argument_group("translation without tuned weights, where there is no recipe"))
+    add_search_arguments(parser)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Translate in windows: as many sentences as are there."""
-    from nmt_core.processes import orderly_end
-    from smt_bridge.recipe import write_recipe
-
-    recipe = recipe_of(args)
-    record = None if recipe.advice else _record_path(args.nbest_output)
-    counts = _Counts()
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(orderly_end())
-        system = _open(args, recipe, stack)
-
-        def finish() -> None:
-            if record is not None:
-                _write_record(args, system.described(recipe), counts)
-
-        _translate_input(args, system, counts, stack, finish)
-        system.decoder.finish()
-        counts.report(system.moses)
-    if args.write_recipe:
-        write_recipe(args.write_recipe, recipe)
-    return 0
+def _add_translation(parser: argparse.ArgumentParser) -> None:
+    """What is translated, by which recipe and which Moses."""
+    add = parser.add_argument
+    add("--recipe", type=InputFile, metavar="FILE", help="models, lists, features and weights, of `tune --recipe`")
+    add_moses_arguments(parser)
+    add("--moses-ini", type=InputFile, metavar="FILE", help="its moses.ini (the recipe's)")
+    add("--degrade", action="store_true", help="where Moses cannot be used at all, go on with the neural model")
+    add("--input", type=InputFile, default="-", metavar="FILE", help="source text, a sentence a line ('-')")
+    add("--output", type=OutputFile, default="-", metavar="FILE", help="where the translations go ('-')")
+    add("--raw", action="store_true", help="raw text in, raw text out, by Moses' tokeniser for the model's languages")
+    add("--nbest-output", type=OutputFile, metavar="FILE", help="also write the merged lists with all their columns")
+    add_word_limit(parser)
+    add("--window", type=int, default=100, metavar="N", help="most sentences translated together (100)")
+    add("--quiet", action="store_true", help="no progress bar")
 
 
-class _System(NamedTuple):
-    """What a recipe describes: both systems, and what chooses among their translations."""
-
-    hybrid: HybridTranslator | AdvisedTranslator
-    decoder: Any
-    moses: MosesProcess | None
-    chooser: Chooser
-    features: Sequence[Feature]
-    factors: int
-
-    def described(self, recipe: Recipe) -> Recipe:
-        """The recipe with the columns of its lists and the signatures of its features."""
-        from smt_bridge.hybrid.parts import signatures_of
-
-        return replace(recipe, columns=self.chooser.columns, signatures=signatures_of(self.features))
-
-
-def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack) -> _System:
-    """Load the models, then start Moses."""
-    from smt_bridge.hybrid.guidance import AdvisedTranslator
-    from smt_bridge.hybrid.parts import graph_lists_of, open_chooser, open_features
-    from smt_bridge.hybrid.translator import HybridTranslator
-    from smt_bridge.models import Remote, SearchOptions, check_takes_advice, open_model, source_factors
-
-    advice = recipe.advice
-    search = SearchOptions(recipe.beam, recipe.nmt_nbest, recipe.forbid_unknown)
-    opened = functools.cache(  # the search's model is as a rule a scorer's, too
-        lambda spec: open_model(spec, search_options(args), search, _warn)
+def _add_lists(made: argparse._ArgumentGroup) -> None:
+    """The neural model, and what the lists of both systems have."""
+    add = made.add_argument
+    add("--model", metavar="SPEC", help="DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]")
+    add(
+        "--lists",
+        metavar="SIZES",
+        help="sizes of the lists (moses:100,nmt:12); with ,graph:12 also of a search in Moses' search graphs",
     )
-    features = open_features(recipe, opened)
-    factors = source_factors(recipe.model)
-    if factors and args.raw:
-        raise ConfigError("--raw: the neural model reads words with factors, which raw text has not")
-    decoder = opened(recipe.model)
-    if isinstance(decoder, Remote):
-        if args.raw:
-            raise ConfigError("--raw needs a model in a folder, which knows its languages; tokenise the text otherwise")
-        if advice:
-            raise ConfigError("--advice-weight needs a model in a folder")
-    elif advice:
-        check_takes_advice(decoder.models)
-    graphs = graph_lists_of(recipe, lambda how: decoder.searcher(beam=how.beam, nbest=how.nbest))
-    moses = _moses(args, recipe, stack)
-    chooser = open_chooser(recipe, features)
-    hybrid = AdvisedTranslator(moses, decoder, advice) if advice else HybridTranslator(moses, decoder, chooser, graphs)
-    return _System(hybrid, decoder, moses, chooser, features, factors)
+    add("--beam", type=int, metavar="N", help="the neural model's beam (12)")
+    add("--graph-gap", type=float, metavar="G", help="of search graphs, as `smt-bridge graph prune` has it (1)")
+    add("--graph-beam", type=int, metavar="N", help="the neural model's beam in search graphs (12)")
+    add("--nbest-factor", type=int, metavar="N", help="Moses' -n-best-factor (100)")
+    add_moses_options(made)
+    add("--allow-unk", action="store_true", help="the neural model may write <unk>")
+    add("--fill", choices=["last", "mean", "zero", "drop"], help="as `add-features` has it (last)")
+    add(
+        "--exact",
+        type=NamedInput,
+        action="append",
+        default=[],
+        metavar="NAME[=LM]",
+        help="as `add-features` has it; repeatable",
+    )
+    add_feature_argument(made, help="as `add-features` has it; repeatable")
 
 
-def _translate_input(
-    args: argparse.Namespace,
-    system: _System,
-    counts: _Counts,
-    stack: contextlib.ExitStack,
-    finish: Callable[[], None],
-) -> None:
-    """Write a line for every line; the files are complete when the stack is left. ``finish`` is of the lists."""
-    from nmt_core.base.words import check_factors
-    from nmt_core.files import open_output
-
-    text = system.decoder.raw_text() if args.raw else None
-    listing = stack.enter_context(open_output(args.nbest_output, finish=finish)) if args.nbest_output else None
-    output = stack.enter_context(open_output(args.output))
-    bar = stack.enter_context(progress_bar(NAME, " sent", quiet=args.quiet))
-    for window in windows_of_lines(args.input, args.window):
-        for number, line in enumerate(window, start=counts.sentences + 1):
-            check_words(line, args.max_words, path=args.input, line=number)
-            check_factors(line, system.factors, path=args.input, line=number)
-        sentences = [counts.safe(text.tokenize(line) if text else line, factored=system.factors > 0) for line in window]
-        for sentence, choice in zip(sentences, _translate(args, system.hybrid, sentences), strict=True):
-            _write(choice, output, listing, counts, text.detokenize if text else None)
-            counts.add(sentence, choice)
-            if system.hybrid.has_moses:
-                _warn_of_silence(args, counts.sentences, sentence, choice)
-        if args.output == "-":
-            output.flush()
-        bar.update(len(window))
-
-
-def _record_path(listing: str | None) -> str | None:
-    from smt_bridge.metadata import new_metadata
-
-    return new_metadata(listing) if listing else None
-
-
-def _moses(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack) -> MosesProcess | None:
-    from smt_bridge.hybrid.parts import graph_reader_of, moses_of
-    from smt_bridge.moses.process import MosesFailed, MosesProcess
-
-    options = moses_of(recipe, program=args.moses, threads=args.moses_threads, timeout=args.moses_timeout)
-    reader = graph_reader_of(recipe)
-    try:
-        return stack.enter_context(MosesProcess(options, reader))
-    except MosesFailed as error:
-        if not args.degrade:
-            raise
-        _warn(f"{error}; going on with the neural model alone")
-        return None
-
-
-def _translate(
-    args: argparse.Namespace, hybrid: HybridTranslator | AdvisedTranslator, sentences: Sequence[str]
-) -> list[Choice]:
-    from smt_bridge.moses.process import MosesFailed
-
-    try:
-        return hybrid.translate(sentences)
-    except MosesFailed as error:
-        if not args.degrade:
-            raise
-        _warn(f"{error}; going on with the neural model alone")
-        hybrid.without_moses()
-        return hybrid.translate(sentences)
-
-
-def _warn_of_silence(args: argparse.Namespace, line: int, sentence: str, choice: Choice) -> None:
-    """Say why Moses has no list of a sentence, or the neural model none of its search graph."""
-    from smt_bridge.hybrid.chooser import GIVEN_UP
-    from smt_bridge.recipe import GRAPH, MOSES
-
-    what = f"line {line} ({counted(count_words(sentence), 'word')})"
-    if MOSES in choice.silent:
-        problem = "Moses has no translation"
-        if choice.silent[MOSES] == GIVEN_UP:
-            problem = f"Moses ended, or was silent for {args.moses_timeout:g} s (--moses-timeout), twice"
-        _warn(f"{what}: {problem}; translated by the neural model alone")
-    elif GRAPH in choice.silent:
-        _warn(f"{what}: {choice.silent[GRAPH]}; translated without a list of its search graph")
-
-
-def _write(
-    choice: Choice,
-    output: IO[bytes],
-    listing: IO[bytes] | None,
-    counts: _Counts,
-    detokenize: Callable[[str], str] | None,
-) -> None:
-    from smt_bridge.nbest.entry import format_entry
-
-    best = choice.best
-    text = b"" if best is None else detokenize(best.text).encode() if detokenize else best.hypothesis
-    output.write(text + b"\n")
-    if listing is not None:
-        for entry in choice.entries:
-            fields = (b"%d " % counts.sentences, *entry.fields[1:])
-            listing.write(format_entry(entry._replace(fields=fields)) + b"\n")
-
-
-class _Counts:
-    """What happened, for a line at the end."""
-
-    def __init__(self) -> None:
-        self.sentences = self.hypotheses = self.escaped = 0
-        self.silent: dict[str, int] = {}
-
-    def safe(self, line: str, *, factored: bool) -> str:
-        """The sentence without characters that mean something to Moses, but for the bars between factors."""
-        from nmt_core.base.words import without_markup
-
-        safe = without_markup(line, factored=factored)
-        self.escaped += safe != line
-        return safe
-
-    def add(self, sentence: str, choice: Choice) -> None:
-        self.sentences += 1
-        self.hypotheses += len(choice.entries)
-        for system in choice.silent if count_words(sentence) else ():
-            self.silent[system] = self.silent.get(system, 0) + 1
-
-    def report(self, moses: MosesProcess | None) -> None:
-        _say(f"{counted(self.hypotheses, 'hypothesis', 'hypotheses')} of {counted(self.sentences, 'sentence')}")
-        if self.escaped:
-            _say(f"{counted(self.escaped, 'sentence')} had characters that Moses takes for markup: these were escaped")
-        for system, number in self.silent.items():
-            _warn(f"no list of {system} for {number:,} of {counted(self.sentences, 'sentence')}")
-        if moses is not None and moses.restarts:
-            sentences_were = counted(moses.given_up, "sentence was", "sentences were")
-            _warn(f"Moses was restarted {counted(moses.restarts, 'time')}; {sentences_were} too much for it")
-
-
-def _write_record(args: argparse.Namespace, recipe: Recipe, counts: _Counts) -> None:
-    from smt_bridge.metadata import content_of_list, write_metadata
-    from smt_bridge.nbest.recompute import exact_signatures
-    from smt_bridge.signature import Signature
-
-    columns = {name: Signature.parse(text) for name, text in recipe.signatures.items()}
-    columns |= exact_signatures(recipe.exact)
-    numbers = {"sentences": counts.sentences, "hypotheses": counts.hypotheses}
-    content = content_of_list(args.input, columns, numbers, {"recipe": recipe.as_json()})
-    write_metadata(args.nbest_output, content)
-
-
-def _warn(text: str) -> None:
-    _say(f"warning: {text}")
-
-
-def _say(text: str) -> None:
-    say(f"{NAME}: {text}")
+def _add_advice(advised: argparse._ArgumentGroup) -> None:
+    """How Moses' lists advise the neural search."""
+    advised.add_argument(
+        "--advice-weight",
+        type=float,
+        metavar="W",
+        help="translate by neural search with the n-grams of Moses' lists as advice; log p has weight 1 (choose it on a"
+        " development set; 1 is a beginning)",
+    )
+    advised.add_argument(
+        "--advice-scale", type=float, metavar="A", help="a hypothesis of Moses weighs exp(A times its total) (5)"
+    )
+    advised.add_argument(
+        "--write-recipe", type=OutputFile, metavar="FILE", help="also write all that into a recipe, for `serve`"
+    )

@@ -25,7 +25,7 @@ from smt_bridge.graphs.reading import beside_lines, format_graph, read_graphs
 from smt_bridge.graphs.search import FEATURE, WINDOW, SearchedGraph, Searcher, search_window
 from smt_bridge.graphs.word_graph import word_graph
 from smt_bridge.metrics.bleu import COLUMNS, References, bleu
-from smt_bridge.model_specs import ModelOptions
+from smt_bridge.model_specs import REMOTE, ModelOptions
 from smt_bridge.models import open_model
 from smt_bridge.moses_lines import split_tokens, text_of
 from smt_bridge.nbest.entry import words_as_text
@@ -176,6 +176,8 @@ def _source(args: argparse.Namespace, line: bytes, graph: PhraseGraph) -> str:
 
 
 def _open_searcher(args: argparse.Namespace) -> Searcher:
+    if args.model.startswith(REMOTE):
+        raise ConfigError(f"{args.model}: a server does not search in graphs; give the folder of its model")
     model = open_model(args.model, ModelOptions(device=args.device))
     found: Searcher = model.searcher(beam=args.beam, nbest=args.nbest, widest=args.exact)
     return found

@@ -1,25 +1,18 @@
-"""The options of `smt-bridge translate`, and what they say of how lists are made and how Moses advises."""
+"""What the options of `smt-bridge translate` say of how lists are made and how Moses advises."""
 
 from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.commands.options import add_word_limit
-from nmt_core.files import InputFile, NamedInput, OutputFile
-from smt_bridge.commands.list_options import add_feature_argument
-from smt_bridge.commands.moses_options import add_moses_arguments, add_moses_options
-from smt_bridge.commands.scoring_options import add_search_arguments
+from nmt_core.inference.search.ngram_guidance import FACTORS
 from smt_bridge.model_specs import REMOTE
 from smt_bridge.moses.command_line import check_further_options
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from smt_bridge.recipe import AdviceOptions, GraphSearch, Recipe
+from smt_bridge.recipe import AdviceOptions, GraphSearch, Recipe, check_names, read_recipe
 
 _DEFAULTS: dict[str, Any] = {"lists": "moses:100,nmt:12", "beam": 12, "nbest_factor": 100, "fill": "last"}
 _ADVICE = ("advice_weight", "advice_scale")
@@ -27,74 +20,6 @@ _GRAPH = {"graph_gap": 1.0, "graph_beam": 12}
 _IN_RECIPE = ("model", *_DEFAULTS, *_GRAPH, "allow_unk", "exact", "feature", "moses_options", "write_recipe", *_ADVICE)
 _SCALE = 5.0
 _MOST = 1000.0
-
-
-def add_translate_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
-    _add_translation(parser)
-    _add_lists(parser.add_argument_group("how lists are made, where there is no recipe yet"))
-    _add_advice(parser.add_argument_group("translation without tuned weights, where there is no recipe"))
-    add_search_arguments(parser)
-
-
-def _add_translation(parser: argparse.ArgumentParser) -> None:
-    """What is translated, by which recipe and which Moses."""
-    add = parser.add_argument
-    add("--recipe", type=InputFile, metavar="FILE", help="models, lists, features and weights, of `tune --recipe`")
-    add_moses_arguments(parser)
-    add("--moses-ini", type=InputFile, metavar="FILE", help="its moses.ini (the recipe's)")
-    add("--degrade", action="store_true", help="where Moses cannot be used at all, go on with the neural model")
-    add("--input", type=InputFile, default="-", metavar="FILE", help="source text, a sentence a line ('-')")
-    add("--output", type=OutputFile, default="-", metavar="FILE", help="where the translations go ('-')")
-    add("--raw", action="store_true", help="raw text in, raw text out, by Moses' tokeniser for the model's languages")
-    add("--nbest-output", type=OutputFile, metavar="FILE", help="also write the merged lists with all their columns")
-    add_word_limit(parser)
-    add("--window", type=int, default=100, metavar="N", help="most sentences translated together (100)")
-    add("--quiet", action="store_true", help="no progress bar")
-
-
-def _add_lists(made: argparse._ArgumentGroup) -> None:
-    """The neural model, and what the lists of both systems have."""
-    add = made.add_argument
-    add("--model", metavar="SPEC", help="DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]")
-    add(
-        "--lists",
-        metavar="SIZES",
-        help="sizes of the lists (moses:100,nmt:12); with ,graph:12 also of a search in Moses' search graphs",
-    )
-    add("--beam", type=int, metavar="N", help="the neural model's beam (12)")
-    add("--graph-gap", type=float, metavar="G", help="of search graphs, as `smt-bridge graph prune` has it (1)")
-    add("--graph-beam", type=int, metavar="N", help="the neural model's beam in search graphs (12)")
-    add("--nbest-factor", type=int, metavar="N", help="Moses' -n-best-factor (100)")
-    add_moses_options(made)
-    add("--allow-unk", action="store_true", help="the neural model may write <unk>")
-    add("--fill", choices=["last", "mean", "zero", "drop"], help="as `add-features` has it (last)")
-    add(
-        "--exact",
-        type=NamedInput,
-        action="append",
-        default=[],
-        metavar="NAME[=LM]",
-        help="as `add-features` has it; repeatable",
-    )
-    add_feature_argument(made, help="as `add-features` has it; repeatable")
-
-
-def _add_advice(advised: argparse._ArgumentGroup) -> None:
-    """How Moses' lists advise the neural search."""
-    advised.add_argument(
-        "--advice-weight",
-        type=float,
-        metavar="W",
-        help="translate by neural search with the n-grams of Moses' lists as advice; log p has weight 1 (choose it on a"
-        " development set; 1 is a beginning)",
-    )
-    advised.add_argument(
-        "--advice-scale", type=float, metavar="A", help="a hypothesis of Moses weighs exp(A times its total) (5)"
-    )
-    advised.add_argument(
-        "--write-recipe", type=OutputFile, metavar="FILE", help="also write all that into a recipe, for `serve`"
-    )
 
 
 def recipe_of(args: argparse.Namespace) -> Recipe:
@@ -109,8 +34,6 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
 
 def _given_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
     """The recipe in a file, with ``--moses-ini`` in place of its own; ``given`` are options that it has no room for."""
-    from smt_bridge.recipe import read_recipe
-
     if given:
         option = given[0].replace("_", "-")
         raise ConfigError(f"--{option} and --recipe exclude one another: the recipe says how lists are made")
@@ -122,8 +45,6 @@ def _given_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
 
 def _new_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
     """How lists are made by the options; ``given`` are those that are not as by default."""
-    from smt_bridge.recipe import Recipe, check_names
-
     if not (args.model and args.moses_ini and (args.nbest_output or args.advice_weight is not None)):
         raise ConfigError(
             "give --recipe, or --model, --moses-ini and --nbest-output to make lists to tune with (--advice-weight in"
@@ -165,8 +86,6 @@ def _sizes(text: str) -> tuple[int, int, int]:
 
 def _graph_search(args: argparse.Namespace, size: int) -> GraphSearch | None:
     """How search graphs are searched; None where they are not. Raises ConfigError."""
-    from smt_bridge.recipe import GraphSearch
-
     given = {name: value for name in _GRAPH if (value := getattr(args, name)) is not None}
     if not size:
         if given:
@@ -198,8 +117,6 @@ def _advice_of(args: argparse.Namespace) -> AdviceOptions | None:
             raise ConfigError(f"--{option} is for lists to tune with; --advice-weight translates without weights")
     if args.model.startswith(REMOTE):
         raise ConfigError("--advice-weight needs a model in a folder")
-    from nmt_core.inference.search.ngram_guidance import FACTORS
-    from smt_bridge.recipe import AdviceOptions
 
     scale = _SCALE if args.advice_scale is None else args.advice_scale
     for name, value in (("weight", args.advice_weight), ("scale", scale)):

@@ -7,14 +7,14 @@ import queue
 import threading
 from collections.abc import Iterable, Iterator
 
+from nmt_core.files import read_text_lines
+
 
 def windows_of_lines(path: str, size: int) -> Iterator[list[str]]:
     """Lines in groups of at most ``size``; of standard input those that are there.
 
     Nobody waits for a line that is still to come.
     """
-    from nmt_core.files import read_text_lines
-
     lines = read_text_lines(path, errors="surrogateescape")
     if path != "-":
         while window := list(itertools.islice(lines, size)):
