@@ -111,9 +111,9 @@ def test_a_model_that_searches_and_scores_is_loaded_once(
     folder: Path, moses: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded: list[str] = []
-    load_model = checkpoint.load_model
+    load_models = checkpoint.load_models
     monkeypatch.setattr(
-        checkpoint, "load_model", lambda folder, **how: loaded.append(folder) or load_model(folder, **how)
+        checkpoint, "load_models", lambda folders, **how: loaded.extend(folders) or load_models(folders, **how)
     )
     recipe(moses)
     assert translate(moses, "--recipe", "recipe.json", "--input", "dev", "--output", "out") == 0
