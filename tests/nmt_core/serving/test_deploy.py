@@ -15,6 +15,7 @@ import yaml
 
 from nmt_core.commands import client, serve
 from nmt_core.commands.main import main
+from nmt_core.serving.limits import read_limits
 from tests.nmt_core.serving.test_security import Authority
 
 DEPLOY = Path(__file__).parents[3] / "scripts" / "deploy"
@@ -171,7 +172,8 @@ def test_the_kubernetes_example_is_consistent() -> None:
     ports = {port["name"] for port in container["ports"]}
     assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
     args = parsed_serve(container["args"])
-    assert args.drain_delay + args.grace < pod["spec"]["terminationGracePeriodSeconds"]
+    limits = read_limits(None, args.limit)
+    assert limits.drain + limits.grace < pod["spec"]["terminationGracePeriodSeconds"]
     assert re.search(r"@sha256:[0-9a-f]{64}$", container["image"])
     liveness = container["livenessProbe"]
     assert liveness["periodSeconds"] * liveness["failureThreshold"] > args.drain_delay + args.grace
