@@ -1,4 +1,4 @@
-# nmt.proto sha256 2e8104314852e67e0a4df26cd71a403b1944ad4208f77337f0e81a5bf7c75941
+# nmt.proto sha256 e2d1bbf7b85ceef04b15aa85f739c4e37ac28f4f554e77d6755f7163680dbfc7
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
@@ -395,7 +395,7 @@ class Model(_message.Message):
     def __init__(self, name: _Optional[str] = ..., signature: _Optional[str] = ..., source_language: _Optional[str] = ..., target_language: _Optional[str] = ..., source_words: _Optional[int] = ..., target_words: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., attends: bool = ..., vector_size: _Optional[int] = ..., default_beam: _Optional[int] = ..., device: _Optional[str] = ..., surface_signature: _Optional[str] = ..., version: _Optional[str] = ..., kind: _Optional[_Union[ModelKind, str]] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("items", "characters", "beam", "words", "nbest", "message_bytes", "length_ratio", "streams", "stream_requests", "steps", "memory_bytes", "length_normalization", "client_streams", "model_requests", "model_tokens", "model_seconds", "request_bytes")
+    __slots__ = ("items", "characters", "beam", "words", "nbest", "message_bytes", "length_ratio", "streams", "stream_requests", "steps", "memory_bytes", "length_normalization", "client_streams", "request_bytes")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     CHARACTERS_FIELD_NUMBER: _ClassVar[int]
     BEAM_FIELD_NUMBER: _ClassVar[int]
@@ -409,9 +409,6 @@ class Limits(_message.Message):
     MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     LENGTH_NORMALIZATION_FIELD_NUMBER: _ClassVar[int]
     CLIENT_STREAMS_FIELD_NUMBER: _ClassVar[int]
-    MODEL_REQUESTS_FIELD_NUMBER: _ClassVar[int]
-    MODEL_TOKENS_FIELD_NUMBER: _ClassVar[int]
-    MODEL_SECONDS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_BYTES_FIELD_NUMBER: _ClassVar[int]
     items: int
     characters: int
@@ -426,8 +423,5 @@ class Limits(_message.Message):
     memory_bytes: int
     length_normalization: float
     client_streams: int
-    model_requests: int
-    model_tokens: int
-    model_seconds: float
     request_bytes: int
-    def __init__(self, items: _Optional[int] = ..., characters: _Optional[int] = ..., beam: _Optional[int] = ..., words: _Optional[int] = ..., nbest: _Optional[int] = ..., message_bytes: _Optional[int] = ..., length_ratio: _Optional[float] = ..., streams: _Optional[int] = ..., stream_requests: _Optional[int] = ..., steps: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., length_normalization: _Optional[float] = ..., client_streams: _Optional[int] = ..., model_requests: _Optional[int] = ..., model_tokens: _Optional[int] = ..., model_seconds: _Optional[float] = ..., request_bytes: _Optional[int] = ...) -> None: ...
+    def __init__(self, items: _Optional[int] = ..., characters: _Optional[int] = ..., beam: _Optional[int] = ..., words: _Optional[int] = ..., nbest: _Optional[int] = ..., message_bytes: _Optional[int] = ..., length_ratio: _Optional[float] = ..., streams: _Optional[int] = ..., stream_requests: _Optional[int] = ..., steps: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., length_normalization: _Optional[float] = ..., client_streams: _Optional[int] = ..., request_bytes: _Optional[int] = ...) -> None: ...

@@ -176,7 +176,7 @@ def test_the_kubernetes_example_is_consistent() -> None:
     assert limits.drain + limits.grace < pod["spec"]["terminationGracePeriodSeconds"]
     assert re.search(r"@sha256:[0-9a-f]{64}$", container["image"])
     liveness = container["livenessProbe"]
-    assert liveness["periodSeconds"] * liveness["failureThreshold"] > args.drain_delay + args.grace
+    assert liveness["periodSeconds"] * liveness["failureThreshold"] > limits.drain + limits.grace
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         words = container[probe]["exec"]["command"]
         assert parsed_client(words[2:]).timeout < container[probe]["timeoutSeconds"]
