@@ -34,7 +34,7 @@ from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory
 
 
 class DotAttention(Attention):
-    """e_ij = h_i . h_j (``dot``, equation 8)."""
+    """e_ij = h_i . h_j (``dot``, section 3.1)."""
 
     def keys(self, encoded: Encoded) -> Tensor:
         """The annotations."""
@@ -54,7 +54,7 @@ class DotAttention(Attention):
 
 
 class GeneralAttention(DotAttention):
-    """e_ij = h_i . W_a h_j (``general``, equation 8)."""
+    """e_ij = h_i . W_a h_j (``general``, section 3.1)."""
 
     def __init__(self, hidden: int, annotation: int) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class GeneralAttention(DotAttention):
 class LocationAttention(nn.Module):
     """a = softmax(W_a h) over P places, of which the first S are used as they are: a source's words from P on get 0.
 
-    ``location``, equation 9: "for short sentences, we only use the top part of a_t". What is used does not sum to 1.
+    ``location``, equation 8: "for short sentences, we only use the top part of a_t". What is used does not sum to 1.
     """
 
     def __init__(self, hidden: int, places: int) -> None:
