@@ -19,7 +19,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import NgramGuidance, PairScorer
 from nmt_core.inference.guided_search import GuidedTranslator
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.models.search import RunningSearch
+from nmt_core.serving.models.search import RunningSearch, finisher_of
 from nmt_core.serving.models.served import ServedModel
 from nmt_core.serving.plugin_models import OpenModel
 from nmt_core.text.processing import TextProcessor
@@ -32,7 +32,7 @@ from smt_bridge.models import Remote, SearchOptions, check_takes_advice, joins_w
 from smt_bridge.moses.command_line import MosesOptions
 from smt_bridge.moses.process import MosesLines
 from smt_bridge.recipe import Recipe, read_recipe
-from smt_bridge.serving.hybrid_search import WITHOUT_GRAPH, HybridSearch, Parts
+from smt_bridge.serving.hybrid_search import WITHOUT_GRAPH, HybridFinish, HybridSearch, Parts
 from smt_bridge.serving.moses_queue import MosesQueue
 
 _FIRST = b"a"  # what a Moses translates to show that it has loaded
@@ -80,6 +80,7 @@ class HybridModels:
         search = SearchOptions(recipe.beam, recipe.nmt_nbest, recipe.forbid_unknown)
         config = DecodingConfig.from_mapping(search._asdict(), origin=path)
         chooser, advise = _chooser(recipe, open_model), _advise(recipe, neural)
+        finish = neural.finish if advise is None else lambda: finisher_of(neural.loaded)
         parts = Parts(
             search=lambda: neural.decoder(False) if advise is None else RunningSearch(neural.loaded, attention=False),
             config=config,
@@ -96,6 +97,7 @@ class HybridModels:
             neural,
             kind="hybrid",
             decoder=lambda attention: HybridSearch(parts),
+            finish=lambda: HybridFinish(parts, finish and finish()),
             sampler=None,
             defaults=DecodingConfig.from_mapping({**search._asdict(), "nbest": 1}, origin=path),
             processor=lambda: TextProcessor(neural.loaded[0].text),

@@ -1,9 +1,9 @@
 """A hybrid as a search that sentences enter and leave: Moses and the neural search work side by side.
 
-Where Moses advises the neural search, that of a sentence begins when its advice is there.
-A sentence has its answer when both are done: its search graph, where there are lists of such, is searched in slices of
-time, then lists are merged, scored and put in order, one sentence a step, so that steps stay short. While only Moses
-works there is nothing for a step to do, and the device is others'.
+Where Moses advises the neural search, that of a sentence begins when its advice is there. A sentence leaves when both
+have translated it. A second job does the rest (``finish``): its search graph, where there are lists of such, is
+searched, then lists are merged, scored and put in order. While only Moses works there is nothing for a step to do, and
+the device is others'.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 
 from nmt_core.base.interfaces import NgramGuidance, PairScorer, SentencePair
 from nmt_core.base.words import split_words, without_markup
-from nmt_core.inference.output.finish import Translation
+from nmt_core.inference.output.finish import Searched, Translation
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.engine.slices import Sliced
-from nmt_core.serving.engine.work import StepDecoder
+from nmt_core.serving.engine.jobs import Unfinished
+from nmt_core.serving.engine.work import LARGE, StepDecoder
 from nmt_core.serving.errors import unavailable
 from nmt_core.serving.models.search import SearchItem
+from nmt_core.serving.models.served import Finish
 from smt_bridge.graphs.search import GraphLists
 from smt_bridge.hybrid.chooser import Choice, Chooser, lists_of, why_silent
 from smt_bridge.hybrid.guidance import AdvisedChooser
@@ -32,7 +33,6 @@ from smt_bridge.recipe import GRAPH, MOSES
 from smt_bridge.serving.moses_queue import REST, MosesQueue, Ticket
 
 _LOOK_AGAIN = 0.003  # seconds
-_SLICE = 0.02  # seconds of a step for searching a graph
 WITHOUT_GRAPH = "without_graph"
 """What sentences count as that have a list of Moses, but none of its search graph."""
 
@@ -69,7 +69,6 @@ class _Sentence:
     nbest: int
     ticket: Ticket | None
     neural: Any = None
-    graph: Sliced[list[bytes]] | None = None
 
     @property
     def ready(self) -> bool:
@@ -138,24 +137,25 @@ class HybridSearch:
         self._enter(entering)
 
     def step(self) -> list[tuple[int, Any]]:
-        """One step of the neural search, and the answer to one sentence that both systems have translated."""
+        """One step of the neural search; the sentences that both systems have translated are unfinished answers."""
         if self._unadvised:
             self._enter_advised()
         if self._searching:
             for key, found in self._search.step():
                 self._live[key].neural = found
                 self._searching.discard(key)
-        ready = next((key for key, one in self._live.items() if one.ready), None)
-        if ready is None or not self._graph_is_searched(self._live[ready]):
-            return []
-        return [(ready, self._answer(self._live.pop(ready)))]
+        ready = {key: one for key, one in self._live.items() if one.ready}
+        for key in ready:
+            del self._live[key]
+        return [(key, self._answer(one)) for key, one in ready.items()]
 
-    def _graph_is_searched(self, sentence: _Sentence) -> bool:
-        """Go on with the search of its graph for a slice; whether that has ended, or there is none."""
-        graphs, graph = self._parts.graphs, None if sentence.ticket is None else sentence.ticket.graph
-        if sentence.graph is None and graphs is not None and graph is not None:
-            sentence.graph = Sliced(lambda: graphs.lists([sentence.text], [graph])[0])
-        return sentence.graph is None or sentence.graph.advance(_SLICE)
+    def _answer(self, sentence: _Sentence) -> Any:
+        """The answer, or what there is to do for it: a sentence without words has that of the neural model."""
+        if isinstance(sentence.neural, Exception) or sentence.ticket is None:
+            return sentence.neural
+        has_graph = self._parts.graphs is not None and sentence.ticket.graph is not None
+        words = (sentence.text.count(" ") + 2) * self._parts.config.nbest
+        return Unfinished(sentence, words + LARGE if has_graph else words)
 
     def cancel(self, keys: Sequence[int]) -> None:
         """Drop sentences; Moses goes on with those that it has already."""
@@ -166,19 +166,45 @@ class HybridSearch:
             self._unadvised.pop(key, None)
             if gone.ticket is not None:
                 self._parts.moses.forget(gone.ticket)
-            if gone.graph is not None:
-                gone.graph.give_up()
         searching = [key for key in keys if key in self._searching]
         self._searching.difference_update(keys)
         self._search.cancel(searching)
 
-    def _answer(self, sentence: _Sentence) -> Any:
-        if isinstance(sentence.neural, Exception) or sentence.ticket is None:
-            return sentence.neural
+
+class HybridFinish:
+    """Completes what both systems have found, sentence by sentence. ``finish`` does so for the neural search."""
+
+    def __init__(self, parts: Parts, finish: Finish | None) -> None:
+        self._parts, self._finish = parts, finish
+
+    def __call__(self, unfinished: Sequence[Any]) -> list[Any]:
+        """The translations of every sentence, or why it has none."""
+        return [self._answer(one) for one in unfinished]
+
+    def _answer(self, one: _Sentence | Searched) -> Any:
         try:
-            return self._translations(sentence, sentence.ticket)
-        except Exception as error:  # belongs to this sentence: the others of the batch go on
+            if not isinstance(one, _Sentence):
+                return self._completed(one)
+            assert one.ticket is not None
+            return self._translations(one, one.ticket)
+        except Exception as error:  # belongs to this sentence: the others go on
             return error
+
+    def _completed(self, neural: Any) -> Any:
+        """The answer of the neural search, which may be unfinished."""
+        if not isinstance(neural, Unfinished | Searched):
+            return neural
+        assert self._finish is not None
+        (found,) = self._finish([neural.item if isinstance(neural, Unfinished) else neural])
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _graph_list(self, sentence: _Sentence, ticket: Ticket) -> list[bytes]:
+        """The list of its search graph, where there is one."""
+        if self._parts.graphs is None or ticket.graph is None:
+            return []
+        return self._parts.graphs.lists([sentence.text], [ticket.graph])[0]
 
     def _translations(self, sentence: _Sentence, ticket: Ticket) -> Any:
         """The best of the merged list, or why there are none."""
@@ -186,8 +212,8 @@ class HybridSearch:
         if ticket.error is not None and not parts.degrade:
             problem = f"{parts.moses.options.program} cannot be used now; the neural model alone can"
             return unavailable(problem, reason="MOSES_FAILED", retry_after=REST)
-        graph = [] if sentence.graph is None else sentence.graph.result()
-        lists = lists_of(0, ticket.lines, nbest_lines(0, sentence.neural, parts.words.write), graph)
+        graph, neural = self._graph_list(sentence, ticket), self._completed(sentence.neural)
+        lists = lists_of(0, ticket.lines, nbest_lines(0, neural, parts.words.write), graph)
         choice = parts.chooser.choose([sentence.text], [lists], [why_silent(ticket.lines)])[0]
         degraded = MOSES in choice.silent
         if degraded:

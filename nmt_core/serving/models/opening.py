@@ -13,6 +13,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.embed import sentence_vectors
+from nmt_core.inference.output.finish import Finisher
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.forms import scorer_of_form
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
@@ -27,7 +28,7 @@ from nmt_core.models.rnnencdec import RNNencdec
 from nmt_core.serving.engine.work import StepDecoder
 from nmt_core.serving.methods.costs import Proportions
 from nmt_core.serving.models.options import CandidateChoice, LexiconChoice
-from nmt_core.serving.models.search import CandidateSearch, RunningSearch
+from nmt_core.serving.models.search import CandidateSearch, RunningSearch, finish, open_finisher
 from nmt_core.serving.models.served import ServedModel, Vector
 from nmt_core.text.lexicon import Keep, Lexicon, fit_lexicon, read_lexicon
 from nmt_core.text.unknown_share import UnknownShare, usual_share
@@ -62,10 +63,13 @@ def open_served_model(
     read = None if lexicon is None else _read_lexicon(lexicon.path, loaded, top=None if candidates else 1)
     unknowns = None if lexicon is None else UnknownReplacement(lexicon.rule, read)
     scorer = ModelPairScorer(loaded)
+    # with candidate lists the pair scorer has another distribution than search
+    finisher = functools.partial(open_finisher, loaded, unknowns=unknowns, rescores=candidates is None)
     return ServedModel(
         scorer=ArrayPairScorer(loaded),
         scorers=functools.cache(lambda form: scorer_of_form(loaded, scorer, form)),
-        decoder=_searches(loaded, candidates, read, unknowns),
+        decoder=_searches(loaded, candidates, read, finisher),
+        finish=lambda: functools.partial(finish, finisher()),
         sampler=lambda config, attention: (
             Translator(loaded, config=config, attention=attention, unknowns=unknowns if copies else None).translate
         ),
@@ -117,7 +121,7 @@ def _searches(
     models: Sequence[LoadedModel],
     candidates: CandidateChoice | None,
     lexicon: Lexicon | None,
-    unknowns: UnknownReplacement | None,
+    finisher: Callable[[], Finisher],
 ) -> Callable[[bool], StepDecoder]:
     """What starts a search, given whether attention is wanted."""
     name = " + ".join(loaded.folder for loaded in models)
@@ -129,7 +133,7 @@ def _searches(
         usual=usual_share(loaded.source for loaded in models),
     )
     if candidates is None:
-        return lambda attention: RunningSearch(models, attention=attention, share=share, unknowns=unknowns)
+        return lambda attention: RunningSearch(models, attention=attention, share=share, finisher=finisher())
     lists = CandidateLists(
         models[0].target,
         frequent=candidates.frequent,
@@ -137,7 +141,7 @@ def _searches(
         per_word=candidates.per_word,
         copying=models[0].config.copying,
     )
-    return lambda attention: CandidateSearch(models, lists, attention=attention, share=share, unknowns=unknowns)
+    return lambda attention: CandidateSearch(models, lists, attention=attention, share=share, finisher=finisher())
 
 
 def _read_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None) -> Lexicon:

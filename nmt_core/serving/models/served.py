@@ -11,7 +11,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.base.interfaces import PairScorer, SentencePair
@@ -20,6 +20,7 @@ from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.forms import OTHER_FORMS, FormReader, FormScorer, TextForm
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.serving.engine.jobs import Unfinished
 from nmt_core.serving.engine.work import BatchWork, StepDecoder, StepWork, Work
 from nmt_core.serving.methods.answers import model_fields
 from nmt_core.serving.methods.costs import Proportions
@@ -75,8 +76,18 @@ class SampleItem(NamedTuple):
     config: SamplingConfig
 
 
-Key = Scoring | Encoding | Decoding | Sampling
+@dataclass(frozen=True)
+class Finishing:
+    """Second jobs of a search: what it has found becomes translations."""
+
+    model: ServedModel
+
+
+Key = Scoring | Encoding | Decoding | Sampling | Finishing
 """What work an engine is asked for, of which model."""
+
+Finish = Callable[[Sequence[Any]], Sequence[Any]]
+"""Makes answers of unfinished ones."""
 
 Sampler = Callable[[Sequence[str]], Sequence["Sequence[Translation]"]]
 """Draws the samples of every sentence."""
@@ -86,7 +97,8 @@ Sampler = Callable[[Sequence[str]], Sequence["Sequence[Translation]"]]
 class ServedModel:
     """One model on one device; loaded anew it is another one.
 
-    ``decoder(attention)`` starts a search, ``sampler(config, attention)`` makes what draws (None: nothing does);
+    ``decoder(attention)`` starts a search, ``finish()`` makes what completes its unfinished answers (None: it has
+    none), ``sampler(config, attention)`` makes what draws (None: nothing does);
     ``proportions`` say what it costs, and how large its batch may be.
     ``copies`` says that it is of annotated text and writes words of the source.
     ``version`` changes with the model's files. ``encode`` is None for models without a vector of a
@@ -100,6 +112,7 @@ class ServedModel:
 
     scorer: PairScorer
     decoder: Callable[[bool], StepDecoder]
+    finish: Callable[[], Finish] | None = None
     sampler: Callable[[SamplingConfig, bool], Sampler] | None = None
     encode: Callable[[Sequence[str]], Sequence[Vector]] | None = None
     processor: Callable[[], RawText] | None = None
@@ -154,7 +167,10 @@ class ServedModel:
             case Encoding() if self.encode is not None:
                 return BatchWork("encode", self.encode)
             case Decoding(_, attention):
-                return StepWork("translate", self.decoder(attention), most=self.proportions.together)
+                together = self.proportions.together
+                return StepWork("translate", self.decoder(attention), most=together, second=Finishing(self))
+            case Finishing() if self.finish is not None:
+                return BatchWork("finish", self.finish(), choose=_first if self.kind == "hybrid" else None)
             case Sampling(_, attention) if self.sampler is not None:
                 draw = functools.partial(_draw, self.sampler, attention)
                 return BatchWork("sample", draw, choose=_drawn_alike, rate=_DRAWN)
@@ -180,8 +196,10 @@ class ServedModel:
             self.scorer.score([SentencePair(source, "a")])
         decoder = self.decoder(False)
         decoder.admit([(0, SearchItem(source, self.defaults))])
-        while not decoder.step():
+        while not (found := decoder.step()):
             pass
+        if self.finish is not None and isinstance(found[0][1], Unfinished):
+            self.finish()([found[0][1].item])
         if self.encode is not None:
             self.encode([source])
 
@@ -196,6 +214,11 @@ def _together(pairs: Sequence[SentencePair]) -> list[int]:
             break
         found.append(place)
     return found
+
+
+def _first(items: Sequence[Any]) -> list[int]:
+    """A sentence of a hybrid takes long enough by itself."""
+    return [0]
 
 
 def _drawn_alike(items: Sequence[SampleItem]) -> list[int]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nmt_core.serving.engine.engine import Engine
-from nmt_core.serving.engine.jobs import Part
+from nmt_core.serving.engine.jobs import Part, Unfinished
 from nmt_core.serving.engine.work import BatchWork, StepWork
 from nmt_core.serving.errors import Refusal
 
@@ -517,3 +517,58 @@ def test_a_call_in_the_thread_for_which_nobody_waits_any_more_disturbs_nobody() 
 
     asyncio.run(scenario())
     assert not problems
+
+
+class Unfinishing(Countdown):
+    """A countdown whose answers are finished by second jobs."""
+
+    def step(self):
+        return [(key, Unfinished(f"{answer} {key}", 3)) for key, answer in super().step()]
+
+
+def test_second_jobs_finish_what_a_search_has_found() -> None:
+    finished: list[list[str]] = []
+    work = HeldUp()
+
+    def finish(items: Sequence[str]) -> list[str]:
+        work()
+        finished.append(list(items))
+        return [f"finished: {item}" for item in items]
+
+    def open_work(key: object) -> BatchWork | StepWork:
+        return StepWork("test", Unfinishing(), most=100, second="finish") if key == "x" else BatchWork("test", finish)
+
+    async def scenario() -> list[str]:
+        engine = Engine(open_work, capacity=10)
+        first = asyncio.create_task(submit(engine, "x", [1, 2], tokens=[4, 4], client="a"))
+        await until(work.begun.is_set)
+        gone = asyncio.create_task(submit(engine, "x", [1], tokens=[1], client="b"))
+        await until(lambda: engine.waiting_tokens == 1)
+        gone.cancel()
+        await asyncio.wait([gone])
+        work.release()
+        answers = await first
+        assert (engine.waiting_tokens, engine.running_items) == (0, 0)
+        await engine.close()
+        return answers
+
+    assert asyncio.run(scenario()) == ["finished: done 0", "finished: done 1"]
+    assert sorted(one for some in finished for one in some) == ["done 0", "done 1"]
+
+
+def test_a_second_job_that_fails_is_the_answer() -> None:
+    def finish(items: Sequence[str]) -> list[str]:
+        raise ValueError("broken")
+
+    async def scenario() -> list[object]:
+        engine = Engine(
+            lambda key: (
+                StepWork("test", Unfinishing(), most=100, second="finish") if key == "x" else BatchWork("test", finish)
+            )
+        )
+        answers = await submit(engine, "x", [1], tokens=[1])
+        await engine.close()
+        return answers
+
+    (answer,) = asyncio.run(scenario())
+    assert isinstance(answer, ValueError)

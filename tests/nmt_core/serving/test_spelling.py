@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import math
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,10 +18,12 @@ from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
-from nmt_core.serving.models import search as running_search
+from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.models.opening import open_served_model
-from nmt_core.serving.models.search import RunningSearch, SearchItem
+from nmt_core.serving.models.search import SearchItem
+from nmt_core.serving.models.served import Decoding, ServedModel
 from smt_bridge.commands.main import main as bridge
+from tests.nmt_core.serving.test_engine import submit, until
 from tests.spelling_models import TARGET, spelling_model
 
 LINES = ["the axolotl is", "the quokka is of", "of"]
@@ -120,63 +124,53 @@ def test_words_that_are_read_by_their_characters_are_no_reason_for_a_warning(
         assert caplog.text.count("unknown to the model") == warnings
 
 
-def unspelled_search(monkeypatch: pytest.MonkeyPatch) -> tuple[RunningSearch, list[str]]:
-    """Of a sentence whose words are found, of which many are to be spelled; every step is as short as can be."""
-    monkeypatch.setattr(running_search, "SLICE", 0.0)
-    lines = ["the axolotl quokka is of tux", "of"]
-    search = RunningSearch([spelling_model()], attention=False)
-    search.admit([(0, SearchItem(lines[0], DecodingConfig(beam=4, nbest=4)))])
-    while search._admitted:
-        assert search.step() == []
-    return search, lines
+SHORT = DecodingConfig(beam=1, max_length_ratio=0.0, max_length_extra=1)
+LONG = DecodingConfig(beam=4, nbest=4)
 
 
-def test_others_are_searched_while_a_sentence_is_spelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its many searches over characters are no step of theirs; every answer is that of a translator."""
-    search, lines = unspelled_search(monkeypatch)
-    before = search.tokens
-    search.admit([(1, SearchItem(lines[1], DecodingConfig(beam=1, max_length_ratio=0.0, max_length_extra=1)))])
-    assert before > 0
-    both, found = 0, {}
-    while len(found) < 2:
-        both += bool(search._completing and search._admitted)
-        found.update(search.step())
-    assert both >= 1
-    assert search.tokens == 0
-    configs = (DecodingConfig(beam=4, nbest=4), DecodingConfig(beam=1, max_length_ratio=0.0, max_length_extra=1))
-    for key, config in enumerate(configs):
-        (expected,) = Translator([spelling_model()], config=config).translate([lines[key]])
-        assert [one.text for one in found[key]] == [one.text for one in expected]
-        assert [one.log_prob for one in found[key]] == pytest.approx([one.log_prob for one in expected], abs=1e-5)
+@pytest.fixture(scope="module")
+def served(folder: str) -> ServedModel:
+    return open_served_model([folder], DecodingConfig(), device="cpu", dtype="float32")
 
 
-def test_a_short_sentence_does_not_wait_for_the_spelling_of_a_long_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    search, lines = unspelled_search(monkeypatch)
-    short = SearchItem(lines[1], DecodingConfig(beam=1, max_length_ratio=0.0, max_length_extra=1))
-    alone = RunningSearch([spelling_model()], attention=False)
-    alone.admit([(1, short)])
-    steps = 0
-    while alone._admitted:
-        alone.step()
-        steps += 1
-    alone.cancel([1])
-    search.admit([(1, short)])
-    for _ in range(steps - 1):
-        assert search.step() == []
-    monkeypatch.setattr(running_search, "SLICE", 60.0)
-    assert [key for key, _ in search.step()] == [1]  # what came last has the next slice
-    assert [key for key, _ in search.step()] == [0]
+def spelled(served: ServedModel, lines: list[str], configs: list[DecodingConfig], gone: int | None = None) -> list[Any]:
+    """The answers of an engine to sentences of two clients that are asked for together, in the order of their ends."""
+
+    async def scenario() -> list[Any]:
+        engine = Engine(lambda key: key.model.work(key))
+        ended: list[Any] = []
+
+        async def ask(number: int) -> None:
+            item = SearchItem(lines[number], configs[number])
+            priority = ["long", "interactive"][number]
+            [nbest] = await submit(engine, Decoding(served), [item], tokens=[10], priority=priority, client=str(number))
+            ended.append((number, nbest))
+
+        asked = [asyncio.create_task(ask(number)) for number in range(len(lines))]
+        if gone is not None:
+            await until(lambda: any(one.name == "sliced" for one in threading.enumerate()))
+            asked[gone].cancel()
+        await asyncio.wait(asked)
+        await engine.close()
+        return ended
+
+    return asyncio.run(scenario())
 
 
-def test_a_sentence_that_nobody_waits_for_is_spelled_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    search, lines = unspelled_search(monkeypatch)
-    (thread,) = [one for one in threading.enumerate() if one.name == "sliced"]
-    search.admit([(1, SearchItem(lines[1], DecodingConfig(beam=2)))])
-    search.cancel([0])
-    thread.join(60)
-    assert not thread.is_alive()
-    found: list[tuple[int, object]] = []
-    while not found:
-        found = search.step()
-    assert [key for key, _ in found] == [1]
-    assert search.tokens == 0
+def test_answers_are_those_of_a_translator_and_short_ones_do_not_wait_for_the_spelling_of_long_ones(
+    served: ServedModel,
+) -> None:
+    """The many searches over characters are a second job, and no step of others."""
+    lines, configs = ["the axolotl quokka is of tux", "of"], [LONG, SHORT]
+    ended = spelled(served, lines, configs)
+    assert [number for number, _ in ended] == [1, 0]
+    for number, nbest in ended:
+        (expected,) = Translator([spelling_model()], config=configs[number]).translate([lines[number]])
+        assert [one.text for one in nbest] == [one.text for one in expected]
+        assert [one.log_prob for one in nbest] == pytest.approx([one.log_prob for one in expected], abs=1e-5)
+
+
+def test_a_sentence_that_nobody_waits_for_is_spelled_no_further(served: ServedModel) -> None:
+    ended = spelled(served, ["the axolotl quokka is of tux", "of"], [LONG, SHORT], gone=0)
+    assert [number for number, _ in ended] == [1]
+    assert not any(one.name == "sliced" for one in threading.enumerate())

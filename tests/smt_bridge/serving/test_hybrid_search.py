@@ -1,7 +1,8 @@
-"""A hybrid's search whose step is given up."""
+"""A hybrid's search, and the second jobs that complete what it has found."""
 
 from __future__ import annotations
 
+import asyncio
 import collections
 import threading
 from collections.abc import Sequence
@@ -10,11 +11,12 @@ from typing import Any
 
 from nmt_core.base.pauses import yield_point
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.engine.jobs import Entry
-from nmt_core.serving.engine.slices import Sliced
-from nmt_core.serving.engine.work import StepWork
+from nmt_core.serving.engine.engine import Engine
+from nmt_core.serving.engine.jobs import Entry, Part, Unfinished
+from nmt_core.serving.engine.work import LARGE, StepWork
 from nmt_core.serving.models.search import SearchItem
-from smt_bridge.serving.hybrid_search import HybridSearch, Parts
+from nmt_core.serving.models.served import Decoding, ServedModel
+from smt_bridge.serving.hybrid_search import HybridFinish, HybridSearch, Parts
 
 
 class _Found:
@@ -41,36 +43,83 @@ class _Moses:
 
     def __init__(self) -> None:
         self.forgotten: list[object] = []
+        self.done = True
 
     def ask(self, caller: str, text: bytes) -> object:
-        return SimpleNamespace(done=True, lines=None, error=None, graph=None, text=text)
+        moses = self
+
+        class Asked(SimpleNamespace):
+            @property
+            def done(self) -> bool:
+                return moses.done
+
+        return Asked(lines=None, error=None, graph=None, text=text)
 
     def forget(self, ticket: Any) -> None:
         self.forgotten.append(ticket.text)
 
 
-def test_a_step_that_is_given_up_while_it_answers_lets_go_of_all_sentences() -> None:
-    begun = threading.Event()
-
-    def choose(*_: object) -> None:
-        begun.set()
-        while True:
-            yield_point()
-
+def hybrid(choose: Any = None) -> tuple[Parts, _Moses]:
     moses: Any = _Moses()
     chooser: Any = SimpleNamespace(choose=choose)
     words: Any = SimpleNamespace(read=lambda text: SimpleNamespace(text=text), write=str)
-    config = DecodingConfig()
-    parts = Parts(_Found, config, None, words, chooser, moses, True, collections.Counter())  # type: ignore[arg-type]
+    parts = Parts(_Found, DecodingConfig(), None, words, chooser, moses, True, collections.Counter())  # type: ignore[arg-type]
+    return parts, moses
+
+
+def test_sentences_that_are_cancelled_are_forgotten_by_both_systems() -> None:
+    parts, moses = hybrid()
     search = HybridSearch(parts)
-    work = StepWork("test", search, most=1)
-    items = [SearchItem(text, config) for text in ("a", "b", "c")]
-    entries = [Entry(None, place, item, 2) for place, item in enumerate(items)]  # more than a full batch each
+    work = StepWork("test", search, most=100)
+    entries = [Entry(None, number, SearchItem(text, parts.config), 2) for number, text in enumerate(["a", "b", "c"])]
     work.admit(entries)
-    step = Sliced(work.iterate)
-    while not begun.is_set():
-        assert not step.advance(0.01)
-    step.give_up(wait=True)
-    work.cancel(entries)
-    assert (work.tokens, search.tokens) == (0, 0)
+    moses.done = False
+    assert work.iterate() == []
+    work.cancel(entries[1:])
     assert moses.forgotten == [b"b", b"c"]
+    moses.done = True
+    (answer,) = work.iterate()
+    assert answer.entry is entries[0]
+    assert isinstance(answer.value, Unfinished)
+    assert (work.tokens, search.tokens) == (0, 0)
+
+
+def test_what_both_systems_have_found_becomes_an_answer_in_a_second_job_that_ends_with_its_caller() -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def choose(*_: object) -> None:
+        begun.set()
+        try:
+            while True:
+                yield_point()
+        finally:
+            ended.set()
+
+    parts, _ = hybrid(choose)
+    model = ServedModel(  # type: ignore[arg-type]
+        None, decoder=lambda attention: HybridSearch(parts), finish=lambda: HybridFinish(parts, None), kind="hybrid"
+    )
+
+    async def scenario() -> None:
+        engine = Engine(lambda key: key.model.work(key))
+        item = SearchItem("a", parts.config)
+        asked = asyncio.create_task(engine.submit(Decoding(model), [Part("interactive", [item], [LARGE + 1])]))
+        assert await asyncio.to_thread(begun.wait, 30)
+        asked.cancel()
+        await asyncio.wait([asked])
+        await engine.close()
+
+    parts = parts._replace(config=DecodingConfig(beam=200, nbest=200))  # so many that it is done in slices
+    asyncio.run(scenario())
+    assert ended.is_set()
+
+
+def test_a_sentence_that_cannot_be_completed_takes_no_other_with_it() -> None:
+    def choose(texts: list[str], *_: object) -> None:
+        raise ValueError(texts[0])
+
+    parts, _ = hybrid(choose)
+    search = HybridSearch(parts)
+    search.admit([(number, SearchItem(text, parts.config)) for number, text in enumerate(["a", "b"])])
+    unfinished = [value.item for _, value in search.step()]
+    assert [str(one) for one in HybridFinish(parts, None)(unfinished)] == ["a", "b"]
