@@ -165,6 +165,7 @@ class CandidateSearch(RunningSearch):
         share: UnknownShare | None = None,
         finisher: Finisher | None = None,
     ) -> None:
+        finisher = finisher or open_finisher(models, rescores=False)  # the pair scorer has another distribution
         super().__init__(models, attention=attention, share=share, finisher=finisher)
         self._lists = lists
         self._ids: list[int] = []  # of the words of the list

@@ -22,6 +22,7 @@ from nmt_core.serving.models.search import CandidateSearch, RunningSearch, Searc
 from nmt_core.text.target_order import TargetOrder
 from tests.annotated_models import make_annotated
 from tests.nmt_core.inference.test_one_score import confident
+from tests.nmt_core.serving.test_one_score import completed
 from tests.spelling_models import spelling_model
 
 BLANK = SentencePair("", "")
@@ -70,7 +71,7 @@ def test_precisions_and_servers(dtype: torch.dtype) -> None:
         found = dict(search.step())
         assert sorted(found) == [7, 8]
         for answer in found.values():
-            check(answer, pair_score([loaded]))
+            check(completed(search, answer), pair_score([loaded]))
 
 
 def test_where_search_has_numbers_of_its_own() -> None:

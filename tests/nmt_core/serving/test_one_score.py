@@ -11,20 +11,25 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.serving.models import search as running_search
-from nmt_core.serving.models.search import RunningSearch, SearchItem
+from nmt_core.serving.engine.jobs import Unfinished
+from nmt_core.serving.models.search import RunningSearch, SearchItem, finish
 from tests.nmt_core.inference.test_one_score import confident, lines
 
 CONFIG = DecodingConfig(beam=5, nbest=5, max_length_ratio=1.0)
 
 
 def translations(search: RunningSearch, texts: list[str]) -> list[Any]:
-    """All of them, searched together."""
+    """All of them, searched together, and completed where they are unfinished."""
     search.admit([(number, SearchItem(text, CONFIG)) for number, text in enumerate(texts)])
     found: dict[int, Any] = {}
     while len(found) < len(texts):
         found.update(search.step())
-    return [found[number] for number in range(len(texts))]
+    return [completed(search, found[number]) for number in range(len(texts))]
+
+
+def completed(search: RunningSearch, answer: Any) -> Any:
+    """What a second job makes of it."""
+    return finish(search._finisher, [answer.item])[0] if isinstance(answer, Unfinished) else answer
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -51,20 +56,13 @@ def test_sentences_together_are_ranked_by_these_numbers() -> None:
             assert sum(one.word_log_probs) == pytest.approx(one.log_prob, abs=1e-9)
 
 
-def test_others_are_searched_while_many_translations_are_scored_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In bfloat16; every answer is that of a search of its own."""
-    loaded, texts = confident(torch.bfloat16), lines()[:2]
-    expected = [translations(RunningSearch([loaded], attention=False), [text])[0] for text in texts]
-    monkeypatch.setattr(running_search, "LARGE", 0)
-    monkeypatch.setattr(running_search, "SLICE", 0.0)
-    search = RunningSearch([loaded], attention=False)
-    search.admit([(0, SearchItem(texts[0], CONFIG))])
-    while search.tokens and not search._completing:
-        assert search.step() == []
-    search.admit([(1, SearchItem(texts[1], CONFIG))])
-    both, found = 0, {}
-    while len(found) < 2:
-        both += bool(search._completing and search._admitted)
-        found.update(search.step())
-    assert both >= 1
-    assert [[one.text for one in found[key]] for key in (0, 1)] == [[one.text for one in nbest] for nbest in expected]
+def test_translations_that_are_scored_again_have_left_the_search() -> None:
+    """In bfloat16: scoring them is a second job, so that others are searched meanwhile."""
+    search = RunningSearch([confident(torch.bfloat16)], attention=False)
+    search.admit([(0, SearchItem(lines()[0], CONFIG))])
+    while not (found := search.step()):
+        pass
+    ((key, answer),) = found
+    assert isinstance(answer, Unfinished)
+    assert answer.tokens == sum(len(one.words) + 1 for one in completed(search, answer))
+    assert (key, search.tokens) == (0, 0)

@@ -32,6 +32,7 @@ from nmt_core.text.characters import Characters
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 from tests.nmt_core.models import luong_reference
+from tests.nmt_core.serving.test_one_score import completed
 from tests.spelling_models import SOURCE, TARGET, spelling_model
 
 PAIRS = [
@@ -222,7 +223,7 @@ def test_the_server_spells_as_search_does() -> None:
     search.admit([(key, SearchItem(line, config)) for key, line in enumerate(LINES)])
     found: dict[int, list[Translation]] = {}
     while len(found) < len(LINES):
-        found.update(search.step())
+        found.update((key, completed(search, answer)) for key, answer in search.step())
     for key, expected in enumerate(Translator([loaded], config=config).translate(LINES)):
         assert [one.text for one in found[key]] == [one.text for one in expected]
         assert [one.log_prob for one in found[key]] == pytest.approx([one.log_prob for one in expected], abs=1e-5)
