@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.interfaces import Aligns
 from nmt_core.batches.padding import group_by_tokens
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.lines import LineRequests, SourceLine
@@ -64,6 +63,7 @@ class Translator:
         unknowns: UnknownReplacement | None = None,
     ) -> None:
         self.models = tuple(models)
+        self._folders = ", ".join(loaded.folder for loaded in models)
         self.config = config or DecodingConfig()
         if isinstance(self.config, DecodingConfig) and self.config.nbest > self.config.beam:
             raise ConfigError(f"{self.config.nbest} best translations need a beam of at least {self.config.nbest}")
@@ -75,7 +75,7 @@ class Translator:
         self.attention = attention or (unknowns is not None and self.copying is None)
         if self.copying is not None:
             self.config = self._of_annotated_text(self.copying)
-        self._fused, self._average = fusion is not None, average
+        self._average = average
         self._fused_models = () if fusion is None else (fusion.loaded,)
         if fusion is not None:
             self.predictor = fuse(self.predictor, self.models, fusion)
@@ -88,7 +88,14 @@ class Translator:
             candidates=candidates is not None,
             folders=self._folders,
         )
-        self._finisher = Finisher(models, self._aligns, rescores=self._rescores, unknowns=unknowns)
+        # with another distribution than the pair scorer's, search has its own numbers
+        is_comparable = fusion is None and candidates is None and average == "log-probabilities"
+        self._finisher = Finisher(
+            models,
+            self.predictor.aligns or "written",
+            rescores=is_comparable and search_is_coarse(models),
+            unknowns=unknowns,
+        )
         self._processor: RawText | None = None
         self._check()
 
@@ -122,10 +129,6 @@ class Translator:
         """That of all models, also the one that is fused in."""
         return signature_of((*self.models, *self._fused_models))
 
-    @property
-    def _folders(self) -> str:
-        return ", ".join(loaded.folder for loaded in self.models)
-
     def translate(self, lines: Sequence[str | SourceLine], *, raw: bool = False) -> list[list[Translation]]:
         """The translations of every line, best first. ``raw`` lines are tokenised, and detokenised after."""
         return self._translate(lines, first=0, raw=raw)
@@ -148,79 +151,54 @@ class Translator:
             self._requests.make(number, source, line, first)
             for number, (source, line) in enumerate(zip(sources, asked, strict=True))
         ]
-        to_search = sorted((request for request in requests if request.source), key=lambda one: -len(one.source))
-        found = dict(self._decode(to_search, first))
+        by_text = isinstance(self.config, SamplingConfig) and self.config.by_text
+        numbers = [number_of_text(one.text) if by_text else first + place for place, one in enumerate(sources)]
+        found = {
+            done.key: _checked(done, line=first + done.key + 1)
+            for done in self._decode([request for request in requests if request.source], numbers)
+        }
         searched = [
-            Searched(
-                request.source, found.get(number, []), self.config, line, self._number(request, first, self.config)
-            )
-            for number, (request, line) in enumerate(zip(requests, asked, strict=True))
+            Searched(source, found.get(place, []), self.config, line, number)
+            for place, (source, line, number) in enumerate(zip(sources, asked, numbers, strict=True))
         ]
         nbests = self._finisher.finish(searched)
         return [[self._detokenized(one) for one in nbest] for nbest in nbests] if raw else nbests
 
-    @property
-    def _rescores(self) -> bool:
-        """Whether the scores of search are less exact than those of the pair scorer, which has them."""
-        if self._fused or self.candidates is not None or self._average != "log-probabilities":
-            return False  # search has another distribution
-        return search_is_coarse(self.models)
-
-    def _decode(self, requests: Sequence[Request[int]], first: int) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """The hypotheses of numbered sources, as they are done; the longest should come first."""
+    def _decode(self, requests: Sequence[Request[int]], numbers: Sequence[int]) -> Iterator[Finished[int]]:
+        """What is found for sources, the longest first; ``numbers`` are those of their samples, by their keys."""
+        longest_first = sorted(requests, key=lambda request: -len(request.source))
         if self.candidates is None:
-            yield from self._search(self.predictor, requests, first)
+            yield from self._search(self.predictor, longest_first, numbers)
             return
-        for group in group_by_tokens([len(request.source) + 1 for request in requests], limit=self.batch_tokens):
-            batch = [requests[place] for place in group]
+        for group in group_by_tokens([len(request.source) + 1 for request in longest_first], limit=self.batch_tokens):
+            batch = [longest_first[place] for place in group]
             asked = {word for request in batch for word in request.target_words}
             words_C = self.candidates.of((word for one in batch for word in one.source.words), also=asked)
             ids = words_C.tolist()
             place_of = {number: place for place, number in enumerate(ids)}
             narrow = [request.with_words(place_of) for request in batch]
-            for number, hypotheses in self._search(self.predictor.restrict_vocabulary(words_C), narrow, first):
-                yield number, [replace(one, words=tuple(ids[place] for place in one.words)) for one in hypotheses]
+            for done in self._search(self.predictor.restrict_vocabulary(words_C), narrow, numbers):
+                words = [tuple(ids[place] for place in one.words) for one in done.hypotheses]
+                hypotheses = [replace(one, words=own) for one, own in zip(done.hypotheses, words, strict=True)]
+                yield done._replace(hypotheses=hypotheses)
 
     def _search(
-        self, predictor: Predictor, requests: Sequence[Request[int]], first: int
-    ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        match self.config:
-            case DecodingConfig():
-                search: BeamSearch[int] = BeamSearch(predictor, attention=self.attention)
-                for done in search_all(search, requests, batch_tokens=self.batch_tokens):
-                    yield done.key, self._checked(done, first)
-            case SamplingConfig() as config:
-                numbers = [self._number(request, first, config) for request in requests]
-                drawn = sample_all(
-                    predictor,
-                    requests,
-                    config=config,
-                    numbers=numbers,
-                    batch_tokens=self.batch_tokens,
-                    attention=self.attention,
-                )
-                for done in drawn:
-                    yield done.key, self._checked(done, first)
-
-    @staticmethod
-    def _number(request: Request[int], first: int, config: DecodingConfig | SamplingConfig) -> int:
-        """What the random numbers of a source are made of, beside the seed."""
-        by_text = isinstance(config, SamplingConfig) and config.by_text
-        return number_of_text(request.source.text) if by_text else first + request.key
-
-    @staticmethod
-    def _checked(done: Finished[int], first: int) -> list[Hypothesis]:
-        try:
-            return checked(done)
-        except ConfigError as error:
-            raise ConfigError(f"line {first + done.key + 1}: {error}") from error
+        self, predictor: Predictor, requests: Sequence[Request[int]], numbers: Sequence[int]
+    ) -> Iterator[Finished[int]]:
+        if isinstance(self.config, DecodingConfig):
+            search: BeamSearch[int] = BeamSearch(predictor, attention=self.attention)
+            return search_all(search, requests, batch_tokens=self.batch_tokens)
+        return sample_all(
+            predictor,
+            requests,
+            config=self.config,
+            numbers=[numbers[request.key] for request in requests],
+            batch_tokens=self.batch_tokens,
+            attention=self.attention,
+        )
 
     def _detokenized(self, translation: Translation) -> Translation:
         return replace(translation, text=self.processor.detokenize(translation.text))
-
-    @property
-    def _aligns(self) -> Aligns:
-        return self.predictor.aligns or "written"
 
     @property
     def processor(self) -> RawText:
@@ -228,6 +206,14 @@ class Translator:
         if self._processor is None:
             self._processor = open_raw_text(self.models)
         return self._processor
+
+
+def _checked(done: Finished[int], *, line: int) -> list[Hypothesis]:
+    """The hypotheses of a line. Raises ConfigError that names it where there are none."""
+    try:
+        return checked(done)
+    except ConfigError as error:
+        raise ConfigError(f"line {line}: {error}") from error
 
 
 def open_translator(

@@ -110,7 +110,11 @@ class Finisher:
 
     def finish(self, sentences: Sequence[Searched]) -> list[list[Translation]]:
         """The translations of every source; a source without words has the empty one, with the pair scorer's number."""
-        in_text = [self._in_text_order(one) for one in sentences]
+        order = self._models[0].target_order
+        in_text = [
+            one._replace(hypotheses=[hypothesis.in_text_order(order, self._aligns) for hypothesis in one.hypotheses])
+            for one in sentences
+        ]
         if self.rescores:
             in_text = self._rescored(in_text)
         if not all(one.source for one in in_text):
@@ -126,10 +130,6 @@ class Finisher:
             [self._translation(translation, one.source.words) for translation in translations]
             for one, translations in zip(in_text, found, strict=True)
         ]
-
-    def _in_text_order(self, one: Searched) -> Searched:
-        order = self._models[0].target_order
-        return one._replace(hypotheses=[hypothesis.in_text_order(order, self._aligns) for hypothesis in one.hypotheses])
 
     def _rescored(self, sentences: Sequence[Searched]) -> list[Searched]:
         """With the numbers of the pair scorer; samples stay in the order drawn."""

@@ -24,7 +24,7 @@ TextForm = Literal["prepared", "surface", "raw"]
 OTHER_FORMS: tuple[TextForm, ...] = ("surface", "raw")
 
 
-class Reading(Protocol):
+class PreparedText(Protocol):
     """A text as a model reads it."""
 
     @property
@@ -37,15 +37,15 @@ class FormReader(Protocol):
     """Reads the texts of a form, and makes the model's numbers those of the form."""
 
     def read_source(self, text: str) -> Any:
-        """A ``Reading``."""
+        """A ``PreparedText``."""
         ...
 
     def read_target(self, text: str) -> Any:
-        """A ``Reading``."""
+        """A ``PreparedText``."""
         ...
 
     def restore(self, score: PairScore, source: Any, target: Any) -> PairScore:
-        """The score of two texts of the form, of that of their readings."""
+        """The score of two texts of the form, from that of their prepared texts."""
         ...
 
 
@@ -78,11 +78,11 @@ class RawForm(NamedTuple):
     source: Callable[[str], str]
     target: Callable[[str], str]
 
-    def read_source(self, text: str) -> Reading:
+    def read_source(self, text: str) -> PreparedText:
         """Its words."""
         return _Plain(self.source(text))
 
-    def read_target(self, text: str) -> Reading:
+    def read_target(self, text: str) -> PreparedText:
         """Its words."""
         return _Plain(self.target(text))
 

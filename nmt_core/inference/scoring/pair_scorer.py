@@ -67,11 +67,9 @@ class SpelledPairs(NamedTuple):
 
 
 def spelled_words(
-    model: TranslationModel, targets: Sequence[Sentence], target_of_P: Ints, tree: PrefixTree
+    model: SpellingModel, targets: Sequence[Sentence], target_of_P: Ints, tree: PrefixTree
 ) -> SpelledPairs | None:
     """Those of pairs of which pair p has target ``target_of_P[p]``; None where there are none that can be spelled."""
-    if not isinstance(model, SpellingModel):
-        return None
     numbers: dict[Spelling, int] = {}
     found: dict[int, list[tuple[int, int]]] = {}  # of a target: place and spelling
     for number, target in enumerate(targets):
@@ -104,13 +102,14 @@ Softmax = Literal["full", "none"] | int
 that many of the most frequent ones together with those that the targets of the call have."""
 
 
-class _Texts(NamedTuple):
-    """Distinct sources and targets of a call, and for every distinct pair its source and its target."""
+class _EncodedPairs(NamedTuple):
+    """Distinct sources, of every model, and targets; for every pair its source and its target; the targets' tree."""
 
-    sources: list[str]
-    targets: list[str]
+    sources: list[list[Sentence]]
+    targets: list[Sentence]
     source_of_P: Ints
     target_of_P: Ints
+    tree: PrefixTree
 
 
 class ModelPairScorer:
@@ -172,18 +171,18 @@ class ModelPairScorer:
         distinct = sorted(set(pairs))
         lengths = [pair.target.count(" ") + 2 for pair in distinct]
         answers: dict[SentencePair, PairScore] = {}
-        for group in _groups(lengths):
-            together = [distinct[index] for index in group]
+        for group in group_by_length(lengths, limit=MOST_PADDED):
+            together = [distinct[index] for index in sorted(group)]
             answers.update(zip(together, self._score(together, per_word, attention), strict=True))
         return [answers[pair] for pair in pairs]
 
     def _score(self, distinct: Sequence[SentencePair], per_word: bool, attention: bool) -> Iterator[PairScore]:
         """One answer per pair; the pairs are distinct and sorted."""
-        texts = _take_apart(distinct)
-        targets = [self.models[0].encode_target(text) for text in texts.targets]
-        sources = [[loaded.encode_text(text) for text in texts.sources] for loaded in self.models]
-        tree = _tree_of(texts, targets)
-        spelled = spelled_words(self.models[0].model, targets, texts.target_of_P, tree)
+        pairs = self._encode(distinct)
+        sources, targets, tree = pairs.sources[0], pairs.targets, pairs.tree
+        spelled = None
+        if isinstance(self.models[0].model, SpellingModel):
+            spelled = spelled_words(self.models[0].model, targets, pairs.target_of_P, tree)
         walks = [
             walk(
                 loaded.model,
@@ -193,26 +192,38 @@ class ModelPairScorer:
                 attention=attention,
                 query=None if spelled is None else spelled.query_of(loaded.model),
             )
-            for loaded, ids in zip(self.models, sources, strict=True)
+            for loaded, ids in zip(self.models, pairs.sources, strict=True)
         ]
-        log_probs_PL = _of_pairs(tree, walks)
+        there_PL = tree.edges_PL >= 0
+        log_probs_E = np.mean([one.log_probs_E for one in walks], axis=0)
+        log_probs_PL = np.where(there_PL, log_probs_E[tree.edges_PL], 0.0)
         if spelled is not None:
             spelled.add_to(log_probs_PL, [one.answers for one in walks])
-        unknown_source = [words.count(UNKNOWN_ID) for words in sources[0]]
+        unknown_source = [words.count(UNKNOWN_ID) for words in sources]
         unknown_target = [words.count(UNKNOWN_ID) for words in targets]
-        ends = (tree.edges_PL >= 0).sum(axis=1)
-        aligns, attended = self._attended(walks)
+        aligns, attended = self._attended(walks) if attention else ("written", [])
         nodes_E = np.concatenate([level.nodes for level in tree.levels])
-        widths = [len(words) + 1 for words in sources[0]]
-        for index, (total, source, target) in enumerate(
-            zip(log_probs_PL.sum(axis=1).tolist(), texts.source_of_P.tolist(), texts.target_of_P.tolist(), strict=True)
-        ):
-            end, rows = int(ends[index]), None
+        columns = (log_probs_PL.sum(axis=1), pairs.source_of_P, pairs.target_of_P, there_PL.sum(axis=1))
+        for index, (total, source, target, end) in enumerate(zip(*(one.tolist() for one in columns), strict=True)):
+            rows = None
             if attended:
-                mean_LS = _mean_attention(attended, nodes_E[tree.edges_PL[index, :end]], widths[source])
+                mean_LS = _mean_attention(attended, nodes_E[tree.edges_PL[index, :end]], len(sources[source]) + 1)
                 rows = self.attention_of(mean_LS, aligns)
             numbers = tuple(self.order.rows(log_probs_PL[index, :end].tolist())) if per_word else None
             yield PairScore(total, unknown_source[source], unknown_target[target], numbers, rows, aligns)
+
+    def _encode(self, distinct: Sequence[SentencePair]) -> _EncodedPairs:
+        """Sources are in the order of their texts, which puts those with common beginnings into one batch."""
+        source_texts = sorted({pair.source for pair in distinct})
+        target_texts = list(dict.fromkeys(pair.target for pair in distinct))
+        sources = [[loaded.encode_text(text) for text in source_texts] for loaded in self.models]
+        targets = [self.models[0].encode_target(text) for text in target_texts]
+        source_of_P = _indices([pair.source for pair in distinct], source_texts)
+        target_of_P = _indices([pair.target for pair in distinct], target_texts)
+        padded = pad(targets)
+        lengths_P = padded.mask_BL.sum(dim=1).numpy()[target_of_P]
+        words_PL = padded.words_BL.numpy()[target_of_P, : int(lengths_P.max())]
+        return _EncodedPairs(sources, targets, source_of_P, target_of_P, grow(source_of_P, words_PL, lengths_P))
 
     def _attended(self, walks: Sequence[Walk]) -> tuple[Aligns, list[NodeAttention]]:
         """Which words the rows of attention are of, and the attention of the members like the first that attends."""
@@ -243,40 +254,10 @@ class ModelPairScorer:
         )
 
 
-def _groups(lengths: Sequence[int]) -> Iterator[Sequence[int]]:
-    """All together; where a few long ones would make the padding of all too large, by length."""
-    if max(lengths, default=0) * len(lengths) <= MOST_PADDED:
-        yield from [range(len(lengths))] if lengths else []
-        return
-    yield from map(sorted, group_by_length(lengths, limit=MOST_PADDED))
-
-
-def _take_apart(distinct: Sequence[SentencePair]) -> _Texts:
-    """Sources in the order of their texts, which puts those with common beginnings into one batch."""
-    sources = {text: number for number, text in enumerate(sorted({pair.source for pair in distinct}))}
-    targets: dict[str, int] = {}
-    for pair in distinct:
-        targets.setdefault(pair.target, len(targets))
-    return _Texts(
-        list(sources),
-        list(targets),
-        np.array([sources[pair.source] for pair in distinct], dtype=np.int64),
-        np.array([targets[pair.target] for pair in distinct], dtype=np.int64),
-    )
-
-
-def _tree_of(texts: _Texts, targets: Sequence[Sequence[int]]) -> PrefixTree:
-    padded = pad(targets)
-    words, lengths = padded.words_BL.numpy(), padded.mask_BL.sum(dim=1).numpy()
-    lengths_P = lengths[texts.target_of_P]
-    return grow(texts.source_of_P, words[texts.target_of_P, : int(lengths_P.max())], lengths_P)
-
-
-def _of_pairs(tree: PrefixTree, walks: Sequence[Walk]) -> Floats:
-    """The log-probabilities of the words of every pair, (P, L), 0 behind its end: the mean over the models."""
-    log_probs_E: Floats = np.mean([one.log_probs_E for one in walks], axis=0)
-    log_probs_PL: Floats = np.where(tree.edges_PL >= 0, log_probs_E[tree.edges_PL], 0.0)
-    return log_probs_PL
+def _indices(texts: Sequence[str], distinct: Sequence[str]) -> Ints:
+    """The index of each text among the distinct ones."""
+    index = {text: number for number, text in enumerate(distinct)}
+    return np.array([index[text] for text in texts], dtype=np.int64)
 
 
 def _mean_attention(members: Sequence[NodeAttention], nodes_L: Ints, width: int) -> Weights:

@@ -93,8 +93,11 @@ class SearchBatch(Generic[Key]):
             return []
         self._arrange()
         prediction = self._predict()
-        ruled = RuledStep.of(self.sentences_A, self.rows_N)
-        attention_NS = self._attention_of(prediction, ruled)
+        has_rules = any(progress is not None for progress in self.rows_N["progress"])
+        ruled = RuledStep(self.sentences_A, self.rows_N) if has_rules else None
+        attention_NS = None
+        if self.attention or (ruled is not None and ruled.covers):
+            attention_NS = self._fetch_attention(prediction)
         selected = select_continuations(prediction, self.sentences_A, self.rows_N, ruled)
         if attention_NS is not None:  # it has come with the continuations
             self._keep_attention(attention_NS.numpy(), ruled)
@@ -105,7 +108,10 @@ class SearchBatch(Generic[Key]):
         live_AC = kept_AC & ~ended_AC
         done_A = are_done(self.sentences_A, live_AC, selected.totals_AC)
         reports = [self._report(place, prediction) for place in np.flatnonzero(done_A).tolist()]
-        self._extend(selected, live_AC & ~done_A[:, None], ruled)
+        live_AC &= ~done_A[:, None]
+        self.rows_N = extended_rows(self.rows_N, selected, live_AC)
+        if ruled is not None:
+            self.rows_N["progress"] = ruled.progress_of(selected, live_AC)
         self._leave(done_A)
         return reports
 
@@ -135,10 +141,9 @@ class SearchBatch(Generic[Key]):
         self._states = [prediction.state]
         return prediction
 
-    def _attention_of(self, prediction: Prediction, ruled: RuledStep | None) -> Tensor | None:
-        """Attention on its way to the host, where it is asked for."""
-        wanted = self.attention or (ruled is not None and ruled.covers)
-        if prediction.attention_NS is None or not wanted:
+    def _fetch_attention(self, prediction: Prediction) -> Tensor | None:
+        """Attention on its way to the host."""
+        if prediction.attention_NS is None:
             return None
         return queued_to_host(prediction.attention_NS[: len(self.rows_N)].float())
 
@@ -167,19 +172,12 @@ class SearchBatch(Generic[Key]):
             threshold = self.sentences_A["searched"][place].finish(path, extra)
             self.sentences_A["threshold"][place] = max(threshold, self.sentences_A["threshold"][place])
 
-    def _extend(self, selected: Continuations, live_AC: Flags, ruled: RuledStep | None) -> None:
-        """The rows of the next step."""
-        extended_N = extended_rows(self.rows_N, selected, live_AC)
-        if ruled is not None:
-            extended_N["progress"] = ruled.progress_of(selected, live_AC)
-        self.rows_N = extended_N
-
     def _report(self, place: int, prediction: Prediction) -> Finished[Key]:
         """What was found for a sentence."""
         searched: SearchedSentence[Key] = self.sentences_A["searched"][place]
         request = searched.request
         best = searched.finished[: request.config.nbest]
-        constrained = searched.rules is not None or request.guide is not None
+        constrained = searched.rules is not None
         if constrained and not searched.finished:
             first, last = self._row_ranges()[place].tolist()
             constrained = not bool(prediction.log_probs_NV[first:last].isnan().any())

@@ -22,7 +22,6 @@ from nmt_core.inference.search.hypothesis import Hypothesis
 from nmt_core.inference.search.memory_pool import is_compact
 from nmt_core.inference.search.predictor import Predictor
 from nmt_core.inference.search.requests import EncodedRequests, Finished, Key, Request, checked
-from nmt_core.inference.search.state import source_tokens
 from nmt_core.text.sentence import Sentence
 
 _ENCODE = 4000  # padded source positions that are encoded at once
@@ -56,8 +55,13 @@ class BeamSearch(Generic[Key]):
 
     @property
     def tokens(self) -> float:
-        """Source positions of all sentences, as ``source_tokens`` counts them."""
-        return sum(source_tokens(batch.sentences_A) for batch in self.batches)
+        """Source positions of all sentences, each counted by the part of its beam that still has places.
+
+        One whose beam is wider than ``USUAL_ROWS`` counts as many times as it is wider: rows of logits take memory.
+        """
+        sentences_A = np.concatenate([batch.sentences_A for batch in self.batches])
+        beams_A = np.minimum(sentences_A["beam"], USUAL_ROWS)
+        return float((sentences_A["width"] * sentences_A["places"] / beams_A).sum())
 
     def admit(self, requests: Sequence[Request[Key]]) -> None:
         """Let sentences in; they take part from the next step on. Those of like lengths are encoded together."""
@@ -73,7 +77,8 @@ class BeamSearch(Generic[Key]):
     def insert(self, encoded: EncodedRequests[Key]) -> None:
         """The other half."""
         widths = encoded.widths
-        batch = next((batch for batch in self.batches if batch.memory.fits(widths)), None)
+        batches = ((batch, batch.sentences_A["width"].tolist()) for batch in self.batches)
+        batch = next((batch for batch, others in batches if is_compact([*others, *widths])), None)
         if batch is None and not is_compact(widths):
             for part in encoded.halves():
                 self.insert(part)

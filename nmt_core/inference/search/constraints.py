@@ -102,6 +102,11 @@ class Rules:
     guidance: GuidanceInIds | None = None
 
     @property
+    def beginning(self) -> Progress:
+        """Before the first word."""
+        return Progress()
+
+    @property
     def words(self) -> int:
         """The words that the longest phrases have together: one bank of the beam for each number of them, and for 0."""
         return sum(max(map(len, one.phrases)) for one in self.constraints)

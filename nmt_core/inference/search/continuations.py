@@ -38,7 +38,8 @@ def select_continuations(
 
     ``rows_N`` are ordered as ``sentences_A`` are; the rows of ``prediction`` beyond them are ignored.
     """
-    prediction = prediction.first(len(rows_N))
+    if len(rows_N) < len(prediction.normalizer_N):
+        prediction = prediction.first(len(rows_N))
     owners_N = np.searchsorted(sentences_A["slot"], rows_N["slot"])
     if ruled is not None:
         prediction = ruled.prepare(prediction)

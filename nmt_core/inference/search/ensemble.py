@@ -54,17 +54,12 @@ class Ensemble:
             raise ConfigError("an ensemble needs at least one model")
         if average not in ("log-probabilities", "probabilities"):
             raise ConfigError(f"ensembles average log-probabilities or probabilities, not {average!r}")
-        self.members = tuple(members)
+        self.members, self.device = tuple(members), members[0].device
         self.average = average
         self.aligns: Aligns | None = next((one.aligns for one in members if one.aligns is not None), None)
 
     def __repr__(self) -> str:
         return f"Ensemble({', '.join(map(repr, self.members))}, average={self.average})"
-
-    @property
-    def device(self) -> torch.device:
-        """The members' device (they share one)."""
-        return self.members[0].device
 
     def collate(self, sources: Sequence[Sentence]) -> tuple[Any, ...]:
         """What each member reads."""

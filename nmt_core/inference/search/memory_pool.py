@@ -37,10 +37,6 @@ class MemoryPool:
         """The source positions that the tensors hold, with padding."""
         return len(self.widths) * self._positions
 
-    def fits(self, widths: Sequence[int]) -> bool:
-        """Whether sentences of so many source positions may come in without most of the memory being padding."""
-        return is_compact([*self.widths[self.widths > 0].tolist(), *widths])
-
     def put(self, memory: TensorTree, widths: Integers) -> Integers:
         """Take in sentences of the given widths; returns their slots."""
         self._enlarge(len(widths), int(widths.max()), like=memory)

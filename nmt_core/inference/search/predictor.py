@@ -109,7 +109,8 @@ class ModelPredictor:
     """One model. ``encode_text`` reads sources anew that were read for another model (None: for this one)."""
 
     def __init__(self, model: TranslationModel, encode_text: Callable[[str], Sentence] | None = None) -> None:
-        self.model = model
+        self.model, self.device = model, model.device
+        self.aligns = model.aligns if model.attends else None
         self._encode_text = encode_text
         self._generator = model.generator
         self._words_C: Tensor | None = None  # those it is restricted to
@@ -117,16 +118,6 @@ class ModelPredictor:
 
     def __repr__(self) -> str:
         return f"ModelPredictor({type(self.model).__name__})"
-
-    @property
-    def device(self) -> torch.device:
-        """Where the model's parameters are."""
-        return self.model.device
-
-    @property
-    def aligns(self) -> Aligns | None:
-        """As the model says."""
-        return self.model.aligns if self.model.attends else None
 
     @torch.inference_mode()
     def collate(self, sources: Sequence[Sentence]) -> Padded:

@@ -40,8 +40,10 @@ class Request(NamedTuple, Generic[Key]):
     guidance: GuidanceInIds | None = None
 
     @property
-    def rules(self) -> Rules | None:
+    def rules(self) -> Rules | GuideInIds | None:
         """What is required of the translations beyond their lengths; None for nothing."""
+        if self.guide is not None:
+            return self.guide
         config = self.config
         repeats, covers = config.no_repeat_ngram, config.coverage_penalty > 0
         if not (self.prefix or self.constraints or repeats or covers or self.guidance):

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from nmt_core.inference.search.allocation import Bounds, RuledSentence, choose_constrained, merged
 from nmt_core.inference.search.constraints import Progress, covered
-from nmt_core.inference.search.guided import GuidedChoice, GuidedSentence, choose_guided
+from nmt_core.inference.search.guided import GuidedChoice, GuidedSentence, GuideInIds, choose_guided
 from nmt_core.inference.search.hypothesis import Extra, Flags, Floats, Integers, Matrix
 from nmt_core.inference.search.predictor import BARELY, Prediction, block_maxima
 from nmt_core.inference.search.state import Continuations, Records
@@ -52,8 +52,8 @@ class RuledStep:
         ranges = np.searchsorted(rows_N["slot"], [slots_A, slots_A + 1]).T.tolist()
         for place, (searched, (first, last)) in enumerate(zip(sentences_A["searched"], ranges, strict=True)):
             progress = rows_N["progress"][first:last].tolist()
-            if searched.request.guide is not None:
-                self._guided[place] = GuidedSentence(place, first, searched.request.guide, progress)
+            if isinstance(searched.rules, GuideInIds):
+                self._guided[place] = GuidedSentence(place, first, searched.rules, progress)
             elif searched.rules is not None:
                 self._ruled[place] = RuledSentence(place, first, searched.rules, progress)
         self._followed = [one for one in self._ruled.values() if one.rules.guidance is not None]
@@ -61,11 +61,6 @@ class RuledStep:
         self.covers = any(one.rules.coverage for one in self._ruled.values())
         self._after: dict[int, list[Progress]] = {}
         self._choices: dict[int, GuidedChoice] = {}
-
-    @classmethod
-    def of(cls, sentences_A: Records, rows_N: Records) -> RuledStep | None:
-        """The step of these sentences; None where no sentence has rules or a guide."""
-        return cls(sentences_A, rows_N) if any(one is not None for one in rows_N["progress"]) else None
 
     def prepare(self, prediction: Prediction) -> Prediction:
         """Read the scores that rules need; returns the prediction with guidance."""

@@ -12,8 +12,8 @@ from typing import Any, Generic, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.inference.search.config import USUAL_ROWS
-from nmt_core.inference.search.constraints import Progress, Rules
+from nmt_core.inference.search.constraints import Rules
+from nmt_core.inference.search.guided import GuideInIds
 from nmt_core.inference.search.hypothesis import (
     NO_EXTRA,
     Extra,
@@ -80,16 +80,10 @@ class SearchedSentence(Generic[Key]):
     """
 
     request: Request[Key]
-    rules: Rules | None
+    rules: Rules | GuideInIds | None
     finished: list[Hypothesis] = field(default_factory=list)
     attention: list[tuple[int, Matrix]] = field(default_factory=list)
     lost: float = -np.inf
-
-    def first_progress(self) -> Any:
-        """The progress of a hypothesis without words."""
-        if self.request.guide is not None:
-            return self.request.guide.beginning
-        return None if self.rules is None else Progress()
 
     def finish(self, path: Path, extra: Extra = NO_EXTRA) -> float:
         """Add the hypothesis of a path that ends with ``</s>``; returns the score to be exceeded from now on."""
@@ -110,10 +104,10 @@ def new_sentences(requests: Sequence[Request[Key]]) -> Records:
     records = []
     for request in requests:
         config, guide = request.config, request.guide
-        rules = (request.limit, config.min_length, config.forbid_unknown, *config.ranking)
+        limits = (request.limit, config.min_length, config.forbid_unknown, *config.ranking)
         threshold = -np.inf if guide is None else guide.least
         searched = SearchedSentence(request, request.rules)
-        records.append((-1, len(request.source) + 1, *rules, config.beam, config.beam, 0, threshold, searched))
+        records.append((-1, len(request.source) + 1, *limits, config.beam, config.beam, 0, threshold, searched))
     return np.array(records, dtype=SENTENCE)
 
 
@@ -124,7 +118,7 @@ def first_rows(sentences_B: Records, *, parent: int) -> Records:
     rows_B["parent"] = np.arange(parent, parent + len(sentences_B))
     rows_B["previous"], rows_B["total"] = NO_WORD, 0.0
     for row, searched in enumerate(sentences_B["searched"]):
-        rows_B["progress"][row] = searched.first_progress()
+        rows_B["progress"][row] = None if searched.rules is None else searched.rules.beginning
     return rows_B
 
 
@@ -150,15 +144,6 @@ def _followed(path: Path | None) -> tuple[list[int], list[float], list[int]]:
         log_probs.append(log_prob)
         rows.append(row)
     return words[::-1], log_probs[::-1], rows[::-1]
-
-
-def source_tokens(sentences_A: Records) -> float:
-    """Source positions of all sentences, each counted by the part of its beam that still has places.
-
-    One whose beam is wider than ``USUAL_ROWS`` counts as many times as it is wider: rows of logits take memory.
-    """
-    beams_A = np.minimum(sentences_A["beam"], USUAL_ROWS)
-    return float((sentences_A["width"] * sentences_A["places"] / beams_A).sum())
 
 
 def are_done(sentences_A: Records, live_AC: Flags, totals_AC: Floats) -> Flags:
