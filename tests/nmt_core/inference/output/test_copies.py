@@ -222,7 +222,7 @@ class TestPosall:
         assert main(["score", "--model", posall[0], str(tmp_path / "pairs")]) == 2
         assert "without its word alignment" in capsys.readouterr().err
         with pytest.raises(ConfigError, match="without its word alignment"):
-            open_model(posall[0])
+            open_model(posall[0]).score([SentencePair("w1", "w2")])
 
     def test_translations_have_half_the_words(self, posall) -> None:
         config = DecodingConfig(beam=2, max_length_ratio=1, max_length_extra=0, min_length=1)
