@@ -28,19 +28,10 @@ def keep_memory_of_tensors() -> None:
     An update of training frees and takes again the same gigabytes: gradients, logits, what is kept for the
     backward pass; scoring does the same on a smaller scale.
     """
-    _set({_MMAP_MAX: 0, _TRIM_THRESHOLD: _NEVER})
-
-
-def _set(options: dict[int, int]) -> None:
-    if sys.platform != "linux" or _told():
-        return
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
-    if set_option is not None:
-        for name, value in options.items():
-            set_option(name, value)
-
-
-def _told() -> bool:
-    """Whether the environment says what is kept."""
     tunables = os.environ.get("GLIBC_TUNABLES", "")
-    return any(name in os.environ for name in _VARIABLES) or any(name in tunables for name in _TUNABLES)
+    if any(name in os.environ for name in _VARIABLES) or any(name in tunables for name in _TUNABLES):
+        return
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if set_option is not None:
+        set_option(_MMAP_MAX, 0)
+        set_option(_TRIM_THRESHOLD, _NEVER)

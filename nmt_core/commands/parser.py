@@ -13,7 +13,7 @@ import difflib
 import math
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from nmt_core.base.messages import say
@@ -30,56 +30,37 @@ class Parser(argparse.ArgumentParser):
     An option of ``type=int`` takes no more digits than 64 bits hold, one of ``type=float`` no ``nan``.
     """
 
-    _commands: Mapping[str, Any] | None = None
-
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._negative_number_matcher = re.compile(r"-\.?[0-9]")
         self.register("type", int, _whole)
         self.register("type", float, _number)
 
-    def add_subparsers(self, **options: Any) -> Any:
-        """As in argparse; the commands are remembered."""
-        commands = super().add_subparsers(**options)
-        self._commands = commands.choices
-        return commands
-
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As in argparse, which would report what is missing before what is mistyped."""
         words = sys.argv[1:] if args is None else list(args)
+        has_commands, known = self._subparsers is not None, self._option_string_actions
         for word in words:
-            if word == "--" or (self._commands is not None and not word.startswith("-")):
+            if word == "--" or (has_commands and not word.startswith("-")):
                 break
-            if word.startswith("--") and " " not in word:
-                self._check_option(word.partition("=")[0])
-        command = self.first_positional(words)
-        if self._commands is not None and command is not None and command not in self._commands:
-            self.error(f"there is no command {command!r}{closest(command, self._commands)}")
+            name = word.partition("=")[0]
+            if word.startswith("--") and " " not in word and not any(option.startswith(name) for option in known):
+                self.error(f"there is no option {name}{closest(name, known)}")
         found, left = super().parse_known_args(words, namespace)
-        if left and self._commands is None:
+        if left and not has_commands:
             self.error(f"these arguments are too many: {' '.join(left)}")
         return found, left
 
-    def first_positional(self, words: Iterable[str]) -> str | None:
-        """The first word that is neither an option nor the value of one."""
-        rest = iter(words)
-        for word in rest:
-            if not word.startswith("-"):
-                return word
-            option = self._option_string_actions.get(word)
-            if option is not None and option.nargs != 0:
-                next(rest, None)
-        return None
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """As in argparse; of a command that is none it is said which one was probably meant."""
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            self.error(f"there is no command {value!r}{closest(value, action.choices)}")
+        super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:
         """End with exit code 2 and one line."""
         say(f"{self.prog}: {message} ('{self.prog} --help' explains)")
         sys.exit(2)
-
-    def _check_option(self, name: str) -> None:
-        known = self._option_string_actions
-        if not any(option.startswith(name) for option in known):
-            self.error(f"there is no option {name}{closest(name, known)}")
 
 
 def _whole(text: str) -> int:

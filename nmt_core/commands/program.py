@@ -12,13 +12,10 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
 from typing import NamedTuple
 
 from nmt_core.base.errors import FULL_GPU, NmtError, is_full_gpu, what_is_missing
 from nmt_core.base.messages import say
-from nmt_core.commands.buffered_output import buffer_output
-from nmt_core.commands.closed_streams import occupy_closed_streams
 from nmt_core.commands.completion import COMPLETION, SHELLS, PrintCompletion
 from nmt_core.commands.parser import Parser
 from nmt_core.files import DISK_FULL, check_files
@@ -46,8 +43,6 @@ class Program(NamedTuple):
 
 def run_command(program: Program, argv: Sequence[str] | None) -> int:
     """Parse, run one of the commands, and turn errors into exit codes. Without arguments: where to begin."""
-    occupy_closed_streams()
-    buffer_output()
     words = sys.argv[1:] if argv is None else list(argv)
     name, debug = program.name, False
     try:
@@ -57,7 +52,6 @@ def run_command(program: Program, argv: Sequence[str] | None) -> int:
             return 2
         args = parser.parse_args(words)
         name, debug = f"{name} {args.command}", args.debug
-        _check_folder()
         check_files(args)
         code = work_of(program.commands[args.command])(args)
         if sys.stdout is not None:
@@ -85,14 +79,6 @@ def run_command(program: Program, argv: Sequence[str] | None) -> int:
         return 130
     finally:
         _end_output()
-
-
-def _check_folder() -> None:
-    """Raise NmtError in a folder that was removed, where relative names mean nothing and libraries do not load."""
-    try:
-        os.getcwd()
-    except FileNotFoundError as error:
-        raise NmtError("the folder that this was started in is no longer there; change to another one") from error
 
 
 def _problem(error: NmtError | OSError) -> str:
@@ -130,18 +116,15 @@ def parser_of(program: Program, words: Sequence[str] | None = None) -> argparse.
         help=f"print the script that completes command lines in {', '.join(SHELLS[:-1])} or {SHELLS[-1]}",
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    chosen = program.commands.keys() if words is None or COMPLETION in words else {parser.first_positional(words)}
+    everything = words is None or COMPLETION in words
+    chosen = [*program.commands] if everything else [word for word in words or () if word in program.commands][:1]
     for name, command in program.commands.items():
         subparser = subparsers.add_parser(name, help=command.help, formatter_class=layout)
         if name in chosen:
-            _declare(subparser, importlib.import_module(command.module))
+            module = importlib.import_module(command.module)
+            subparser.description = (module.__doc__ or "").replace("``", "")
+            module.add_arguments(subparser)
     return parser
-
-
-def _declare(parser: argparse.ArgumentParser, module: ModuleType) -> None:
-    """Give a command's parser its arguments."""
-    parser.description = (module.__doc__ or "").replace("``", "")
-    module.add_arguments(parser)
 
 
 def work_of(command: Command) -> Callable[[argparse.Namespace], int]:

@@ -1,9 +1,15 @@
-"""The beginning and end of a program: Ctrl-C is one line also while modules are loaded, and silent after the end."""
+"""The beginning and end of a program: its standard streams, and Ctrl-C.
+
+Ctrl-C is one line also while modules are loaded, and silent after the end.
+"""
 
 from __future__ import annotations
 
 import importlib
+import io
+import os
 import signal
+import sys
 from types import FrameType
 
 
@@ -18,6 +24,8 @@ def start(name: str, module: str) -> int:
 
     signal.signal(signal.SIGINT, interrupt)
     try:
+        occupy_closed_streams()
+        _buffer_output()
         code: int = importlib.import_module(module).main()
         return code
     except BaseException as error:  # NumPy makes an ImportError of an interrupt while it is loaded
@@ -29,3 +37,31 @@ def start(name: str, module: str) -> int:
         return 130
     finally:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own way would be a traceback from whatever is ending
+
+
+def occupy_closed_streams() -> None:
+    """Put ``/dev/null`` in the places of standard streams that were closed before the program began (``2>&-``).
+
+    The next file that is opened would get the number of the closed stream, and what a library, or a program that we
+    start, says on standard error would stand in that file. ``sys.stdin`` and ``sys.stdout`` stay None, if they are.
+    """
+    opened = os.open(os.devnull, os.O_RDWR)
+    while opened <= 2:
+        os.set_inheritable(opened, True)
+        opened = os.open(os.devnull, os.O_RDWR)
+    os.close(opened)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (as long as the program)
+
+
+def _buffer_output() -> None:
+    """Have ``sys.stdout`` write all that it is given, or raise OSError, also with ``PYTHONUNBUFFERED``.
+
+    Without a buffer Python gives every text to the system once, and drops what a disk that has become full did not take
+    of it. Who waits for lines is served by flushing.
+    """
+    stream = sys.stdout
+    if isinstance(getattr(stream, "buffer", None), io.RawIOBase):
+        sys.stdout = open(  # noqa: SIM115 (as long as the program)
+            stream.fileno(), "w", encoding=stream.encoding, errors=stream.errors, closefd=False
+        )

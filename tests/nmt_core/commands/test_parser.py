@@ -101,18 +101,6 @@ def test_without_arguments_it_is_shown_where_to_begin(
     assert command in output.err.partition("where to begin:")[2]
 
 
-def test_a_folder_that_was_removed_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("a\n")
-    (tmp_path / "gone").mkdir()
-    call = "rmdir ../gone; exec {} -m nmt_core prepare vocab {}"
-    command = call.format(sys.executable, tmp_path / "text")
-    environment = {"PYTHONPATH": str(Path(__file__).parents[3])}
-    folder = tmp_path / "gone"
-    done = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, env=environment)
-    line = "nmt-core prepare: the folder that this was started in is no longer there; change to another one\n"
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", line)
-
-
 @pytest.mark.parametrize(
     "moment",
     [
