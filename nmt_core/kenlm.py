@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from nmt_core.base.errors import ConfigError, InputError, unreadable
-from nmt_core.base.numbers import whole_number
+from nmt_core.base.words import whole_number
 from nmt_core.files import open_input, packing_of, read_beginning, read_blocks
 from nmt_core.files.small import check_regular
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.numbers import whole_number
+from nmt_core.base.words import whole_number
 
 REMOTE = "grpc:"
 

@@ -1,4 +1,4 @@
-r"""Words of a text, its factors and escapes, and how many words a line may have.
+r"""Words and whole numbers of a text, factors and escapes, and how many words a line may have.
 
 Words are what stands between spaces and tabs; other separators of Unicode are characters of a word.
 
@@ -25,6 +25,8 @@ long line end, if they can, where a sentence may end.
 ['a b .', 'c d e']
 >>> count_words("a  b\tc ")
 3
+>>> whole_number("12"), whole_number("\u0663"), whole_number("-1"), whole_number("9" * 5000)
+(12, None, None, None)
 """
 
 from __future__ import annotations
@@ -35,7 +37,13 @@ from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import counted
 
 MOST_WORDS = 1000
+_DIGITS = 18
 _SENTENCE_ENDS = (".", "!", "?", ";", ":", "\N{HORIZONTAL ELLIPSIS}", "\N{IDEOGRAPHIC FULL STOP}")
+
+
+def whole_number(text: str) -> int | None:
+    """The number from 0 that is written there in ASCII digits, not more than 64 bits hold; None for anything else."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS else None
 
 
 def split_words(text: str) -> list[str]:

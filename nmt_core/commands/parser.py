@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from nmt_core.base.messages import say
-from nmt_core.base.numbers import whole_number
+from nmt_core.base.words import whole_number
 
 _MOST_DIGITS = 18  # as many as 64 bits hold, whatever they are
 _ALIKE = 0.7  # of difflib's ratio: letters missing, doubled or exchanged

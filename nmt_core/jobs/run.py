@@ -20,7 +20,7 @@ from isal.isal_zlib import crc32
 
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import counted
-from nmt_core.base.numbers import whole_number
+from nmt_core.base.words import whole_number
 from nmt_core.files import file_digest, is_written_through
 from nmt_core.jobs.journal import AGAIN, Counts, Shard
 from nmt_core.jobs.outputs import (

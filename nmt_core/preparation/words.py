@@ -15,8 +15,7 @@ from typing import NamedTuple, TypeVar
 from pydantic import Field
 
 from nmt_core.base.errors import InputError
-from nmt_core.base.numbers import whole_number
-from nmt_core.base.words import split_words
+from nmt_core.base.words import split_words, whole_number
 from nmt_core.config import Config
 from nmt_core.files import open_output, read_text_lines, write_lines
 from nmt_core.preparation.steps import ModelFile, Side

@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import counted
-from nmt_core.base.numbers import whole_number
-from nmt_core.base.words import split_words
+from nmt_core.base.words import split_words, whole_number
 from nmt_core.files import read_parallel_lines
 
 Points = list[tuple[int, int]]

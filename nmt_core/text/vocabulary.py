@@ -13,8 +13,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 from nmt_core.base.errors import ModelError
-from nmt_core.base.numbers import whole_number
-from nmt_core.base.words import split_words
+from nmt_core.base.words import split_words, whole_number
 from nmt_core.files import open_output, read_text_lines, write_lines
 
 END = "</s>"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from nmt_core.base.errors import InputError
 from nmt_core.base.messages import counted
-from nmt_core.base.numbers import whole_number
+from nmt_core.base.words import whole_number
 from nmt_core.files import read_beginning, read_lines
 from nmt_core.kenlm import check_binary
 from smt_bridge.doctor import lists

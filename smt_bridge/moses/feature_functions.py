@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from nmt_core.base.numbers import whole_number
+from nmt_core.base.words import whole_number
 from smt_bridge.errors import FormatError
 from smt_bridge.moses.ini_lines import section_lines
 from smt_bridge.moses_lines import split_tokens

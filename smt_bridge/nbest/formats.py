@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.numbers import whole_number
+from nmt_core.base.words import whole_number
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
 from smt_bridge.factors import look_factored

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
-from nmt_core.base.numbers import whole_number
+from nmt_core.base.words import whole_number
 from nmt_core.files import open_output
 from nmt_core.jobs.work import line_total, progress_bar
 from smt_bridge.metadata import Metadata, find_metadata, metadata_path, new_metadata, usable_metadata, write_metadata

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field, field_validator
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.numbers import whole_number
+from nmt_core.base.words import whole_number
 from nmt_core.config import Config, YamlProblem, parse_yaml
 from nmt_core.files import InputFile, OutputDirectory, OutputFile
 from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig, SamplingConfig

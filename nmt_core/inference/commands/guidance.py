@@ -10,8 +10,7 @@ from typing import NamedTuple
 from nmt_core.base.errors import InputError
 from nmt_core.base.interfaces import NgramGuidance
 from nmt_core.base.messages import counted
-from nmt_core.base.numbers import whole_number
-from nmt_core.base.words import split_words
+from nmt_core.base.words import split_words, whole_number
 from nmt_core.files import read_text_lines
 from nmt_core.inference.commands.arguments import SearchOptions
 from nmt_core.inference.lines import SourceLine

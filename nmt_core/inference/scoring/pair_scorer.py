@@ -22,7 +22,7 @@ from torch import Tensor
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns, PairScore, SentencePair
-from nmt_core.base.numbers import whole_number
+from nmt_core.base.words import whole_number
 from nmt_core.batches.padding import group_by_length, pad
 from nmt_core.batches.prefix_tree import Ints, PrefixTree, grow
 from nmt_core.batches.spelling import padded_spellings, spellings_of

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nmt_core.base.errors import ConfigError, NmtError, Overloaded, ServiceError, Unavailable
-from nmt_core.base.numbers import whole_number
+from nmt_core.base.words import whole_number
 from nmt_core.files.small import read_pem
 
 try:

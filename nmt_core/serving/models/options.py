@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.numbers import whole_number
+from nmt_core.base.words import whole_number
 from nmt_core.device import choose_device
 
 _OF_FILE_SYSTEMS = "lost+found"  # at the top of a volume, for root alone

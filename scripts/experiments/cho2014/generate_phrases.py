@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
-from nmt_core.base.numbers import whole_number
-from nmt_core.base.words import MOST_WORDS
+from nmt_core.base.words import MOST_WORDS, whole_number
 from nmt_core.commands.options import add_part_arguments
 from nmt_core.files import InputFile, OutputFile, suffix_of
 from nmt_core.files.small import check_regular

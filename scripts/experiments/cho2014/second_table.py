@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from nmt_core.base.messages import counted
-from nmt_core.base.numbers import whole_number
+from nmt_core.base.words import whole_number
 from smt_bridge.errors import WiringError
 from smt_bridge.moses.ini import Feature, MosesIni
 from smt_bridge.moses.ini_lines import section_lines
