@@ -1,41 +1,44 @@
 """What every call passes through before and after its method.
 
 Before a byte of a message is read: who calls, and whether they may have one more call. Then the message
-is read (within a time, few slow ones at once), its fields are counted, its memory is accounted for, and
+is read (within a time, few of a client at once), its fields are counted, its memory is accounted for, and
 it is parsed. Behind it: errors become status codes, and the call is counted, logged and traced.
 
 All methods are served as streams of requests, so that a message is read here, with these bounds. gRPC itself reads the
 message of other methods, after its interceptors (in grpcio 1.85.1) and without a limit of time. Answers come as bytes.
+A client that is slow to send or to read has its own calls open; the proxy of the deploy files ends them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError
+from google.rpc import code_pb2
 
 from nmt_core.serving.call import SERVICE, Call, begin, charge_to
-from nmt_core.serving.clients import Client, address_of, certified_name, check_token, identify
-from nmt_core.serving.credentials import Tokens
+from nmt_core.serving.credentials import Client, Tokens, address_of, certified_name, check_token, identify
 from nmt_core.serving.errors import Refusal, bare, internal, invalid, trailers
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.message_reader import MessageReader
 from nmt_core.serving.off_loop import off_loop
-from nmt_core.serving.shares import Account, Memory, Shares
+from nmt_core.serving.shares import Memory, Shares
 from nmt_core.serving.streams import StreamRequest
 from nmt_core.serving.telemetry import Telemetry
-from nmt_core.serving.timers import Timers
 from nmt_core.serving.wire import SHAPES, has_more_fields
 
 HEALTH = "grpc.health.v1.Health"
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _LONGEST_REQUEST_ID = 128
+_READ_OF_A_CLIENT = 4  # messages at once
+_ENDED = 0.1  # seconds
 _LONGEST_QUESTION = 1 << 16  # bytes of a request to health or reflection
 _Response = TypeVar("_Response")
 _log = logging.getLogger(__name__)
@@ -65,7 +68,6 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         self._checks = Shares("health checks", most=limits.calls, each=each, reason="TOO_MANY_CALLS")
         watches = limits.watches, limits.client_watches
         self._watches = Shares("health watches", most=watches[0], each=watches[1], reason="TOO_MANY_WATCHES")
-        self._unread = Timers(limits.unread)
         self._wrapped: dict[str, Any] = {}
         self.unfinished = 0
         if self._telemetry.metrics is not None:
@@ -92,9 +94,9 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
 
     def _unary(self, handler: Any, method: str) -> Any:
         async def answer(contents: AsyncIterator[bytes], context: Any) -> bytes:
-            async def handle(call: Call, held: _Held) -> bytes:
+            async def handle(call: Call, held: contextlib.ExitStack) -> bytes:
                 content = await self._messages.first(context, call.client)
-                account = held.account = self.memory.account(call.client)
+                account = held.enter_context(self.memory.account(call.client))
                 charge_to(account)
                 account.charge_message(len(content))
                 request = await self._parsed(handler, method, content)
@@ -117,7 +119,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
             return StreamRequest(functools.partial(self._parsed, handler, method, content), len(content))
 
         async def answer(contents: AsyncIterator[bytes], context: Any) -> None:
-            async def handle(call: Call, held: _Held) -> None:
+            async def handle(call: Call, held: contextlib.ExitStack) -> None:
                 await context.send_initial_metadata(())  # the stream goes on: a proxy need not wait for an answer
                 await handler.stream_stream(functools.partial(next_request, call, context), context)
 
@@ -200,7 +202,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         method: str,
         share: Shares,
         context: Any,
-        handle: Callable[[Call, _Held], Awaitable[_Response]],
+        handle: Callable[[Call, contextlib.ExitStack], Awaitable[_Response]],
     ) -> _Response:
         """Handle a call: what is refused or goes wrong becomes its status.
 
@@ -211,20 +213,16 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         assert task is not None
         begin(call)
         self.unfinished += 1
-        held = _Held(share)
-        task.add_done_callback(functools.partial(self._finished, held))
+        held = contextlib.ExitStack()
+        task.add_done_callback(lambda _: self._finished(held))
         self._telemetry.started(call)
         refusal: Refusal | None = None
-        answered = False
         with self._telemetry.span(call, metadata):
             try:
                 call.certificate = self._certificate(context)
                 call.client, call.user, call.models = self._identify(call.peer, call.certificate, metadata)
-                held.take(call.client)
-                response = await handle(call, held)
-                self._unread.start(task, functools.partial(self._give_up, held, task))
-                answered = True
-                return response
+                held.enter_context(share.one(call.client))
+                return await handle(call, held)
             except Refusal as error:
                 refusal = error
             except asyncio.CancelledError:
@@ -238,18 +236,10 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
                 _log.exception("a request failed")
                 refusal = internal()
             finally:
-                if not answered:
-                    held.release()
                 if refusal is not None:
                     call.code, call.reason = _CODES[refusal.code].name, refusal.reason
                 self._telemetry.ended(call)
         return await self._abort(context, refusal)
-
-    def _give_up(self, held: _Held, task: asyncio.Task[Any]) -> None:
-        """The network does not take the answer of a call, which is not kept for ever."""
-        held.release()
-        self._telemetry.rejected("ANSWER_UNREAD")
-        task.cancel()
 
     def _certificate(self, context: Any) -> str:
         """The name in the client's certificate. Raises Refusal."""
@@ -258,11 +248,10 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
     def _identify(self, peer: str, certificate: str, metadata: Mapping[str, Any]) -> Client:
         return identify(peer, certificate, metadata, self.tokens)
 
-    def _finished(self, held: _Held, task: asyncio.Task[Any]) -> None:
+    def _finished(self, held: contextlib.ExitStack) -> None:
         """The status of a call was sent, or cannot be."""
         self.unfinished -= 1
-        self._unread.cancel(task)
-        held.release()
+        held.close()
 
     async def _abort(self, context: Any, refusal: Refusal) -> NoReturn:
         self._telemetry.rejected(refusal.reason)
@@ -271,28 +260,34 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         raise AssertionError("the library raises here")
 
 
-class _Held:
-    """What a call holds until its answer is sent: one of the ``share``, and the account of its request."""
+class MessageReader:
+    """Reads the messages of calls, each within ``seconds``, and few of one client at once.
 
-    __slots__ = ("_client", "_share", "_taken", "account")
+    What a client has sent of a message stays in the library's memory until the rest is there.
+    """
 
-    def __init__(self, share: Shares) -> None:
-        self._share, self._client, self._taken = share, "", False
-        self.account: Account | None = None
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._of: weakref.WeakValueDictionary[str, asyncio.Semaphore] = weakref.WeakValueDictionary()
 
-    def take(self, client: str) -> None:
-        """One of the share. Raises Refusal."""
-        self._share.take(client)
-        self._client, self._taken = client, True
+    async def first(self, context: Any, client: str) -> bytes:
+        """The first message of a call. Raises Refusal."""
+        content = await self.next(context, client)
+        if content is None:
+            await asyncio.sleep(_ENDED)  # a call that the library ended, as with too large a message, is cancelled here
+            raise invalid("", "the call ended without a request", reason="NOT_A_MESSAGE")
+        return content
 
-    def release(self) -> None:
-        """Hold nothing."""
-        if self._taken:
-            self._taken = False
-            self._share.give(self._client)
-        if self.account is not None:
-            self.account.release()
-            self.account = None
+    async def next(self, context: Any, client: str) -> bytes | None:
+        """The next message; None where there is none any more. Raises Refusal."""
+        permits = self._of.setdefault(client, asyncio.Semaphore(_READ_OF_A_CLIENT))
+        try:
+            async with permits, asyncio.timeout(self._seconds):
+                content = await context.read()
+        except TimeoutError:
+            problem = f"the request did not arrive within {self._seconds:g} s"
+            raise Refusal(problem, code=code_pb2.DEADLINE_EXCEEDED, reason="SLOW_MESSAGE") from None
+        return content if isinstance(content, bytes) else None  # the library's EOF
 
 
 def _request_id(metadata: Mapping[str, Any]) -> str:

@@ -1,22 +1,29 @@
-"""Who may talk to the server: certificates, bearer tokens, and the addresses that need them."""
+"""Who may talk to the server, and who does: certificates, bearer tokens, and the addresses that need them."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hmac
 import ipaddress
 import logging
 import os
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import grpc
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.x509.oid import ExtendedKeyUsageOID
+from google.rpc import code_pb2
 
 from nmt_core.base.errors import ConfigError, InputError, unreadable
 from nmt_core.files.small import MOST_OF_A_KEY, read_pem, read_small
+from nmt_core.serving.errors import Refusal
 
 _SHORTEST_TOKEN = 16
 _log = logging.getLogger(__name__)
@@ -131,8 +138,6 @@ class Validity(NamedTuple):
 
 def check_authorities(path: str) -> None:
     """Raises InputError for a file whose certificates cannot be read."""
-    from cryptography import x509
-
     try:
         x509.load_pem_x509_certificates(read_pem(path, "CERTIFICATE", regular=True))
     except ValueError as error:
@@ -141,8 +146,6 @@ def check_authorities(path: str) -> None:
 
 def validity(path: str) -> Validity:
     """Of the first certificate in a PEM file. Raises InputError."""
-    from cryptography import x509
-
     try:
         found = x509.load_pem_x509_certificate(read_pem(path, "CERTIFICATE", regular=True))
     except ValueError as error:
@@ -152,9 +155,6 @@ def validity(path: str) -> Validity:
 
 def check_key(path: str) -> None:
     """Raises InputError for a file without a private key that can be read."""
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
     try:
         load_pem_private_key(read_pem(path, "PRIVATE KEY", regular=True), None)
     except TypeError as error:
@@ -234,3 +234,72 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+class Client(NamedTuple):
+    """``key`` is what limits are counted by, ``user`` the name in the log (empty for an address).
+
+    ``models`` are those that it may use (None: all).
+    """
+
+    key: str
+    user: str = ""
+    models: frozenset[str] | None = None
+
+
+def identify(peer: str, certificate: str, metadata: Mapping[str, Any], tokens: Tokens | None) -> Client:
+    """The client of a call, from what came before its message. Raises Refusal: UNAUTHENTICATED.
+
+    ``certificate`` is the name that the connection proves, if any, ``metadata`` what the call says.
+    """
+    if tokens is not None:
+        owner = check_token(metadata, tokens)
+        return Client(f"token {owner.name}", owner.name, owner.models)
+    if certificate:
+        return Client(f"certificate {certificate}", certificate)
+    return Client(f"address {address_of(peer)}")
+
+
+def check_token(metadata: Mapping[str, Any], tokens: Tokens) -> Owner:
+    """The owner of the token in the metadata of a call. Raises Refusal."""
+    given = metadata.get("authorization", "")
+    owner = tokens.owner(given if isinstance(given, str) else "")
+    if owner is None:
+        problem = "the token is wrong" if given else "a token is needed: metadata 'authorization: Bearer TOKEN'"
+        raise _unauthenticated(problem)
+    return owner
+
+
+def address_of(peer: str) -> str:
+    """The address of a peer without its port: ``ipv4:10.0.0.1:4711`` is ``ipv4:10.0.0.1``."""
+    return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer
+
+
+def certified_name(facts: Mapping[str, Iterable[bytes]]) -> str:
+    """The name that a client's certificate proves: its first alternative name, or else its common name.
+
+    ``facts`` are what the connection proves. Raises Refusal for a certificate of a server.
+    """
+    for certificate in facts.get("x509_pem_cert", ()):
+        if not is_for_clients(certificate):
+            raise _unauthenticated("the certificate is one for servers, not for clients (extended key usage)")
+    for names in ("x509_subject_alternative_name", "x509_common_name"):
+        for name in facts.get(names, ()):
+            return name.decode("utf-8", "replace")
+    return ""
+
+
+@functools.lru_cache(maxsize=1024)
+def is_for_clients(pem: bytes) -> bool:
+    """Whether the holder of a certificate may be a client: it says so, or says nothing of uses (RFC 5280, 4.2.1.12)."""
+    try:
+        uses = x509.load_pem_x509_certificate(pem).extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except x509.ExtensionNotFound:
+        return True
+    except ValueError:
+        return False
+    return ExtendedKeyUsageOID.CLIENT_AUTH in uses or ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE in uses
+
+
+def _unauthenticated(problem: str) -> Refusal:
+    return Refusal(problem, code=code_pb2.UNAUTHENTICATED, reason="UNAUTHENTICATED")
