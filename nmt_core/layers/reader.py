@@ -133,29 +133,6 @@ class Reader(nn.Module, abc.ABC):
         """Read B sentences."""
 
 
-class Unread(Encoded):
-    """Sentences that were not read: only their number is known."""
-
-    def __init__(self, mask_BS: Tensor) -> None:
-        self.mask_BS = mask_BS
-
-    def annotations(self) -> Tensor:
-        """None, (B, S, 0)."""
-        return self.mask_BS.new_zeros(*self.mask_BS.shape, 0, dtype=torch.float32)
-
-    def times(self, *weights_XC: Tensor) -> list[Tensor]:
-        """Zeros."""
-        return [weight_XC.new_zeros(*self.mask_BS.shape, len(weight_XC)) for weight_XC in weights_XC]
-
-    def ends(self, direction: int) -> Tensor:
-        """None, (B, 0)."""
-        return self.annotations()[:, 0]
-
-    def final_states(self, direction: int) -> Tensor:
-        """None, (B, 0)."""
-        return self.annotations()[:, 0]
-
-
 class NoReader(Reader):
     """The encoder of a language model."""
 
@@ -165,7 +142,8 @@ class NoReader(Reader):
 
     def forward(self, source: Padded) -> Encoded:
         """Read nothing."""
-        return Unread(source.mask_BL)
+        nothing_BS0 = source.mask_BL.new_zeros(*source.mask_BL.shape, 0, dtype=torch.float32)
+        return WholeEncoding(nothing_BS0, [], source.mask_BL, backward=[])
 
 
 class RecurrentReader(Reader):

@@ -40,10 +40,9 @@ from nmt_core.model_directory.directory import (
     replace_files,
     state_of,
 )
-from nmt_core.model_directory.identity import fingerprint_of
 from nmt_core.model_directory.lexicon import CarriedLexicon
 from nmt_core.model_directory.parameters import restored_model, stored_tensors
-from nmt_core.model_directory.settings import SPARSE_VERSION, FolderConfig, completed, read_settings
+from nmt_core.model_directory.settings import SPARSE_VERSION, FolderConfig, completed, fingerprint_of, read_settings
 from nmt_core.model_directory.sparse import packed
 from nmt_core.model_directory.tensors import open_tensors, write_tensors
 from nmt_core.models.build import source_factors
@@ -62,7 +61,7 @@ _ATTEMPTS = 8  # to read a folder that is written meanwhile, with longer and lon
 class LoadedModel:
     """A model ready for use, with its vocabularies and text processing.
 
-    ``fingerprint`` changes with anything in the folder that decides a number (``identity.fingerprint_of``). ``factors``
+    ``fingerprint`` changes with anything in the folder that decides a number (``settings.fingerprint_of``). ``factors``
     are the vocabularies of the factors that it reads beside each source word, ``lexicon`` is for models of annotated
     text.
     """

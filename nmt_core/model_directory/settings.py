@@ -1,8 +1,15 @@
-"""The settings ``config.yaml`` of a model folder, and its format versions."""
+"""The settings ``config.yaml`` of a model folder, its format versions, and its fingerprint.
+
+The fingerprint covers all that the folder contributes to a number: tensors, the settings that enter arithmetic,
+vocabularies, and the preparation of text (rules, languages, learned models). How a model was trained is no part of it.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import Field
@@ -12,11 +19,12 @@ from nmt_core.config import Config, read_yaml
 from nmt_core.files.small import check_regular, reason
 from nmt_core.model_directory.directory import PARAMETERS, SETTINGS, current
 from nmt_core.model_directory.lexicon import CarriedLexicon
-from nmt_core.models.build import ModelConfig, source_factors
+from nmt_core.models.build import ModelConfig, settings_beside_parameters, source_factors
 from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.text.copying import CopyScheme
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.vocabulary import Vocabulary
 
 FORMAT_VERSION = 6
 COPYING_VERSION = 6  # of models of annotated text
@@ -25,6 +33,8 @@ SPARSE_VERSION = 4  # of folders in which matrices of many zeros are stored as m
 REVERSED_VERSION = 3  # of models that write from right to left
 PREPARED_VERSION = 2  # of folders with a preparation
 PLAIN_VERSION = 1
+_DIGITS = 12
+_BLOCK = 1 << 22
 
 
 class FolderConfig(Config):
@@ -100,3 +110,27 @@ def completed(
         "lexicon": None if lexicon is None else lexicon.fingerprint,
     }
     return config.model_copy(update={"format_version": version, **hashes})
+
+
+def fingerprint_of(
+    parameters: str, vocabularies: Sequence[Vocabulary], config: FolderConfig, preparation: BundledPreprocessor | None
+) -> str:
+    """Twelve hexadecimal digits that change with anything in the directory that decides a number.
+
+    ``parameters`` is the file of the tensors, all bytes of which count.
+    """
+    decides = {
+        "type": config.model.type,
+        "settings": settings_beside_parameters(config.model),
+        "target_order": config.target_order,
+        "vocabularies": [one.fingerprint for one in vocabularies],
+        "text": config.text.to_mapping(),
+        "preparation": None if preparation is None else preparation.fingerprint,
+        "copying": config.copying,
+        "lexicon": config.lexicon,
+    }
+    digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode())
+    with open(parameters, "rb") as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()[:_DIGITS]
