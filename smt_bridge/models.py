@@ -21,8 +21,7 @@ import numpy.typing as npt
 
 from nmt_core.base.errors import ConfigError, ServiceError
 from nmt_core.base.interfaces import NgramGuidance, PairScore, PairScorer, SentencePair
-from nmt_core.base.words import factors_read, split_words
-from nmt_core.text.nbest_line import nbest_line
+from nmt_core.base.words import factors_read, nbest_line, split_words
 from nmt_core.text.processing import RawText, TextProcessor
 from nmt_core.text.unknown_share import UnknownShare, usual_share
 from smt_bridge.model_specs import REMOTE, ModelOptions, model_folders, server_address

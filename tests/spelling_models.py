@@ -8,7 +8,7 @@ from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
 from nmt_core.models.hybrid import HybridConfig
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
 SOURCE = Vocabulary([*SPECIAL_WORDS, "the", "of", "is"])

@@ -187,3 +187,13 @@ def is_escaped(text: str) -> bool:
 def needs_escape(text: str) -> bool:
     """Whether there is a character in it that the tokenizer would have escaped."""
     return _SPECIAL.search(_ENTITY.sub("", text)) is not None
+
+
+def nbest_line(number: int, text: str, features: str, score: float) -> str:
+    """A line of Moses' n-best lists; three bars inside the text, which would cut it, are escaped.
+
+    >>> nbest_line(0, "a ||| b", "NMT0= -1.0", -0.5)
+    '0 ||| a &#124;&#124;&#124; b ||| NMT0= -1.0 ||| -0.500000'
+    """
+    escaped = text.replace("|||", "&#124;&#124;&#124;")
+    return f"{number} ||| {escaped} ||| {features} ||| {score:.6f}"

@@ -25,7 +25,7 @@ from nmt_core.inference.search.requests import Finished, Request
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.raw_text import shared_preparation
 from nmt_core.preparation.words import remembered
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import joint_vocabulary
 
 _WIDER = 8  # times, with each search

@@ -14,8 +14,7 @@ from nmt_core.inference.search.hypothesis import MetConstraint
 from nmt_core.inference.search.ngram_guidance import GuidanceInIds, JoinedGuidance, WordGuidance
 from nmt_core.inference.search.requests import Request
 from nmt_core.text.copying import Copying, CopyScheme
-from nmt_core.text.sentence import Sentence
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import Sentence, TargetOrder
 from nmt_core.text.vocabulary import Vocabulary
 
 

@@ -50,8 +50,7 @@ from nmt_core.models.interface import TranslationModel
 from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.text.copying import Copying, no_weight, weight_of
 from nmt_core.text.processing import TextConfig
-from nmt_core.text.sentence import Sentence
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import Sentence, TargetOrder
 from nmt_core.text.vocabulary import Vocabulary
 
 _ATTEMPTS = 8  # to read a folder that is written meanwhile, with longer and longer pauses: 2.5 s together

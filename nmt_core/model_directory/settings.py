@@ -23,7 +23,7 @@ from nmt_core.models.build import ModelConfig, settings_beside_parameters, sourc
 from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.text.copying import CopyScheme
 from nmt_core.text.processing import TextConfig
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import Vocabulary
 
 FORMAT_VERSION = 6

@@ -19,14 +19,13 @@ from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.files import open_uncompressed
 from nmt_core.files.small import read_small
 from nmt_core.jobs.workers import LocalWorkers
-from nmt_core.preparation.record import NAME, Record, parse_record, read_record, render_record
+from nmt_core.preparation.record import NAME, Record, parse_record, render_record
 from nmt_core.preparation.settings import (
     LEARNED,
     PLAIN,
     Learned,
     model_name,
     model_names,
-    models_in,
     open_steps,
     settings_for,
 )
@@ -228,11 +227,6 @@ class Preprocessor:
     def __init__(self, steps: Sequence[LineStep]) -> None:
         self._steps = tuple(steps)
 
-    @classmethod
-    def open(cls, path: str, side: Side) -> Preprocessor:
-        """The preparation that ``path``, a ``preparation.json``, speaks of."""
-        return cls(open_steps(read_record(path).settings, side, [*PLAIN, *LEARNED], models_in(os.path.dirname(path))))
-
     def apply(self, line: str) -> str:
         """What the line would have been in the corpus, had no filter dropped it."""
         for step in self._steps:
@@ -260,7 +254,7 @@ class _Lines:
     """What a process does."""
 
     def __init__(self, path: str, side: Side, _number: int, *, reverse: bool) -> None:
-        preprocessor = Preprocessor.open(path, side)
+        preprocessor = BundledPreprocessor.read(path).open_side(side)
         self._change = preprocessor.undo if reverse else preprocessor.apply
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +22,8 @@ from nmt_core.base.words import split_words, whole_number
 from nmt_core.config import Config
 from nmt_core.files import open_output, read_text_lines, write_lines
 from nmt_core.preparation.steps import ModelFile, Side, import_optional
-from nmt_core.preparation.words import LONGEST, by_frequency, count_words, in_lengths, remembered
+from nmt_core.preparation.words import LONGEST, in_lengths, remembered
+from nmt_core.text.vocabulary import by_frequency, count_words
 
 JOINER = "@@"
 WORD_BEGINS = "\u2581"
@@ -94,6 +96,10 @@ def open_subwords(config: SubwordsConfig, model: ModelFile) -> Subwords:
     return kinds[config.type](model)
 
 
+def _lines(paths: Sequence[str]) -> Iterator[str]:
+    return itertools.chain.from_iterable(map(read_text_lines, paths))
+
+
 def learn_subwords(config: SubwordsConfig, paths: Sequence[str], output: str) -> None:
     """Learn from tokenised files and write the model."""
     if isinstance(config, BpeConfig):
@@ -144,7 +150,7 @@ class Bpe(_Joined):
 
 def _learn_bpe(config: BpeConfig, paths: Sequence[str], output: str) -> None:
     learn_bpe = import_optional("subword_nmt.learn_bpe", "subword-nmt", "byte-pair encoding")
-    counts = by_frequency(count_words(paths))
+    counts = by_frequency(count_words(_lines(paths)))
     if not any(len(word) > 1 and count >= config.minimum_frequency for word, count in counts):
         raise InputError(paths[0], _TOO_LITTLE)
     codes = io.StringIO()
@@ -183,7 +189,7 @@ def _learn_pieces(config: SentencePieceConfig, paths: Sequence[str], output: str
     library.set_random_generator_seed(1)
     try:
         library.SentencePieceTrainer.Train(
-            sentence_iterator=(line for path in paths for line in read_text_lines(path) if line),
+            sentence_iterator=filter(None, _lines(paths)),
             model_writer=model,
             vocab_size=config.size,
             model_type=config.model,
@@ -218,7 +224,7 @@ class Morphs(_Joined):
 
 
 def _learn_morphs(config: MorfessorConfig, paths: Sequence[str], output: str) -> None:
-    words = [found for found in by_frequency(count_words(paths)) if len(found[0]) <= LONGEST]
+    words = [found for found in by_frequency(count_words(_lines(paths))) if len(found[0]) <= LONGEST]
     counts = [(count, word) for word, count in words if count >= config.minimum_count]
     if not counts:
         raise InputError(paths[0], _TOO_LITTLE)

@@ -19,6 +19,7 @@ from nmt_core.base.words import split_words, whole_number
 from nmt_core.config import Config
 from nmt_core.files import open_output, read_text_lines, write_lines
 from nmt_core.preparation.steps import ModelFile, Side
+from nmt_core.text.vocabulary import by_frequency, count_words
 
 LONGEST = 100
 """Characters of what is treated as a word; what is longer is no word, and would cost the square of its length."""
@@ -36,20 +37,6 @@ def remembered(function: Callable[[str], _Answer]) -> Callable[[str], _Answer]:
 def in_lengths(word: str) -> list[str]:
     """The word, or parts of it of at most ``LONGEST`` characters."""
     return [word[start : start + LONGEST] for start in range(0, len(word), LONGEST)]
-
-
-def count_words(paths: Sequence[str]) -> collections.Counter[str]:
-    """The words of all files together."""
-    counts: collections.Counter[str] = collections.Counter()
-    for path in paths:
-        for line in read_text_lines(path):
-            counts.update(split_words(line))
-    return counts
-
-
-def by_frequency(counts: dict[str, int]) -> list[tuple[str, int]]:
-    """Frequent words first, words of the same frequency in the order of their characters."""
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def write_counts(path: str, counts: Iterable[tuple[str, int]]) -> None:
@@ -265,7 +252,7 @@ class Compounds:
 
 def learn_compounds(path: str, output: str) -> None:
     """Write the frequencies of the words in ``path``."""
-    counts = {word: count for word, count in count_words([path]).items() if word.isalpha()}
+    counts = {word: count for word, count in count_words(read_text_lines(path)).items() if word.isalpha()}
     write_counts(output, by_frequency(dict(commonest_forms(counts).values())))
 
 

@@ -10,10 +10,8 @@ Id 0 is the end of a word; the characters follow, from 1 on. A word with another
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Iterable, Sequence
 
-from nmt_core.base.words import split_words
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN
 
 END_OF_WORD = 0
@@ -56,11 +54,3 @@ def first_characters(words: Iterable[str], *, most: int) -> str:
         if len(found) >= most:
             break
     return "".join(list(found)[:most])
-
-
-def words_by_frequency(lines: Iterable[str]) -> list[str]:
-    """The different words of tokenised lines; equally frequent ones are ordered by code point."""
-    counts: collections.Counter[str] = collections.Counter()
-    for line in lines:
-        counts.update(split_words(line))
-    return sorted(counts, key=lambda word: (-counts[word], word))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 import functools
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from nmt_core.base.errors import ModelError
 from nmt_core.base.words import split_words, whole_number
@@ -23,11 +23,6 @@ UNKNOWN_ID = 1
 SPECIAL_WORDS = (END, UNKNOWN)
 MOST_WORDS = 1 << 24
 LONGEST_WORD = 10_000  # characters
-
-
-def _pieces(text: str) -> list[str]:
-    """The words, and an empty one for every blank too many."""
-    return text.replace("\t", " ").split(" ")
 
 
 class Vocabulary:
@@ -61,7 +56,7 @@ class Vocabulary:
 
         A word written ``</s>`` is an unknown word.
         """
-        return self.encode_words(word for word in _pieces(text) if word)
+        return self.encode_words(split_words(text))
 
     def encode_words(self, words: Iterable[str]) -> list[int]:
         """The same for words."""
@@ -122,6 +117,19 @@ class Vocabulary:
         return cls(words, counts if len(counts) == len(words) else None)
 
 
+def count_words(lines: Iterable[str]) -> collections.Counter[str]:
+    """How often each word occurs in tokenised lines."""
+    counts: collections.Counter[str] = collections.Counter()
+    for line in lines:
+        counts.update(split_words(line))
+    return counts
+
+
+def by_frequency(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Frequent words first; equally frequent ones are ordered by code point."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
 def build_vocabulary(lines: Iterable[str], *, size: int | None = None, minimum_count: int = 1) -> Vocabulary:
     """The ``size`` most frequent words of tokenised ``lines`` (all, if None) that occur ``minimum_count`` times.
 
@@ -136,8 +144,7 @@ def build_vocabulary(lines: Iterable[str], *, size: int | None = None, minimum_c
     total = counter.total()
     for special in SPECIAL_WORDS:
         counter.pop(special, None)
-    ranked = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
-    kept = [(word, count) for word, count in ranked[:size] if count >= minimum_count]
+    kept = [(word, count) for word, count in by_frequency(counter)[:size] if count >= minimum_count]
     unknown = total - sum(count for _, count in kept)
     return Vocabulary(
         [*SPECIAL_WORDS, *(word for word, _ in kept)],

@@ -18,7 +18,7 @@ from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.text.copying import CopyScheme
 from nmt_core.text.processing import TextConfig
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import TargetOrder
 from nmt_core.training.data.config import AUTOMATIC, DataConfig, TaskConfig
 from nmt_core.training.data.corpus import BatchPlan
 

@@ -13,7 +13,7 @@ import pytest
 import nmt_core
 from nmt_core import DecodingConfig, SentencePair
 from nmt_core.model_directory.loaded_model import load_models
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import TargetOrder
 from tests.differential import ways
 from tests.differential.cases import FUSION, LINES, WINDOW, Case, cases_of, draw_line, draw_sources
 from tests.differential.models import ANNOTATED, LANGUAGE, RAW, make

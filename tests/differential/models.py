@@ -18,7 +18,7 @@ from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.copying import CopyScheme, with_tokens
 from nmt_core.text.lexicon import Candidate, Lexicon
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.nmt_core.inference.scoring.test_forms import make as make_prepared
 

@@ -72,14 +72,9 @@ def search_value(text: str) -> tuple[str, Any]:
     return key, found
 
 
-def search_options(args: argparse.Namespace) -> SearchOptions:
-    """The keys of a command line. Raises ConfigError for those that do not go together."""
-    return SearchOptions.from_mapping(dict(args.search), origin=_OPTION)
-
-
 def search_config(args: argparse.Namespace) -> DecodingConfig | SamplingConfig:
     """How to search, or to sample. Raises ConfigError for what does not go together."""
-    options = search_options(args)
+    options: SearchOptions = args.search
     searching, sampling = options.given_for(DecodingConfig), options.given_for(SamplingConfig)
     if options.samples_are_drawn:
         others = ["--beam"] * (args.beam is not None) + [

@@ -6,7 +6,7 @@ import argparse
 import functools
 import itertools
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import fsum
 from typing import Any, NamedTuple
@@ -18,14 +18,18 @@ from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.base.words import cut_words
 from nmt_core.device import choose_device
 from nmt_core.files import OutputDirectory, pack, suffix_of
-from nmt_core.inference.commands.arguments import search_options
-from nmt_core.inference.commands.options import choose_batch, ngram_model, open_fused, open_reranker, open_translator
+from nmt_core.inference.commands.options import (
+    language_model,
+    open_fused,
+    open_reranker,
+    open_translator,
+    settle_search,
+)
 from nmt_core.inference.commands.output_lines import (
     Notices,
     check_output_options,
     distinct,
     draw_pictures,
-    encoded_lines,
     make_picture_directory,
     open_writers,
 )
@@ -51,9 +55,9 @@ class Window(NamedTuple):
 
 def decode(args: argparse.Namespace) -> int:
     """Translate as the options say. Raises ConfigError for those that do not go together."""
+    settle_search(args)
     check_source_options(args)
     check_output_options(args)
-    choose_batch(args)
     alone = args.jobs == 1 and args.engine is None and not (args.shards or args.restart)
     if _draws(args) and not alone:
         raise ConfigError("--alignments DIR/ is for one process; leave out --jobs, --shards, --restart and --engine")
@@ -78,7 +82,7 @@ def _outputs(args: argparse.Namespace) -> tuple[str, ...]:
 def _job(args: argparse.Namespace, *, journaled: bool) -> Job[Window]:
     options = {name: str(value) for name, value in sorted(vars(args).items()) if name not in _WITHOUT_EFFECT}
     source = Source(args.input, functools.partial(_read_windows, args), _shard_of)
-    ngrams = ngram_model(args)
+    ngrams = language_model(args, neural=False)
     named = (args.input, args.prefix, args.constraints, args.guidance, args.lexicon, ngrams and ngrams.path)
     files = {path: path for path in named if path and path != "-"}
     return Job(_outputs(args), {"input": args.input, "options": options}, source, files, journaled)
@@ -115,7 +119,7 @@ class DecodeWorker:
     """Translates windows, compressed for outputs whose names say so."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self._args, self._options = args, search_options(args)
+        self._args = args
         self._suffixes = tuple(map(suffix_of, _outputs(args)))
         self._writers = open_writers(args)
         self._reranker = open_reranker(args)
@@ -139,13 +143,13 @@ class DecodeWorker:
         found = [self._chosen(one) for one in found]
         for name in ("copied", "translated"):
             counts[name] = float(sum(getattr(each.unknown, name) for one in found for each in one))
-        found = _joined(found, map(len, pieces))
+        stream = iter(found)
+        found = [_as_one(list(itertools.islice(stream, len(parts)))) for parts in pieces]
         if _draws(args):
             draw_pictures(args.alignments, found, first=window.first)
-        contents = [
-            b"".join(encoded_lines(write(number, one)) for number, one in enumerate(found, start=window.first))
-            for write in self._writers
-        ]
+        numbered = list(enumerate(found, start=window.first))
+        texts = ["".join(f"{line}\n" for one in numbered for line in write(*one)) for write in self._writers]
+        contents = [text.encode("utf-8", "surrogateescape") for text in texts]
         return Piece(tuple(map(pack, contents, self._suffixes)), counts)
 
     def _pieces(self, line: str | SourceLine) -> Sequence[str | SourceLine]:
@@ -155,10 +159,10 @@ class DecodeWorker:
 
     def _chosen(self, found: list[Translation]) -> list[Translation]:
         """The translations that are written of those that were found."""
-        most = max(self._args.nbest, self._options.samples)
+        most = max(self._args.nbest, self._args.search.samples)
         if self._reranker is not None:
             found = self._reranker.rerank(found)
-        return distinct(found, most) if self._options.distinct else found[:most]
+        return distinct(found, most) if self._args.search.distinct else found[:most]
 
     def _counts(self, window: Window, found: Sequence[list[Translation]]) -> dict[str, float]:
         """What notices are made of."""
@@ -178,14 +182,8 @@ class DecodeWorker:
         return {name: float(count) for name, count in counts.items()}
 
 
-def _joined(found: Iterable[list[Translation]], sizes: Iterable[int]) -> list[list[Translation]]:
-    """What was found for every line, from what was found for its pieces."""
-    stream = iter(found)
-    return [_as_one(list(itertools.islice(stream, size))) for size in sizes]
-
-
 def _as_one(pieces: list[list[Translation]]) -> list[Translation]:
-    """Of several pieces the texts of the first translations, and sums of their scores."""
+    """The translations of a line; of several pieces the texts of the first ones, and sums of their scores."""
     if len(pieces) == 1:
         return pieces[0]
     best = [found[0] for found in pieces]

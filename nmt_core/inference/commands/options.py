@@ -9,7 +9,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
 from nmt_core.device import choose_device, usual_batch_tokens
 from nmt_core.inference.candidate_lists import CandidateLists
-from nmt_core.inference.commands.arguments import LanguageModel, search_config, search_options
+from nmt_core.inference.commands.arguments import LanguageModel, SearchOptions, search_config
 from nmt_core.inference.output.lm import LanguageModelReranker
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.config import SamplingConfig
@@ -22,22 +22,25 @@ from nmt_core.text.lexicon import Keep, Lexicon, fit_lexicon, read_lexicon
 from nmt_core.text.vocabulary import joint_vocabulary
 
 
-def choose_batch(args: argparse.Namespace) -> None:
-    """Set ``batch_tokens``, before a job notes its options. Raises ConfigError for an unknown device."""
-    if search_options(args).batch_tokens is None:
-        args.search = [*args.search, ("batch_tokens", usual_batch_tokens(choose_device(args.device)))]
+def settle_search(args: argparse.Namespace) -> None:
+    """Make one of the values of ``--search``, before a job notes its options; the device has ``batch_tokens``.
+
+    Raises ConfigError for keys that do not go together, and for an unknown device.
+    """
+    usual = usual_batch_tokens(choose_device(args.device))
+    args.search = SearchOptions.from_mapping({"batch_tokens": usual, **dict(args.search)}, origin="--search")
 
 
 def open_translator(args: argparse.Namespace, *, fusion: FusedLanguageModel | None = None) -> Translator:
     """The translator of the models and of the search that the options describe."""
-    config, options = search_config(args), search_options(args)
+    config = search_config(args)
     models = load_models(args.model.split(","), device=args.device, dtype=args.dtype)
     if not isinstance(config, SamplingConfig):
         _check_read_sources(models)
     translator = Translator(
         models,
         config=config,
-        batch_tokens=options.batch_tokens or usual_batch_tokens(choose_device(args.device)),
+        batch_tokens=args.search.batch_tokens,
         window=args.window,
         attention=bool(args.alignments),
         fusion=fusion,
@@ -60,12 +63,11 @@ def _check_read_sources(models: Sequence[LoadedModel]) -> None:
 
 def _open_unknowns(args: argparse.Namespace, models: Sequence[LoadedModel]) -> UnknownReplacement | None:
     """What replaces ``<unk>``. Raises ConfigError for options that do not go together, InputError for a bad lexicon."""
-    options = search_options(args)
-    if args.lexicon and args.replace_unk in (None, "copy") and options.candidates is None:
+    if args.lexicon and args.replace_unk in (None, "copy") and args.search.candidates is None:
         raise ConfigError("--lexicon is for --replace-unk lexicon, lexicon-lowercase and --search candidates")
     if args.replace_unk is None:
         return None
-    if options.forbid_unknown:
+    if args.search.forbid_unknown:
         raise ConfigError("--search forbid_unknown leaves no <unk> for --replace-unk; leave out one of them")
     if args.replace_unk == "copy":
         return UnknownReplacement("copy")
@@ -76,7 +78,7 @@ def _open_unknowns(args: argparse.Namespace, models: Sequence[LoadedModel]) -> U
 
 
 def _open_candidates(args: argparse.Namespace, models: Sequence[LoadedModel]) -> CandidateLists | None:
-    options = search_options(args)
+    options = args.search
     if options.candidates is None:
         if options.candidates_replace:
             raise ConfigError("--search candidates_replace is for --search candidates")
@@ -102,7 +104,7 @@ def _open_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None =
 
 def open_reranker(args: argparse.Namespace) -> LanguageModelReranker | None:
     """What re-ranks with the n-gram model of ``--lm``, None without one. Raises ConfigError or InputError."""
-    lm = ngram_model(args)
+    lm = language_model(args, neural=False)
     if lm is None:
         return None
     return LanguageModelReranker(NgramModel(lm.path), weight=lm.weight, ranking=search_config(args).ranking)
@@ -110,24 +112,20 @@ def open_reranker(args: argparse.Namespace) -> LanguageModelReranker | None:
 
 def open_fused(args: argparse.Namespace) -> FusedLanguageModel | None:
     """The neural model of ``--lm``, None without one. Raises ConfigError or ModelError."""
-    lm = _language_model(args, neural=True)
+    lm = language_model(args, neural=True)
     if lm is None:
         return None
     (loaded,) = load_models([lm.path], device=args.device, dtype=args.dtype)
     return FusedLanguageModel(loaded, lm.weight)
 
 
-def ngram_model(args: argparse.Namespace) -> LanguageModel | None:
-    """The n-gram model of ``--lm``, None without one. Raises ConfigError."""
-    return _language_model(args, neural=False)
-
-
-def _language_model(args: argparse.Namespace, *, neural: bool) -> LanguageModel | None:
+def language_model(args: argparse.Namespace, *, neural: bool) -> LanguageModel | None:
+    """The neural one of ``--lm``, or the n-gram model; None without one. Raises ConfigError for several."""
     found: list[LanguageModel] = [lm for lm in args.lm if lm.is_neural == neural]
     if len(found) > 1:
         raise ConfigError(
             f"--lm {found[0]} --lm {found[1]}: give one {'model directory' if neural else 'n-gram model'}"
         )
-    if found and search_options(args).samples_are_drawn:
+    if found and args.search.samples_are_drawn:
         raise ConfigError("--lm is for search; leave out --search samples")
     return found[0] if found else None

@@ -9,15 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
+from nmt_core.base.words import nbest_line
 from nmt_core.files import OutputFile
-from nmt_core.inference.commands.arguments import search_options
-from nmt_core.inference.commands.options import ngram_model
+from nmt_core.inference.commands.options import language_model
 from nmt_core.inference.output.alignment import line_writer
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.heatmap import load_figure_class, write_heatmap
 from nmt_core.inference.output.lm import CoverageWarning
 from nmt_core.inference.output.unknowns import UnknownCounts
-from nmt_core.text.nbest_line import nbest_line
 from nmt_core.text.unknown_share import UnknownShare
 
 Writer = Callable[[int, Sequence[Translation]], Iterable[str]]
@@ -35,7 +34,7 @@ def open_writers(args: argparse.Namespace) -> list[Writer]:
 
 def check_output_options(args: argparse.Namespace) -> None:
     """Raise ConfigError for options that do not go together."""
-    options = search_options(args)
+    options = args.search
     if options.samples_are_drawn and args.nbest > 1:
         raise ConfigError("--search samples=N writes N translations a line already; leave out --nbest")
     if _many(args) and args.scores:
@@ -46,7 +45,7 @@ def check_output_options(args: argparse.Namespace) -> None:
 
 def _many(args: argparse.Namespace) -> bool:
     """Whether a line may have several translations."""
-    return bool(args.nbest > 1 or search_options(args).samples > 1)
+    return bool(args.nbest > 1 or args.search.samples > 1)
 
 
 def _line(_: int, found: Sequence[Translation]) -> list[str]:
@@ -71,11 +70,6 @@ def distinct(found: Sequence[Translation], most: int) -> list[Translation]:
     return list(texts.values())[:most]
 
 
-def encoded_lines(lines: Iterable[str]) -> bytes:
-    """Lines as they stand in a file."""
-    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
-
-
 def make_picture_directory(directory: str) -> None:
     """The directory of pictures, made before the work begins; an error where nothing could be drawn."""
     load_figure_class()
@@ -95,7 +89,7 @@ class Notices:
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
         self._total: Counter[str] = Counter()
-        lm = ngram_model(args)
+        lm = language_model(args, neural=False)
         self._coverage = None if lm is None else CoverageWarning(lm.path, _warn)
         self._share: UnknownShare | None = None
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.words import check_factors, check_words
 from nmt_core.files import read_parallel_lines, read_text_lines
-from nmt_core.inference.commands.arguments import search_options
 from nmt_core.inference.commands.guidance import with_guidance
 from nmt_core.inference.lines import PhraseConstraint, SourceLine
 from nmt_core.inference.moses_xml import parse_xml_line
@@ -19,19 +18,14 @@ _SPLIT = "--max-words N,split"
 
 def check_source_options(args: argparse.Namespace) -> None:
     """Raise ConfigError for options that do not go together."""
-    options = search_options(args)
+    options = args.search
     asked = _constraint_options(args)
     if asked and args.raw:
         raise ConfigError(f"{asked[0]} is for tokenised text, in the words of the model; leave out --raw")
     if asked and options.samples_are_drawn and args.xml_input != "ignore":
         raise ConfigError(f"{asked[0]} is for search; leave out --search samples")
-    others = {
-        "--raw": args.raw,
-        "--search samples": options.samples_are_drawn,
-        "--search candidates": options.candidates,
-    }
-    for option in (option for option, given in others.items() if given and args.guidance):
-        raise ConfigError(f"--guidance is for search among all words of tokenised text; leave out {option}")
+    if args.guidance:
+        _check_guided(args)
     for key in sorted(options.model_fields_set):
         if key.startswith("guidance_") and not args.guidance:
             raise ConfigError(f"--search {key} is for --guidance; give the file of n-grams")
@@ -40,7 +34,8 @@ def check_source_options(args: argparse.Namespace) -> None:
 
 
 def _check_guided(args: argparse.Namespace) -> None:
-    options = search_options(args)
+    """Raise ConfigError where n-grams of words cannot guide the search."""
+    options = args.search
     others = {
         "--raw": args.raw,
         "--search samples": options.samples_are_drawn,
@@ -64,7 +59,7 @@ def _check_one_translation(args: argparse.Namespace) -> None:
     """Raise ConfigError where more is wanted of a line than one translation of its words."""
     more = {
         "--nbest": args.nbest > 1,
-        "--search samples": search_options(args).samples_are_drawn,
+        "--search samples": args.search.samples_are_drawn,
         "--alignments": args.alignments,
         "--guidance": args.guidance,
     }
@@ -75,7 +70,7 @@ def _check_one_translation(args: argparse.Namespace) -> None:
 def read_source_lines(args: argparse.Namespace) -> Iterator[str | SourceLine]:
     """The lines of ``--input`` with what is asked of them. Raises InputError for a bad or long line."""
     lines = _within_limit(args, _lines(args))
-    return with_guidance(lines, args.guidance, search_options(args)) if args.guidance else lines
+    return with_guidance(lines, args.guidance, args.search) if args.guidance else lines
 
 
 def _within_limit(args: argparse.Namespace, lines: Iterable[str | SourceLine]) -> Iterator[str | SourceLine]:

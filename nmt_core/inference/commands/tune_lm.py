@@ -11,7 +11,7 @@ from nmt_core.base.words import check_factors
 from nmt_core.files import open_output, read_parallel_lines
 from nmt_core.files.small import json_bytes
 from nmt_core.inference.commands.arguments import search_config
-from nmt_core.inference.commands.options import open_translator
+from nmt_core.inference.commands.options import open_translator, settle_search
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import CoverageWarning, unknown_share, with_lm_log_probs
 from nmt_core.inference.output.lm_tuning import Tuning, parse_grid, tune_weight
@@ -21,6 +21,7 @@ from nmt_core.kenlm import NgramModel
 def tune_weight_of_lm(args: argparse.Namespace) -> int:
     """Tune."""
     weights = parse_grid(args.weights)
+    settle_search(args)
     config = search_config(args)
     model = NgramModel(args.lm)
     references: list[str] = []

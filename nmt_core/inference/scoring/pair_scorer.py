@@ -34,8 +34,7 @@ from nmt_core.model_directory.identity import signature_of
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model, load_models
 from nmt_core.models.interface import SpellingModel, TranslationModel
 from nmt_core.text.characters import Spelling
-from nmt_core.text.sentence import Sentence
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import Sentence, TargetOrder
 from nmt_core.text.vocabulary import UNKNOWN_ID
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from nmt_core.base.interfaces import Aligns
 from nmt_core.inference.search.config import LengthNormalization
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import TargetOrder
 
 Matrix = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -10,10 +10,10 @@ from typing import Any
 
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import say
+from nmt_core.base.words import nbest_line
 from nmt_core.files import open_output, read_parallel_lines, read_text_lines, write_lines
 from nmt_core.serving.client.client import PRIORITIES, NmtClient
 from nmt_core.serving.client.connection import Access, check_timeout, health_problem, split_addresses
-from nmt_core.text.nbest_line import check_feature_name, nbest_line
 from nmt_core.v1 import nmt_pb2 as pb
 
 _OPTIONS = ("beam", "nbest", "samples", "temperature", "seed")
@@ -31,7 +31,7 @@ def run_client(args: argparse.Namespace) -> int:
         if getattr(args, option, None) is not None and getattr(args, option) < 1:
             raise ConfigError(f"--{option} must be at least 1")
     if args.what == "translate":
-        check_feature_name(args.feature_name)
+        _check_feature_name(args.feature_name)
     with NmtClient(args.address, model=args.model, timeout=args.timeout, access=_access(args)) as client:
         lines = _scores(args, client) if args.what == "score" else _translations(args, client)
         with open_output("-") as stream:
@@ -99,3 +99,9 @@ def _checked(answers: Iterable[Any], path: str) -> Iterator[Any]:
         if answer.HasField("error"):
             raise InputError(path, answer.error.message, line=number)
         yield answer
+
+
+def _check_feature_name(name: str) -> None:
+    """Raises ConfigError for what cannot be a label in a list."""
+    if not name or any(letter in name for letter in " \t|="):
+        raise ConfigError(f"--feature-name {name!r}: expected a name without spaces, '|' or '='")

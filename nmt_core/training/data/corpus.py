@@ -20,8 +20,7 @@ from nmt_core.base.messages import counted
 from nmt_core.base.words import split_words
 from nmt_core.batches.padding import Batch, Collate, Ids, group_by_tokens, pad, pad_sources
 from nmt_core.text.alignment import Points
-from nmt_core.text.sentence import Sentence
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import Sentence, TargetOrder
 from nmt_core.training.data.stored import Collector, GrowingTexts, Sentences, TextPair
 
 

@@ -10,8 +10,7 @@ from nmt_core.base.words import split_factors
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.build import source_factors
 from nmt_core.models.hybrid import HybridConfig
-from nmt_core.text.characters import words_by_frequency
-from nmt_core.text.vocabulary import Vocabulary, build_vocabulary
+from nmt_core.text.vocabulary import Vocabulary, build_vocabulary, by_frequency, count_words
 from nmt_core.training.config import RunConfig
 from nmt_core.training.data.stored import StoredPairs
 
@@ -61,5 +60,5 @@ def with_characters(run: RunConfig, texts: Sequence[StoredPairs], start: LoadedM
     if start is not None and isinstance(start.config.model, HybridConfig):
         begun = start.config.model
         model = model.with_characters_of([begun.source_characters], [begun.target_characters])
-    sides = words_by_frequency(_sources(texts)), words_by_frequency(_targets(texts))
+    sides = ([word for word, _ in by_frequency(count_words(lines))] for lines in (_sources(texts), _targets(texts)))
     return run.model_copy(update={"model": model.with_characters_of(*sides)})

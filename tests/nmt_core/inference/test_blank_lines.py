@@ -19,7 +19,7 @@ from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.serving.models.search import CandidateSearch, RunningSearch, SearchItem
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import TargetOrder
 from tests.annotated_models import make_annotated
 from tests.nmt_core.inference.test_one_score import confident
 from tests.nmt_core.serving.test_one_score import completed

@@ -25,7 +25,7 @@ from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.serving.models.search import RunningSearch, SearchItem
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.data.corpus import encode_corpus, make_batch
 from tests.nmt_core.models import luong_reference, reference

@@ -77,7 +77,7 @@ def test_a_replay_equals_the_first_pass(tmp_path: Path, settings: dict[str, Any]
         pytest.importorskip("subword_nmt")
     prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN), **settings)
     for side, raw in (("source", ENGLISH), ("target", GERMAN)):
-        replay = Preprocessor.open(str(tmp_path / "out/preparation.json"), side)
+        replay = BundledPreprocessor.read(str(tmp_path / "out/preparation.json")).open_side(side)
         prepared = lines(tmp_path / f"out/train.{'en' if side == 'source' else 'de'}")
         assert [replay.apply(line) for line in raw] == prepared
         assert [replay.undo(line) for line in prepared] == [line.replace("\u2019", "'") for line in raw]
@@ -273,7 +273,7 @@ def test_real_text(shared: Path, tmp_path: Path) -> None:
     assert record.kept > 1000
     text = (tmp_path / "out/train.de").read_text()
     assert " @s@ " in text
-    replay = Preprocessor.open(str(tmp_path / "out/preparation.json"), "target")
+    replay = BundledPreprocessor.read(str(tmp_path / "out/preparation.json")).open_side("target")
     plain = Preprocessor(open_steps(config(), "target", PLAIN, models_in("")))
     for line in lines(tmp_path / "out/train.de")[:200]:
         back = plain.apply(replay.undo(line))

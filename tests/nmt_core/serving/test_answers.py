@@ -22,7 +22,7 @@ from nmt_core.serving.methods.answers import (
 )
 from nmt_core.serving.models.opening import ArrayPairScorer, open_served_model
 from nmt_core.serving.models.served import Scoring
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import TargetOrder
 from nmt_core.v1 import nmt_pb2 as pb
 from smt_bridge.features.coverage import attention_of_words
 

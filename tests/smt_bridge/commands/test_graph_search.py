@@ -15,7 +15,7 @@ from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
 from nmt_core.models.deep_lstm import DeepLSTMConfig
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
 from smt_bridge.nbest.entry import NbestEntry

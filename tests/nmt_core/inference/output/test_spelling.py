@@ -29,7 +29,7 @@ from nmt_core.models.hybrid import Hybrid
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.text.characters import Characters
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 from tests.nmt_core.models import luong_reference
 from tests.nmt_core.serving.test_one_score import completed

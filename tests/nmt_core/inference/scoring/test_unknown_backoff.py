@@ -19,7 +19,7 @@ from nmt_core.batches.padding import pad_pairs
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.scoring.unknown_backoff import BackedOffScorer, read_unigrams
 from nmt_core.model_directory.loaded_model import LoadedModel
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import TargetOrder
 from tests.nmt_core.arpa import ARPA
 from tests.spelling_models import spelling_model
 

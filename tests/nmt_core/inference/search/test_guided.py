@@ -23,7 +23,7 @@ from nmt_core.inference.search.requests import Request
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.build import build_model
 from nmt_core.models.deep_lstm import DeepLSTMConfig
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import TargetOrder
 from tests.nmt_core.inference.conftest import loaded
 
 Text = tuple[str, ...]

@@ -22,7 +22,7 @@ from nmt_core.inference.search.ngram_guidance import FACTORS, WordGuidance
 from nmt_core.inference.search.requests import Finished, Request
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
-from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.sentence import TargetOrder
 
 Load = Callable[..., LoadedModel]
 Ngrams = dict[tuple[str, ...], float]
