@@ -20,7 +20,7 @@ from common import SHARED, machine, peak_memory, table
 from isal import igzip
 
 from nmt_core.base.memory import keep_memory_of_tensors
-from nmt_core.files import pack, read_lines, suffix_of
+from nmt_core.files import pack, read_lines
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Piece
 from nmt_core.jobs.run import Job, Source, run_job, shard_of
@@ -31,8 +31,8 @@ from smt_bridge.tables.table import Window, append_scores, read_windows, split_w
 class NoScores:
     """Adds the same number to every line."""
 
-    def __init__(self, suffix: str, number: int) -> None:
-        self.suffix = suffix
+    def __init__(self, output: str, number: int) -> None:
+        self.output = output
         keep_memory_of_tensors()  # as the workers of `rescore-table` do
 
     @property
@@ -44,7 +44,7 @@ class NoScores:
         """Split, append, join, and pack."""
         columns = split_window(window)
         content = append_scores(columns, [b"0.5"] * len(columns.sources))
-        return Piece((pack(content, self.suffix),), {"lines": len(columns.sources)})
+        return Piece((pack(content, self.output),), {"lines": len(columns.sources)})
 
 
 def job_of(source: str, output: str) -> Job[Window]:
@@ -60,7 +60,7 @@ def shard_of_window(window: Window) -> Shard:
 
 def through(source: str, output: str, jobs: int) -> float:
     """Seconds from the table to the new table."""
-    with LocalWorkers(functools.partial(NoScores, suffix_of(output)), jobs=jobs) as workers:
+    with LocalWorkers(functools.partial(NoScores, output), jobs=jobs) as workers:
 
         def work() -> None:
             run_job(job_of(source, output), workers)
@@ -70,7 +70,7 @@ def through(source: str, output: str, jobs: int) -> float:
 
 def stream_through(source: str, output: str, jobs: int) -> float:
     """Seconds as a filter, without a journal."""
-    with LocalWorkers(functools.partial(NoScores, suffix_of(output)), jobs=jobs) as workers:
+    with LocalWorkers(functools.partial(NoScores, output), jobs=jobs) as workers:
 
         def work() -> None:
             with open(output, "wb") as stream:

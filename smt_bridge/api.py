@@ -15,7 +15,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScorer
 from nmt_core.base.messages import counted
 from nmt_core.base.words import MOST_WORDS
-from nmt_core.files import open_output, overwritten, suffix_of
+from nmt_core.files import open_output, overwritten
 from nmt_core.jobs.run import run_job
 from nmt_core.jobs.work import summed
 from nmt_core.jobs.workers import LocalWorkers
@@ -174,7 +174,7 @@ def rescore_table(
             write_record(output, options, first=first, signatures=scorers.signatures, counts=counts)
 
     job = table_job(table, output, options, itertools.chain([first], windows), journaled=False)
-    worker = RescoreWorker(scorers, suffix_of(output))
+    worker = RescoreWorker(scorers, output)
     with one_thread(), LocalWorkers(lambda number: worker, 1) as workers:
         return summed(TableCounts, run_job(job, workers, finish=finish) or [])
 

@@ -16,7 +16,7 @@ from nmt_core.files.arguments import (
     input_files,
     overwritten,
 )
-from nmt_core.files.compression import pack, suffix_of
+from nmt_core.files.compression import pack
 from nmt_core.files.lines import (
     decode_lines,
     packing_of,
@@ -63,7 +63,6 @@ __all__ = [
     "read_parallel_lines",
     "read_text_lines",
     "readable_again",
-    "suffix_of",
     "temporary_path",
     "unequal_lines",
     "write_lines",

@@ -108,12 +108,6 @@ class NotDecompressed(Exception):
     """The content is compressed by a program whose files are not read, or twice; the text says which."""
 
 
-def suffix_of(path: str) -> str:
-    """``.gz``, ``.xz`` or ``.zst`` where what is written under this name is compressed, else nothing."""
-    found = _of_name(path)
-    return found.suffix if found else ""
-
-
 def pack(content: bytes, path: str) -> bytes:
     """``content`` compressed as ``path`` says by its ending; such files one behind the other are one file."""
     found = _of_name(path)

@@ -20,7 +20,7 @@ from nmt_core.base.errors import ConfigError, InputError, unreadable
 ENDING = ".hybridmt.journal"
 AGAIN = "start again with --restart"
 Counts = dict[str, float]
-_FORMAT = 1
+FORMAT = 1
 _HEX = 8  # digits of a CRC-32
 
 
@@ -77,7 +77,7 @@ def read_journal(path: str) -> Journal:
         if value is None:
             break
         if found.identity is None:
-            if value.get("journal") != _FORMAT:
+            if value.get("journal") != FORMAT:
                 raise ConfigError(f"{path}: a job that another version has begun; {AGAIN}")
             found.identity = value["identity"]
             continue
@@ -89,16 +89,10 @@ def read_journal(path: str) -> Journal:
     return found
 
 
-def first_line(identity: Mapping[str, Any]) -> bytes:
-    """The line that begins the journal of such a job."""
-    return _line({"journal": _FORMAT, "identity": dict(identity)})
-
-
-def entry_line(entry: Entry) -> bytes:
-    """The line of a finished shard."""
-    outputs = [content._asdict() for content in entry.contents]
-    shard = {"first": entry.shard.first, "lines": entry.shard.lines}
-    return _line({"shard": shard, "crc_in": entry.shard.crc, "outputs": outputs, "counts": entry.counts})
+def journal_line(value: Mapping[str, Any]) -> bytes:
+    """A line that ``read_journal`` reads, behind the CRC-32 of its content."""
+    body = json.dumps(value).encode()
+    return b"%0*x %b\n" % (_HEX, crc32(body), body)
 
 
 def check_identity(begun: Mapping[str, Any], now: Mapping[str, Any], *, path: str) -> None:
@@ -125,11 +119,6 @@ def difference(before: Any, now: Any) -> tuple[str, str]:
             if before.get(key) != now[key]:
                 return f"{key}={before.get(key)!r}", f"{now[key]!r}"
     return repr(before), repr(now)
-
-
-def _line(value: Mapping[str, Any]) -> bytes:
-    body = json.dumps(value).encode()
-    return b"%0*x %b\n" % (_HEX, crc32(body), body)
 
 
 def _checked(line: bytes) -> dict[str, Any] | None:

@@ -17,19 +17,19 @@ from typing import Any, BinaryIO, NamedTuple
 from isal.isal_zlib import crc32
 
 from nmt_core.base.errors import ConfigError, NmtError, unreadable
-from nmt_core.files import open_uncompressed, pack, partial_output, suffix_of
+from nmt_core.files import open_uncompressed, pack, partial_output
 from nmt_core.files.output import PartialOutput
 from nmt_core.jobs.journal import (
     AGAIN,
     ENDING,
+    FORMAT,
     Content,
     Counts,
     Entry,
     Journal,
     Shard,
     check_identity,
-    entry_line,
-    first_line,
+    journal_line,
     journal_path,
     read_journal,
 )
@@ -65,23 +65,22 @@ class StreamedOutputs:
     def fill(self) -> None:
         """Give outputs without any shard what files without lines have: gzip and xz read no file without a byte."""
         for path, stream in zip(self._paths, self._streams, strict=True):
-            stream.write(b"" if self.counts else pack(b"", suffix_of(path)))
+            stream.write(b"" if self.counts else pack(b"", path))
             stream.flush()
 
 
 class JournaledOutputs:
-    """Outputs in the making, with their journal; they stay for the next program if anything is finished."""
+    """Outputs in the making, with their journal; they stay for the next program if anything is finished.
+
+    ``entries`` are the finished shards, in order.
+    """
 
     def __init__(
         self, paths: Sequence[str], files: Sequence[PartialOutput], journal: Journal, stream: BinaryIO
     ) -> None:
         self._paths, self._files, self._journal, self._stream = paths, files, journal, stream
+        self.entries = journal.entries
         self._synced = time.monotonic()
-
-    @property
-    def entries(self) -> Sequence[Entry]:
-        """The finished shards, in order."""
-        return self._journal.entries
 
     @property
     def counts(self) -> list[Counts]:
@@ -98,7 +97,7 @@ class JournaledOutputs:
             self.drop_damaged()
         if not self.entries:
             self._stream.truncate(0)
-            self._stream.write(first_line(identity))
+            self._stream.write(journal_line({"journal": FORMAT, "identity": dict(identity)}))
             self._stream.flush()
         for number, file in enumerate(self._files):
             file.cut(self._end(len(self.entries), number))
@@ -106,7 +105,7 @@ class JournaledOutputs:
     def drop_damaged(self) -> None:
         """Forget the entries from the first one on that the outputs do not hold."""
         kept = sum(1 for _ in self._undamaged())
-        del self._journal.entries[kept:]
+        del self.entries[kept:]
         if kept:
             self._stream.truncate(self._journal.ends[kept - 1])
 
@@ -117,9 +116,14 @@ class JournaledOutputs:
             file.stream.write(content)
             file.stream.flush()
             contents.append(Content(file.stream.tell(), crc32(content)))
-        entry = Entry(shard, tuple(contents), piece.counts)
-        self._journal.entries.append(entry)
-        self._stream.write(entry_line(entry))
+        self.entries.append(Entry(shard, tuple(contents), piece.counts))
+        value = {
+            "shard": {"first": shard.first, "lines": shard.lines},
+            "crc_in": shard.crc,
+            "outputs": [content._asdict() for content in contents],
+            "counts": piece.counts,
+        }
+        self._stream.write(journal_line(value))
         self._stream.flush()
         if time.monotonic() - self._synced >= _SECONDS:
             self.sync()
@@ -127,7 +131,7 @@ class JournaledOutputs:
     def fill(self) -> None:
         """Give outputs without any shard what files without lines have: gzip and xz read no file without a byte."""
         for path, file in zip(self._paths, self._files, strict=True):
-            file.stream.write(b"" if self.entries else pack(b"", suffix_of(path)))
+            file.stream.write(b"" if self.entries else pack(b"", path))
 
     def sync(self) -> None:
         """Have all of it survive a power cut."""
@@ -156,7 +160,7 @@ class JournaledOutputs:
 
     def discard(self) -> None:
         """Let the journal go, and outputs that have no name."""
-        self._journal.entries.clear()
+        self.entries.clear()
         self._stream.truncate(0)
 
     def keep(self) -> None:

@@ -7,9 +7,7 @@ that another program puts together.
 
 from __future__ import annotations
 
-import collections
 import contextlib
-import functools
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -176,39 +174,22 @@ def _append(
     seen: Callable[[Counts], None],
 ) -> None:
     """Do the tasks and write their pieces; those that are ``stored``, by number, are taken from there."""
-    stored_pieces = functools.partial(_stored_pieces, job, stored)
-    computed_pieces = functools.partial(_computed_pieces, workers)
     for counts in outputs.counts:
         seen(counts)
     for is_stored, group in itertools.groupby(tasks, key=lambda task: task.number in stored):
-        pieces = stored_pieces if is_stored else computed_pieces
-        for shard, piece in pieces(group):
-            outputs.append(shard, piece)
+        own, ahead = itertools.tee(group)  # workers take a few tasks ahead
+        kept = (_stored_piece(job, task, *stored[task.number]) for task in ahead)
+        pieces = kept if is_stored else workers.map(task.item for task in ahead)
+        for task, piece in zip(own, pieces, strict=True):
+            outputs.append(task.shard, piece)
             seen(piece.counts)
-            report("resumed" if is_stored else "done", shard.lines)
+            report("resumed" if is_stored else "done", task.shard.lines)
 
 
-def _stored_pieces(
-    job: Job[Any], stored: Mapping[int, tuple[JournaledOutputs, int]], tasks: Iterable[_Task]
-) -> Iterator[tuple[Shard, Piece]]:
-    """What ranges hold. Raises InputError unless it still has the bytes it had."""
-    for task in tasks:
-        held, number = stored[task.number]
-        _check_same(job.source.path, held.entries[number].shard, task.shard)
-        yield task.shard, held.piece(number)
-
-
-def _computed_pieces(workers: Workers[Any, Piece], tasks: Iterable[_Task]) -> Iterator[tuple[Shard, Piece]]:
-    """The pieces in order; workers take a few tasks ahead."""
-    waiting: collections.deque[Shard] = collections.deque()
-
-    def items() -> Iterator[Any]:
-        for task in tasks:
-            waiting.append(task.shard)
-            yield task.item
-
-    for piece in workers.map(items()):
-        yield waiting.popleft(), piece
+def _stored_piece(job: Job[Any], task: _Task, held: JournaledOutputs, number: int) -> Piece:
+    """What a range holds. Raises InputError unless the input still has the bytes it had."""
+    _check_same(job.source.path, held.entries[number].shard, task.shard)
+    return held.piece(number)
 
 
 def _check_same(path: str, expected: Shard, found: Shard | None) -> None:

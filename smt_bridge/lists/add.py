@@ -12,7 +12,7 @@ from typing import Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
-from nmt_core.files import read_lines, readable_again, suffix_of
+from nmt_core.files import read_lines, readable_again
 from nmt_core.jobs import run
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.run import Job, are_files, shard_of
@@ -106,7 +106,7 @@ def _add(
         args.source if merged is None else args.source_text
     ) as args.source_text:  # each worker reads it
         next(read_lines(args.source_text, shown=args.source), None)  # what is to be said of its start is said here
-        open_features = functools.partial(open_worker, NAME, args, suffix_of(args.output))
+        open_features = functools.partial(open_worker, NAME, args, args.output)
         job = _job(args, files, read)
         if job.is_resumable:
             next(_windows(args, read), None)  # a list that is refused leaves no job behind

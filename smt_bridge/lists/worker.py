@@ -34,7 +34,7 @@ _SHARE = "share: "  # of the counts of unknown words, which are those of a score
 
 
 class FeatureWorker:
-    """Adds columns to windows of lists; compressed for an output that ends in ``suffix``."""
+    """Adds columns to windows of lists; compressed for ``output``."""
 
     def __init__(
         self,
@@ -42,12 +42,12 @@ class FeatureWorker:
         sources: Sequence[str],
         *,
         path: str,
-        suffix: str,
+        output: str,
         most_words: int = MOST_WORDS,
         shares: Sequence[UnknownShare] = (),
     ) -> None:
         column_names(features)
-        self._features, self._sources, self._path, self._suffix = features, sources, path, suffix
+        self._features, self._sources, self._path, self._output = features, sources, path, output
         self._most_words, self._shares = most_words, shares
 
     @property
@@ -65,10 +65,10 @@ class FeatureWorker:
         counts = {"hypotheses": float(len(entries)), "sentences": float(len({group.sentence for group in lists}))}
         for share in self._shares:
             counts |= {f"{_SHARE}{name} {share.name}": number for name, number in share.news().items()}
-        return Piece((pack(content, self._suffix),), counts)
+        return Piece((pack(content, self._output),), counts)
 
 
-def open_worker(command: str, args: argparse.Namespace, suffix: str, number: int) -> FeatureWorker:
+def open_worker(command: str, args: argparse.Namespace, output: str, number: int) -> FeatureWorker:
     """Open the features; the first worker warns of unknown words in the name of the ``command``."""
     keep_memory_of_tensors()
     lines = [line.removesuffix(b"\r") for line in read_lines(args.source_text, shown=args.source)]
@@ -78,7 +78,7 @@ def open_worker(command: str, args: argparse.Namespace, suffix: str, number: int
     sources = [words_as_text(line) for line in lines]
     for line, source in enumerate(sources, start=1):
         check_words(source, args.max_words, path=args.source, line=line)
-    return FeatureWorker(features, sources, path=args.nbest, suffix=suffix, most_words=args.max_words, shares=shares)
+    return FeatureWorker(features, sources, path=args.nbest, output=output, most_words=args.max_words, shares=shares)
 
 
 def warn_at_the_end(pieces: Sequence[Mapping[str, float]], warn: Callable[[str], None]) -> None:

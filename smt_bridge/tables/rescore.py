@@ -13,7 +13,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScorer
 from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.base.messages import counted
-from nmt_core.files import pack, suffix_of
+from nmt_core.files import pack
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Piece
 from nmt_core.jobs.run import Job, Source, are_files, shard_of
@@ -57,7 +57,7 @@ def rescore_files(args: argparse.Namespace) -> int:
             write_record(output, options, first=first, signatures=signatures, counts=summed(Counts, pieces))
 
     specs = [spec for spec in (args.scorer, args.reverse_scorer) if spec]
-    open_worker = functools.partial(_open_worker, args, suffix_of(output))
+    open_worker = functools.partial(_open_worker, args, output)
     job = table_job(args.input, output, options, stream)
     shown: dict[str, Any] = {"name": NAME, "unit": " pairs", "quiet": args.quiet}
     pieces = run_with_options(args, job, open_worker, jobs=count_jobs(args, specs), finish=finish, **shown)
@@ -87,7 +87,7 @@ def _beginning(windows: Iterable[Window], lines: int | None) -> Iterator[Window]
                 return
 
 
-def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> RescoreWorker:
+def _open_worker(args: argparse.Namespace, output: str, number: int) -> RescoreWorker:
     keep_memory_of_tensors()
     options = worker_options(args, number)
     scorers = Scorers(
@@ -98,20 +98,20 @@ def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> RescoreW
         factors=parse_factors(args.factor) if args.factor else None,
         most_words=args.max_words,
     )
-    return RescoreWorker(scorers, suffix)
+    return RescoreWorker(scorers, output)
 
 
 class RescoreWorker:
-    """Scores windows of a table, compressed for an output that ends in ``suffix``."""
+    """Scores windows of a table, compressed for ``output``."""
 
-    def __init__(self, scorers: Scorers, suffix: str) -> None:
-        self._scorers, self._suffix = scorers, suffix
+    def __init__(self, scorers: Scorers, output: str) -> None:
+        self._scorers, self._output = scorers, output
         self.description: dict[str, Any] = dict(scorers.signatures)
 
     def __call__(self, window: Window) -> Piece:
         """The lines of the window with their new columns."""
         rescored = rescore_chunk(window, self._scorers)
-        return Piece((pack(rescored.content, self._suffix),), rescored.counts._asdict())
+        return Piece((pack(rescored.content, self._output),), rescored.counts._asdict())
 
 
 def table_job(

@@ -17,7 +17,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.base.words import cut_words
 from nmt_core.device import choose_device
-from nmt_core.files import OutputDirectory, pack, suffix_of
+from nmt_core.files import OutputDirectory, pack
 from nmt_core.inference.commands.options import (
     language_model,
     open_fused,
@@ -120,7 +120,7 @@ class DecodeWorker:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
-        self._suffixes = tuple(map(suffix_of, _outputs(args)))
+        self._outputs = _outputs(args)
         self._writers = open_writers(args)
         self._reranker = open_reranker(args)
         self._translator = open_translator(args, fusion=open_fused(args))
@@ -150,7 +150,7 @@ class DecodeWorker:
         numbered = list(enumerate(found, start=window.first))
         texts = ["".join(f"{line}\n" for one in numbered for line in write(*one)) for write in self._writers]
         contents = [text.encode("utf-8", "surrogateescape") for text in texts]
-        return Piece(tuple(map(pack, contents, self._suffixes)), counts)
+        return Piece(tuple(map(pack, contents, self._outputs)), counts)
 
     def _pieces(self, line: str | SourceLine) -> Sequence[str | SourceLine]:
         """The line, or the parts of a long one."""

@@ -12,7 +12,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
 from nmt_core.base.words import MOST_WORDS, whole_number
 from nmt_core.commands.options import add_part_arguments
-from nmt_core.files import InputFile, OutputFile, suffix_of
+from nmt_core.files import InputFile, OutputFile
 from nmt_core.files.small import check_regular
 from nmt_core.jobs.work import remark, run_with_options, summed
 from smt_bridge.commands.scoring_options import add_scoring_arguments
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
     first = next(sources, None)  # a wrong file is found before a model is loaded
     if first is None:
         raise ConfigError(f"{path}: there is nothing to generate targets for: no n-gram is missing from the table")
-    open_worker = functools.partial(_open_worker, args, suffix_of(args.output))
+    open_worker = functools.partial(_open_worker, args, args.output)
     shown: dict[str, Any] = {"name": NAME, "unit": " lines", "quiet": args.quiet}
 
     def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
@@ -120,10 +120,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 class GenerationWorker:
-    """Generates for blocks of sources; compressed for an output that ends in ``suffix``."""
+    """Generates for blocks of sources; compressed for ``output``."""
 
-    def __init__(self, generation: Generation, *, suffix: str) -> None:
-        self._generation, self._suffix = generation, suffix
+    def __init__(self, generation: Generation, *, output: str) -> None:
+        self._generation, self._output = generation, output
 
     @property
     def description(self) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class GenerationWorker:
         from scripts.experiments.cho2014.phrase_generation import generate_chunk
 
         generated = generate_chunk(sources, self._generation)
-        return Piece((pack(generated.content, self._suffix),), generated.counts._asdict())
+        return Piece((pack(generated.content, self._output),), generated.counts._asdict())
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -232,7 +232,7 @@ def _job(args: argparse.Namespace, sources: Iterable[Sources]) -> Job[Sources]:
     return Job((args.output,), description, Source(path, read, _shard_of), files=files)
 
 
-def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> GenerationWorker:
+def _open_worker(args: argparse.Namespace, output: str, number: int) -> GenerationWorker:
     from nmt_core.base.memory import keep_memory_of_tensors
     from scripts.experiments.cho2014.generators import open_generator
     from scripts.experiments.cho2014.phrase_generation import Generation, Limits
@@ -251,7 +251,7 @@ def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> Generati
         unescape=args.unescape,
         factor=whole_number(args.factor) if args.factor else None,
     )
-    return GenerationWorker(generation, suffix=suffix)
+    return GenerationWorker(generation, output=output)
 
 
 def _known_words(args: argparse.Namespace) -> Callable[[str], bool] | None:
