@@ -19,13 +19,13 @@ import numpy as np
 import torch
 from common import machine, peak_memory, table
 
-from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.batches.padding import pad
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.search.beam import beam_search
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.models.build import new_model, preset
+from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.lexicon import Candidate, Lexicon
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import TrainingConfig

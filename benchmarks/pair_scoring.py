@@ -26,11 +26,11 @@ import torch
 from common import CPU_TIME_HELP, Products, machine, nbest_pairs, peak_memory, peer, random_model, table, table_pairs
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.device import choose_dtype
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, Softmax
 from nmt_core.models.build import preset
+from nmt_core.processes import keep_memory_of_tensors
 
 Scores = list[float]
 COLUMNS = ("scorer", "pairs/s", "times the peer", "GFLOP/s", "of the limit", "of the roofline", "left out",

@@ -24,7 +24,7 @@ import torch
 from common import SHARED, machine, table
 from numpy.typing import NDArray
 
-from nmt_core.base.memory import keep_memory_of_tensors
+from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.training.config import RunConfig
 from nmt_core.training.processes import Ranks, started
 from nmt_core.training.report import Reporter

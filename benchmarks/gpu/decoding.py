@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from benchmarks.gpu.report import Row
 from benchmarks.gpu.timing import of_roofline, spent, use_precision
 from benchmarks.gpu.work import Text, made_up_model
-from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.inference.search.requests import Request
 from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.processes import keep_memory_of_tensors
 
 WORDS = 14  # of a translation; a sentence has as many source positions, about
 _SIZES = {"cuda": (512, 64, 4096, 8, 1), "cpu": (4,)}

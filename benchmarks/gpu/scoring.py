@@ -13,8 +13,8 @@ from benchmarks.gpu.report import Row
 from benchmarks.gpu.timing import PRECISIONS, of_roofline, spent, use_precision
 from benchmarks.gpu.work import WORDS, Text, made_up_model
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.processes import keep_memory_of_tensors
 
 _FORK = multiprocessing.get_context("fork")  # this process never uses the GPU, so those it makes can
 _COUNTS = {"cuda": (80_000, 60_000), "cpu": (80, 100)}

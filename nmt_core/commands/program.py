@@ -129,7 +129,6 @@ def parser_of(program: Program, words: Sequence[str] | None = None) -> argparse.
 
 def work_of(command: Command) -> Callable[[argparse.Namespace], int]:
     """The function that does a command's work and returns the exit code; its module is imported now."""
-    module = importlib.import_module(command.module)
-    package, _, name = getattr(module, "RUN", f"{command.module}:run").partition(":")
+    package, _, name = str(importlib.import_module(command.module).RUN).partition(":")
     work: Callable[[argparse.Namespace], int] = getattr(importlib.import_module(package), name)
     return work

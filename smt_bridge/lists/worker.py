@@ -9,12 +9,12 @@ from typing import Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair, unknown_words_serve
-from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.base.messages import counted
 from nmt_core.base.words import MOST_WORDS, check_factors, check_words
 from nmt_core.files import pack, read_lines
 from nmt_core.jobs.outputs import Piece
 from nmt_core.jobs.work import remark
+from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.unknown_share import UnknownShare, check_news
 from smt_bridge.errors import FormatError
 from smt_bridge.factors import LINES_FOR_FACTORS, look_factored, parse_factors, pick_factor

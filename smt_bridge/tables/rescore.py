@@ -11,13 +11,13 @@ from typing import Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScorer
-from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.base.messages import counted
 from nmt_core.files import pack
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Piece
 from nmt_core.jobs.run import Job, Source, are_files, shard_of
 from nmt_core.jobs.work import remark, run_with_options, summed
+from nmt_core.processes import keep_memory_of_tensors
 from smt_bridge.errors import FormatError
 from smt_bridge.factors import LINES_FOR_FACTORS, look_factored, parse_factors
 from smt_bridge.metadata import new_metadata, write_metadata

@@ -11,7 +11,7 @@ import pytest
 
 _BLOCKS = """
 import resource
-from nmt_core.base.memory import keep_memory_of_tensors
+from nmt_core.processes import keep_memory_of_tensors
 {keep}
 for _ in range(4):
     {between}

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import torch
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.base.words import cut_words
 from nmt_core.device import choose_device
 from nmt_core.files import OutputDirectory, pack
@@ -41,6 +40,7 @@ from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Piece
 from nmt_core.jobs.run import Job, Source, shard_of
 from nmt_core.jobs.work import is_begun, run_with_options
+from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.unknown_share import usual_share
 
 _WITHOUT_EFFECT = ("input", "output", "quiet", "jobs", "shards", "restart", "engine", "device", "debug")

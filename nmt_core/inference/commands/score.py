@@ -12,7 +12,6 @@ from tqdm import tqdm
 
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair, unknown_words_serve
-from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.base.messages import say
 from nmt_core.base.words import check_factors, check_words, factors_read, split_words
 from nmt_core.files import (
@@ -28,6 +27,7 @@ from nmt_core.inference.scoring.forms import TextForm, open_scorer_of_form
 from nmt_core.inference.scoring.pair_scorer import choose_softmax, open_pair_scorer
 from nmt_core.jobs.work import line_total
 from nmt_core.model_directory.loaded_model import load_model
+from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.alignment import points_between
 from nmt_core.text.unknown_share import ShareNoted, UnknownShare
 

@@ -233,7 +233,7 @@ def _job(args: argparse.Namespace, sources: Iterable[Sources]) -> Job[Sources]:
 
 
 def _open_worker(args: argparse.Namespace, output: str, number: int) -> GenerationWorker:
-    from nmt_core.base.memory import keep_memory_of_tensors
+    from nmt_core.processes import keep_memory_of_tensors
     from scripts.experiments.cho2014.generators import open_generator
     from scripts.experiments.cho2014.phrase_generation import Generation, Limits
     from smt_bridge.models import open_model

@@ -111,7 +111,7 @@ def test_init_gives_the_same_parameters_for_the_same_seed(folder: Path, tmp_path
 _LOADED = """
 import sys
 import torch
-from nmt_core.base.memory import keep_memory_of_tensors
+from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.model_directory.loaded_model import load_model
 
 def own_memory():
