@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FURTHER_PAGES = [
     ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs" / "develop").glob("*.md")),
     ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",
     ROOT / "benchmarks" / "README.md",

@@ -25,6 +25,7 @@ OTHERS = {
     "binarisers of Moses": {"--num-scores"},
     "mert and kbmira": {"--scconfig", "--ffile", "--scfile", "--ifile", "--dense-init"},
     "docker, buildah, buf and pip": {"--build-arg", "--format", "--against", "--index-url", "--no-deps"},
+    "python -m scripts.deploy.envoy": {"--server"},
     "python -m tests.fuzz": {"--inputs", "--engine", "--target", "--seed", "--replay"},
     "mert-moses.pl": {"--maximum-iterations", "--mertdir", "--no-filter-phrase-table", "--predictable-seeds"},
     "torchrun": {"--nnodes", "--nproc-per-node", "--max-restarts"},

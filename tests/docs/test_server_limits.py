@@ -14,4 +14,5 @@ def test_every_limit_stands_in_the_table_with_its_default() -> None:
     assert rows.keys() == Limits.model_fields.keys()
     for key, field in Limits.model_fields.items():
         if field.default is not None:
-            assert rows[key] == f"{field.default:,g}", key
+            whole = isinstance(field.default, int)
+            assert rows[key] == (f"{field.default:,}" if whole else f"{field.default:,g}"), key
