@@ -2,7 +2,7 @@
 
 The K most frequent words, and for every source word its K' most probable translations in a lexicon;
 one list for the few sentences that are searched together. Scores are the model's, renormalised over
-the list: no less than its probabilities over all words.
+the list: not below its probabilities over all words.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class CandidateLists:
 
     ``per_word`` translations of a source word are taken from the lexicon; those that the vocabulary
     lacks do not count. They come on top of the frequent words (Jean et al. 2015, section 3.3), or with
-    ``replace`` in the place of the least frequent of them, so that a list has ``frequent`` words (as in the code
+    ``replace`` instead of the least frequent of them, so that a list has ``frequent`` words (as in the code
     of Montréal's WMT'15 system) or, where it needs more, the words of the lexicon alone. The tokens of ``copying``,
     the scheme of models of annotated text, are always there.
     """

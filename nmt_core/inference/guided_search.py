@@ -18,7 +18,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Guide
 from nmt_core.inference.output.finish import search_is_coarse
 from nmt_core.inference.search.beam import BeamSearch, search_all
-from nmt_core.inference.search.config import MOST_ROWS, DecodingConfig
+from nmt_core.inference.search.config import MAX_ROWS, DecodingConfig
 from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.search.guided import GuideInIds
 from nmt_core.inference.search.requests import Finished, Request
@@ -69,8 +69,8 @@ class GuidedTranslator:
         self._config = DecodingConfig.from_mapping(
             {"beam": beam, "nbest": nbest, "length_normalization": 0.0}, origin="the search"
         )
-        if not 0 <= widest <= MOST_ROWS:
-            raise ConfigError(f"an exact search follows at most {MOST_ROWS:,} hypotheses, not {widest:,}")
+        if not 0 <= widest <= MAX_ROWS:
+            raise ConfigError(f"an exact search follows at most {MAX_ROWS:,} hypotheses, not {widest:,}")
         self._widest = widest
         self._models, self._batch_tokens = tuple(models), batch_tokens
         self._predictor = make_predictor(models)
@@ -106,12 +106,12 @@ class GuidedTranslator:
 
 
 def _wider(request: Request[int], done: Finished[int], beam: int) -> Request[int]:
-    """Only for what is as good as what was found, if that was as much as was asked for."""
+    """The request for translations as good as those found, if the list was full."""
     assert request.guide is not None
     enough = len(done.hypotheses) == request.config.nbest
-    least = done.hypotheses[-1].score if enough else -np.inf
+    min_score = done.hypotheses[-1].score if enough else -np.inf
     return request._replace(
-        config=request.config.model_copy(update={"beam": beam}), guide=request.guide._replace(least=least)
+        config=request.config.model_copy(update={"beam": beam}), guide=request.guide._replace(min_score=min_score)
     )
 
 
@@ -136,7 +136,7 @@ def _check(models: Sequence[LoadedModel]) -> None:
     elif first.model.spells:
         problem = "spells unknown words"
     elif preparation is not None and preparation.record.settings.tokenization is None:
-        problem = "reads running text, whose words are not those of a graph"
+        problem = "reads running text, whose words are not the words of a graph"
     elif search_is_coarse(models):
         problem = "is not in float32"
     if problem is not None:

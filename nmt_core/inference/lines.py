@@ -20,7 +20,7 @@ from nmt_core.text.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class PhraseConstraint:
-    """Alternative target phrases of which the translation has one; see ``rules.Constraint`` for the rest.
+    """Alternative target phrases of which the translation has one; see ``search.constraints.Constraint`` for the rest.
 
     Phrases are tokenised text in the words of the model. A word that the model does not know stands where the model
     writes ``<unk>``. Alternatives are kept in one order, whatever order they are given in: the likeliest first, of

@@ -13,7 +13,7 @@ Moses asks for becomes constraints on the translation:
 The logarithm of ``prob`` (1 where none is given) is added to the score of a hypothesis, as Moses adds it to its own.
 As in Moses ``english`` is another name for ``translation``, elements without either are only taken out, and ``<``
 and ``>`` of the text itself are written ``&lt;`` and ``&gt;``. ``wall`` and ``zone``, which limit Moses' reordering,
-have no meaning in a model that does not reorder phrases, and are refused, as are ``span`` and translations inside of
+have no meaning in a model that does not reorder phrases, and are errors, as are ``span`` and translations inside of
 an element that has one.
 
 >>> line = parse_xml_line('das <np translation="the house">Haus</np> schläft', mode="exclusive")
@@ -47,7 +47,7 @@ class _Element(NamedTuple):
 
 
 def parse_xml_line(text: str, *, mode: XmlMode) -> SourceLine:
-    """The text without markup, and its constraints. Raises ValueError that says what is wrong."""
+    """The text without markup, and its constraints. Raises ValueError with the problem."""
     if mode == "pass-through" or not ("<" in text or ">" in text):
         return SourceLine(text)
     parts: list[str] = []

@@ -41,12 +41,12 @@ class Translator:
     empty translation with the pair scorer's number, whatever search has. With ``fusion`` a language model
     has a say in the search; log-probabilities are then the sums that ``shallow_fusion`` defines.
     With ``candidates`` every batch is searched with the words its candidate list has. ``unknowns``
-    says what is written instead of ``<unk>``, which takes models with attention or of annotated text (else
-    ConfigError); the latter write words of the text whatever it says. Models that spell words write none
+    is what is written instead of ``<unk>``, which needs models with attention or of annotated text (else
+    ConfigError); the latter write words of the text in any case. Models that spell words write none
     (``nmt_core.inference.output.spelling``).
 
-    Lines are text, or ``SourceLine``s, whose translations have a prefix, contain phrases, or have advice. One that
-    cannot be translated so is a ConfigError that names its number.
+    Lines are text, or ``SourceLine``s, whose translations have a prefix, contain phrases, or have n-gram guidance.
+    One that cannot be translated so is a ConfigError that names its number.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Translator:
         return [[self._detokenized(one) for one in nbest] for nbest in nbests] if raw else nbests
 
     def _decode(self, requests: Sequence[Request[int]], numbers: Sequence[int]) -> Iterator[Finished[int]]:
-        """What is found for sources, the longest first; ``numbers`` are those of their samples, by their keys."""
+        """What is found for sources, the longest first; ``numbers`` seed their samples, by their keys."""
         longest_first = sorted(requests, key=lambda request: -len(request.source))
         if self.candidates is None:
             yield from self._search(self.predictor, longest_first, numbers)

@@ -1,4 +1,4 @@
-"""What attention says about which target word comes from which source word.
+"""Word alignment by attention: which target word comes from which source word.
 
 Soft alignments are the attention weights themselves; hard ones link every target word to the source
 word that has most of its attention, written as Moses does (``source-target``, from 0). ``</s>`` of either side
@@ -70,7 +70,7 @@ class AlignedPair:
 
     @staticmethod
     def of(pair: SentencePair, score: PairScore) -> AlignedPair:
-        """What a scorer said of a pair when it was asked for attention."""
+        """The pair and the attention of its score."""
         attention = None if score.attention is None else np.array(score.attention, dtype=np.float32)
         return AlignedPair(tuple(split_words(pair.source)), tuple(split_words(pair.target)), attention, score.aligns)
 

@@ -1,6 +1,6 @@
 """Models that write where unknown words come from: pairs as they read them, and what they write as words of the text.
 
-See ``nmt_core.text.copying``. A word has the sum of the log-probabilities of its tokens, those of tokens left out
+See ``nmt_core.text.copying``. A word has the sum of the log-probabilities of its tokens, tokens left out
 before it among them, so that sums stay what they are, and the row of attention of its own token.
 """
 
@@ -77,7 +77,7 @@ def annotated(copying: Copying, pair: SentencePair, points: Points | None) -> Se
 
 
 def of_text(copying: Copying, pair: SentencePair, score: PairScore) -> PairScore:
-    """The score of a pair, of that of what the model reads: numbers for the words of its text."""
+    """The score of a pair from the score of what the model reads: numbers for the words of its text."""
     source, target = split_words(pair.source), split_words(pair.target)
     score = score._replace(unknown_source=sum(word not in copying.source for word in source))
     if copying.scheme is not CopyScheme.POSALL:

@@ -35,10 +35,10 @@ class Translation:
 
     ``text`` is tokenised, or raw when raw text was given. ``words`` are the target words as the
     model has them, but for ``<unk>`` where it is replaced; the numbers and ``attention`` are those of
-    ``Hypothesis``, and ``aligns`` says which words the rows of ``attention`` are of. ``source_words`` are
-    the tokenised words of the source. ``lm_log_prob`` is what an n-gram model said, if one was asked;
+    ``Hypothesis``, and ``aligns`` defines which words the rows of ``attention`` are of. ``source_words`` are
+    the tokenised words of the source. ``lm_log_prob`` is the log-probability by an n-gram model, if there is one;
     ``unknown`` counts the words that were replaced. ``systems`` names those that listed it, where several made
-    translations together; ``degraded`` says that one of them was away.
+    translations together; ``degraded`` means that one of them was unavailable.
     """
 
     text: str
@@ -75,7 +75,7 @@ class Translation:
 class Searched(NamedTuple):
     """A source, its hypotheses as search or sampling returned them, and how these were found.
 
-    ``line`` has the prefix and the constraints as they were given; ``number`` is that of the source's random numbers.
+    ``line`` has the prefix and the constraints as they were given; ``number`` seeds the source's random numbers.
     """
 
     source: Sentence
@@ -157,7 +157,7 @@ class Finisher:
         return ModelPairScorer(self._models).score_as_read(read, per_word=True)
 
     def _words(self, hypothesis: Hypothesis, one: Searched) -> tuple[str, ...]:
-        """The words of a translation, those of prefix and constraints as they were given."""
+        """The words of a translation; prefix and constraints have their words as given."""
         words = self._models[0].target.decode(hypothesis.words)
         return tuple(words if one.line is None else one.line.surface(words, hypothesis.met))
 
@@ -187,7 +187,7 @@ class Finisher:
 
 
 def search_is_coarse(models: Sequence[LoadedModel]) -> bool:
-    """Whether the numbers of their search are less exact than those of their pair scorer."""
+    """Whether the numbers of their search are less exact than their pair scorer's."""
     return next(models[0].model.parameters()).dtype not in (torch.float32, torch.float64)
 
 

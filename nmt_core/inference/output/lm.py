@@ -1,4 +1,4 @@
-"""Translations of a line in a new order: with what an n-gram model of the target says (Montréal's WMT'15 system).
+"""Translations of a line in a new order: by an n-gram model of the target (Montréal's WMT'15 system).
 
     score = (log p(y | x) + weight * log p_LM(y)) / normalisation of the length
 
@@ -60,15 +60,15 @@ class CoverageWarning:
         """Count; when there are enough, judge."""
         if not self._judged:
             self._words, self._unknown = self._words + words, self._unknown + unknown
-            self._judge(least=_ENOUGH)
+            self._judge(min_words=_ENOUGH)
 
     def finish(self) -> None:
         """At the end a few words are enough."""
         if not self._judged:
-            self._judge(least=_FEW)
+            self._judge(min_words=_FEW)
 
-    def _judge(self, *, least: int) -> None:
-        if self._words < least:
+    def _judge(self, *, min_words: int) -> None:
+        if self._words < min_words:
             return
         self._judged = True
         if self._unknown > _MANY_UNKNOWN * self._words:

@@ -15,7 +15,7 @@ from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import combined_score
 from nmt_core.inference.search.config import LengthNormalization
 
-_MOST = 10_000  # weights of a grid
+_MAX_WEIGHTS = 10_000  # weights of a grid
 
 
 class Trial(NamedTuple):
@@ -69,6 +69,6 @@ def parse_grid(text: str) -> list[float]:
         count = int((stop - start) / step + 1e-9) + 1
     except (ValueError, ZeroDivisionError, OverflowError):
         count = 0
-    if not 1 <= count <= _MOST or start < 0 or step < 0:
+    if not 1 <= count <= _MAX_WEIGHTS or start < 0 or step < 0:
         raise ConfigError(f"{text!r} is no grid of weights; expected START:STOP:STEP from 0 up, such as 0:0.5:0.02")
     return [round(start + step * number, 10) for number in range(count)]

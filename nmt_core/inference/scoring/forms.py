@@ -45,7 +45,7 @@ class FormReader(Protocol):
         ...
 
     def restore(self, score: PairScore, source: Any, target: Any) -> PairScore:
-        """The score of two texts of the form, from that of their prepared texts."""
+        """The score of two texts of the form, from the score of their prepared texts."""
         ...
 
 

@@ -94,7 +94,7 @@ def spelled_words(
     )
 
 
-MOST_PADDED = 8_000_000  # words of the targets of a tree, with padding
+MAX_PADDED = 8_000_000  # words of the targets of a tree, with padding
 
 Softmax = Literal["full", "none"] | int
 """Over which words probabilities are normalised: all, none (for models that normalise themselves), or
@@ -133,8 +133,8 @@ class ModelPairScorer:
     def signature(self) -> str:
         """Architecture and fingerprint of every model, normalisation, precision, device, instructions, and versions.
 
-        ``order`` is there for models that write from right to left, ``factors`` for those that read so many beside
-        each source word, ``copy`` for those of annotated text.
+        ``order`` is there for models that write from right to left, ``factors`` for models that read so many factors of
+        each source word, ``copy`` for models of annotated text.
         """
         exact = name_precision(next(self.models[0].model.parameters())) == "float32" and self.softmax == "full"
         fields = {
@@ -170,7 +170,7 @@ class ModelPairScorer:
         distinct = sorted(set(pairs))
         lengths = [pair.target.count(" ") + 2 for pair in distinct]
         answers: dict[SentencePair, PairScore] = {}
-        for group in group_by_length(lengths, limit=MOST_PADDED):
+        for group in group_by_length(lengths, limit=MAX_PADDED):
             together = [distinct[index] for index in sorted(group)]
             answers.update(zip(together, self._score(together, per_word, attention), strict=True))
         return [answers[pair] for pair in pairs]

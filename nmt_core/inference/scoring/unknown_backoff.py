@@ -1,6 +1,6 @@
 """The probability of one unknown target word among all of them, by the unigrams of a language model.
 
-A model reads every word outside its shortlist as ``<unk>``, whose probability is that of all such words together, so
+A model reads every word outside its shortlist as ``<unk>``, whose probability is the sum of all such words, so
 each of them is overestimated (Cho et al. 2014, section 4, footnote 3, after Schwenk 2007). Here it gets a share of it:
 
     p(w | h) = p(<unk> | h) q(w) / sum of q(v) over all v outside the shortlist
@@ -61,7 +61,7 @@ def read_unigrams(path: str) -> Unigrams:
         digest.update(f"{word}\t{log10!r}\n".encode("utf-8", "surrogateescape"))
     unknown = [words.pop(name) for name in _UNKNOWN if name in words]
     if not unknown:
-        raise InputError(path, "has no <unk>, whose probability words that it does not know would get; build it anew")
+        raise InputError(path, "has no <unk>, whose probability words that it does not know would get; build it again")
     return Unigrams(words, unknown[0], digest.hexdigest()[:12])
 
 

@@ -4,8 +4,8 @@ A batch of trees is walked level by level: one decoder step for the nodes of a l
 states of their parents. The generator is then asked about the readouts of all levels together: one
 normaliser per node, and of the logits only those that are needed.
 
-A model that reads the last words alone (``ContextModel``) is asked once for every distinct context instead, in whatever
-sentence or list it occurs: Cho et al. 2014 (section 4.1.2) collected the n-grams of a search for the same reason.
+A model that reads the last words alone (``ContextModel``) is computed once for every distinct context instead, wherever
+it occurs: Cho et al. 2014 (section 4.1.2) collected the n-grams of a search for the same reason.
 
 Shapes: as in ``nmt_core.batches.prefix_tree``; K words of context, M distinct contexts, G distinct n-grams.
 """
@@ -33,8 +33,8 @@ from nmt_core.text.sentence import Sentence
 Floats = npt.NDArray[np.float64]
 Weights = npt.NDArray[np.float32]
 
-MOST_NODES = 16000  # of a batch, and
-MOST_POSITIONS = 8000  # words of its sources, padding counted twice: together they bound what a walk keeps in memory
+MAX_NODES = 16000  # of a batch, and
+MAX_POSITIONS = 8000  # words of its sources, padding counted twice: together they bound what a walk keeps in memory
 _ON_GPU = 8  # times as many on a GPU, where a level of a few hundred nodes is over before the next is launched
 
 
@@ -64,7 +64,7 @@ class Walk(NamedTuple):
 
 
 class EdgeQuery(NamedTuple):
-    """Further values of some edges, those of unknown words: ascending numbers, of which one may come several times.
+    """Further values of the edges of unknown words: ascending numbers, of which one may come several times.
 
     ``answer`` computes them, (M, ...), from what the spellings of M of the edges begin with, (M, H), and their places
     among all.
@@ -94,15 +94,15 @@ class _Steps(NamedTuple):
 
 
 def batches_of(tree: PrefixTree, widths_R: Ints, *, times: int = 1) -> Iterator[tuple[int, int]]:
-    """Ranges of roots whose trees are walked together, bounded by ``times`` ``MOST_NODES`` and ``MOST_POSITIONS``."""
-    most_nodes, most_positions = times * MOST_NODES, times * MOST_POSITIONS
+    """Ranges of roots whose trees are walked together, bounded by ``times`` ``MAX_NODES`` and ``MAX_POSITIONS``."""
+    max_nodes, max_positions = times * MAX_NODES, times * MAX_POSITIONS
     nodes_R = np.zeros(len(widths_R), dtype=np.int64)
     for level in tree.levels:
         nodes_R += np.bincount(level.roots, minlength=len(widths_R))
     first = nodes = longest = words = 0
     for root, (more, width) in enumerate(zip(nodes_R.tolist(), widths_R.tolist(), strict=True)):
         positions = 2 * max(longest, width) * (root - first + 1) - (words + width)
-        if root > first and (nodes + more > most_nodes or positions > most_positions):
+        if root > first and (nodes + more > max_nodes or positions > max_positions):
             yield first, root
             first, nodes, longest, words = root, 0, 0, 0
         nodes, longest, words = nodes + more, max(longest, width), words + width
@@ -247,7 +247,7 @@ class NGrams(NamedTuple):
 def walk_contexts(
     model: ContextModel, tree: PrefixTree, *, score: Callable[[Tensor, Tensor, Tensor], Tensor]
 ) -> npt.NDArray[np.float64]:
-    """The score of every edge of ``tree``, (E,); ``score`` is asked as in ``tree_walk``."""
+    """The score of every edge of ``tree``, (E,); ``score`` is called as by ``walk``."""
     ngrams = ngrams_of(tree, model.context_words)
     size = BUFFER * (_ON_GPU if model.device.type == "cuda" else 1)
     scores = []

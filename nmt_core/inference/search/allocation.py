@@ -85,7 +85,7 @@ class Bounds(NamedTuple):
 def choose_constrained(
     sentence: RuledSentence, log_probs: Mapping[tuple[int, int], float], totals: Sequence[float], bounds: Bounds
 ) -> list[Continuation]:
-    """The continuations to keep, best first, of the candidates (row, word); ``totals`` are those of the rows."""
+    """The continuations to keep, best first, of the candidates (row, word); ``totals`` are the totals of the rows."""
     found: list[Continuation] = []
     for (row, word), log_prob in log_probs.items():
         before = sentence.before(row)

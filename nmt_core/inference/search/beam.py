@@ -137,7 +137,7 @@ def search_all(
                 if not waiting:
                     break
                 reserve = search.encode(_next_requests(waiting, batch_tokens))
-            count = _fitting(reserve.requests, free, least=0 if search.sentences else 1)
+            count = _fitting(reserve.requests, free, min_count=0 if search.sentences else 1)
             if not count:
                 break
             entering, reserve = reserve.split(count)
@@ -162,7 +162,7 @@ def _next_requests(waiting: collections.deque[Request[Key]], tokens: int) -> lis
     return taken
 
 
-def _fitting(requests: Sequence[Request[Key]], free: float, *, least: int) -> int:
+def _fitting(requests: Sequence[Request[Key]], free: float, *, min_count: int) -> int:
     """How many of the first requests fit into so many ``free`` tokens."""
     ends = np.cumsum([(len(one.source) + 1) * max(1.0, one.config.beam / USUAL_ROWS) for one in requests])
-    return max(int(np.searchsorted(ends, free, side="right")), least)
+    return max(int(np.searchsorted(ends, free, side="right")), min_count)

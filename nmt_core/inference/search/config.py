@@ -1,6 +1,6 @@
 """How to search and how to sample: every number with its bounds, for the command line, the server and Python alike.
 
-A number outside its bounds is refused where the config is made, with the name of the field: no search
+A number outside its bounds is rejected when the config is made, with the name of the field: no search
 overflows, runs without end or asks for memory without limit because of its options.
 """
 
@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from nmt_core.config import Config
 
-MOST_ROWS = 10_000  # of a sentence
+MAX_ROWS = 10_000  # of a sentence
 USUAL_ROWS = 12  # of a sentence; one that has more is counted as so many times more source words
 _GNMT_OFFSET = 5.0  # of the length penalty, Wu et al. 2016, equation 14
 
@@ -86,7 +86,7 @@ class DecodingConfig(_OutputConfig):
     twice (0: it may).
     """
 
-    beam: int = Field(default=USUAL_ROWS, ge=1, le=MOST_ROWS)
+    beam: int = Field(default=USUAL_ROWS, ge=1, le=MAX_ROWS)
     nbest: int = Field(default=1, ge=1, le=10_000)
     coverage_penalty: float = Field(default=0.0, ge=0.0, le=100.0, allow_inf_nan=False)
     no_repeat_ngram: int = Field(default=0, ge=0, le=100)

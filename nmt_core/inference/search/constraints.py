@@ -81,7 +81,7 @@ class Match(NamedTuple):
 class Progress:
     """The progress of one hypothesis: its words, and the ways to read them as phrases of constraints.
 
-    ``coverage_S`` is the attention that each source position has had, where it is asked for; ``guidance`` is what
+    ``coverage_S`` is the attention that each source position has had, where a rule needs it; ``guidance`` is what
     n-gram guidance has added for its words.
     """
 
@@ -93,7 +93,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Rules:
-    """What is asked of a sentence's translations beyond their score."""
+    """What is required of a sentence's translations beyond their score."""
 
     prefix: Words = ()
     constraints: tuple[Constraint, ...] = ()
@@ -136,7 +136,7 @@ class Rules:
         return replace(progress, words=words, matches=_useful(found))
 
     def _matches(self, old: Match, words: Words) -> Iterator[Match]:
-        """The last word is not the end of a phrase, or that of any phrase that fits."""
+        """The last word ends no phrase, or any phrase that fits."""
         tail = words[len(words) - old.started - 1 :]
         phrases = self._open_phrases(old)
         yield old._replace(started=max((_started(tail, phrase) for _, _, phrase in phrases), default=0))
@@ -183,7 +183,7 @@ class Rules:
         return min(self._missing(match, progress.words) for match in progress.matches)
 
     def bank(self, progress: Progress) -> int:
-        """The words of constraints that a hypothesis has: those met, and those of the one that is started."""
+        """The words of constraints that a hypothesis has: of the ones met, and of the one that is started."""
         return max(
             match.started + sum(max(map(len, self.constraints[index].phrases)) for index in match.indices)
             for match in progress.matches
@@ -219,7 +219,7 @@ class Rules:
         return missing - most_started
 
     def _open_phrases(self, match: Match) -> list[tuple[int, int, Words]]:
-        """(constraint, index of the phrase, phrase) of the constraints not met; of equal ones those of the first."""
+        """(constraint, index of the phrase, phrase) of the constraints not met; of equal constraints the first."""
         met = match.indices
         first: dict[Constraint, int] = {}
         for index, constraint in enumerate(self.constraints):

@@ -125,7 +125,7 @@ def best_continuations(
     blocks = tops_NG.shape[1]
     tops_AKG = tops_NG.index_select(0, rows_AK.flatten()).view(*rows_AK.shape, blocks)
     tops_AM = tops_AKG.masked_fill_(missing_AK.unsqueeze(2), -torch.inf).flatten(1)
-    # One more than asked for, here and below: if it equals the last one, the choice between them is not settled.
+    # One more than wanted, here and below: if it equals the last one, the two are tied.
     chosen_AX = tops_AM.topk(min(count + 1, tops_AM.shape[1]), dim=1).indices
     places_AX = chosen_AX // blocks
     rows_AX = rows_AK.gather(1, places_AX)
@@ -147,7 +147,7 @@ def best_continuations(
 def break_ties(
     scores_NV: Tensor, tops_NG: Tensor, offsets_N: Tensor, candidates: Candidates, *, sentence: int, rows: range
 ) -> None:
-    """Take, of totals equal to a sentence's last, those of the smallest indices; changes ``candidates``.
+    """Take, of the totals equal to a sentence's last, the ones of the smallest indices; changes ``candidates``.
 
     Each of the first blocks that reach the last total has a better word or an equal one, so that no more than ``C`` of
     them have to be looked at. That number, not how many there are, sizes all tensors: a GPU is not waited for.

@@ -67,8 +67,10 @@ class Ensemble:
 
     def begin(self, source: tuple[Any, ...]) -> tuple[TensorTree, TensorTree]:
         """Every member encodes the sources."""
-        begun = [member.begin(its_source) for member, its_source in zip(self.members, source, strict=True)]
-        return EnsembleState(tuple(memory for memory, _ in begun)), EnsembleState(tuple(state for _, state in begun))
+        started = [member.begin(its_source) for member, its_source in zip(self.members, source, strict=True)]
+        return EnsembleState(tuple(memory for memory, _ in started)), EnsembleState(
+            tuple(state for _, state in started)
+        )
 
     def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Prediction:
         """Every member advances; their answers are combined."""
@@ -107,7 +109,7 @@ class Ensemble:
 
 
 def added_up(steps: Sequence[Prediction], *, weight: float = 1.0) -> tuple[Tensor, Tensor]:
-    """The scores of the first and ``weight`` times those of the others, and their normalizer, which no sum is above.
+    """The scores of the first plus ``weight`` times the others', and their normalizer, which no sum is above.
 
     Both are rounded alike: where no score is above its normalizer, no sum is.
     """
@@ -154,7 +156,7 @@ class ShallowFusion(Ensemble):
 
 
 def fuse(translation: Predictor, models: tuple[LoadedModel, ...], language: FusedLanguageModel) -> ShallowFusion:
-    """The predictor of ``models`` with a language model beside it.
+    """The predictor of ``models`` together with a language model.
 
     Raises ConfigError when that is none, or not one of the same target words in the same order.
     """

@@ -31,12 +31,12 @@ class Prefix(NamedTuple):
 class GuideInIds(NamedTuple):
     """A guide in ids of the target vocabulary, of which a word may have several.
 
-    Translations with a score below ``least`` are not looked for.
+    Translations with a score below ``min_score`` are not searched for.
     """
 
     guide: Guide
     ids_of: Callable[[str], Sequence[int]]
-    least: float = -np.inf
+    min_score: float = -np.inf
 
     @property
     def beginning(self) -> Prefix:
@@ -87,7 +87,7 @@ def choose_guided(
     places: int,
     threshold: float,
 ) -> GuidedChoice:
-    """The best of the ``ways`` on, of equals the earlier; ``totals`` are those of the sentence's rows.
+    """The best of the ``ways`` on, of equals the earlier; ``totals`` are the totals of the sentence's rows.
 
     What is worse than ``threshold`` is left out.
     """

@@ -30,9 +30,9 @@ class MetConstraint(NamedTuple):
 
 
 class Extra(NamedTuple):
-    """What a score has beside the log-probability: ``log_prob`` before the normalisation, ``coverage`` after it.
+    """Further terms of a score: ``log_prob`` is added before the normalisation, ``coverage`` after it.
 
-    With it comes what the hypothesis has of constraints and of a guide.
+    ``met`` and ``reached`` are the constraints that the hypothesis has met, and what its guide has reached.
     """
 
     log_prob: float = 0.0
@@ -51,7 +51,7 @@ class Hypothesis:
     ``words`` are ids without ``</s>``; ``word_log_probs`` (natural logarithms) has one number per
     word and one for ``</s>``, and ``log_prob`` is their sum, log p(y | x). ``score`` is what
     hypotheses of one source are ranked by. ``attention`` has a row per target word and one for
-    ``</s>``, a column per source word and one for ``</s>``; None where it was not asked for or the
+    ``</s>``, a column per source word and one for ``</s>``; None where it was not requested or the
     model has none. ``met`` says where the constraints of the search were met, ``reached`` is what its guide reached
     with it. The words of a search are in the order in which the model writes.
     """

@@ -1,14 +1,14 @@
-"""What another system says about a sentence's n-grams, as a bonus in free search (Stahlberg et al. 2017).
+"""N-gram guidance: another system's n-gram posteriors as a bonus in free search (Stahlberg et al. 2017).
 
     log p(y | x) + weight · Σ_t Σ_n factor_n · (p(the n-gram that ends with word t) - 1)
 
 p are posteriors, 0 for n-grams that are not listed; ``</s>`` is a word, too. It is the linear gain of lattice MBR
-(Tromble et al. 2008, equation 5) less a constant for each word: what a word adds is at most 0, so that a search knows
+(Tromble et al. 2008, equation 5) minus a constant for each word: what a word adds is at most 0, so that a search knows
 when it is done, and where scores are divided by the length the constant changes nothing.
 
 For a model that writes words in parts, with ``@@`` behind all but the last, n-grams are of whole words
-(``JoinedGuidance``). The last part of a word has the posteriors of the word; an earlier one has those of a word that
-begins so, the one with the largest sum over n. So each part counts as a word does: what it adds is at most 0.
+(``JoinedGuidance``). The last part of a word has the posteriors of the word; an earlier part has the posteriors of
+a word that begins so, the one with the largest sum over n. So each part counts as a word does and adds at most 0.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class _Context(NamedTuple):
     """The last whole words, behind the beginning of the sentence, and what of the next has been written."""
 
     history: Words
-    begun: str
+    started: str
 
 
 class JoinedGuidance(GuidanceInIds):
@@ -151,26 +151,26 @@ class JoinedGuidance(GuidanceInIds):
 
     def _context(self, parts: Sequence[str]) -> _Context:
         end = _beginning(parts, len(parts) + 1)
-        begun = _joined(parts[end:])
+        started = _joined(parts[end:])
         history: list[str] = []
         while end and len(history) < self._history:
             begin = _beginning(parts, end)
             history.append(_joined(parts[begin:end]))
             end = begin
         before = [BEGIN] if len(history) < self._history else []
-        return _Context((*before, *reversed(history)), begun)
+        return _Context((*before, *reversed(history)), started)
 
     def _computed(self, context: _Context) -> Added:
-        history, begun = context
+        history, started = context
         found: dict[int, float] = {}
         for word, bonus in self._bonuses_after(history).items():
-            rest = word.removeprefix(begun) if word.startswith(begun) and word != END else ""
+            rest = word.removeprefix(started) if word.startswith(started) and word != END else ""
             if rest:
                 parts = [rest[:size] + JOINER for size in range(1, len(rest))]
                 for number in self._target.encode_words([*parts, rest]):
                     found[number] = max(found.get(number, 0.0), bonus)
         found.pop(UNKNOWN_ID, None)
-        words = (*history, begun) if begun else history
+        words = (*history, started) if started else history
         found[END_ID] = self._bonuses_after(words[max(0, len(words) - self._history) :]).get(END, 0.0)
         return added_of(found)
 

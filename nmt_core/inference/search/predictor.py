@@ -106,7 +106,7 @@ class Predictor(Protocol):
 
 
 class ModelPredictor:
-    """One model. ``encode_text`` reads sources anew that were read for another model (None: for this one)."""
+    """One model. ``encode_text`` reads sources again that were read for another model (None: for this one)."""
 
     def __init__(self, model: TranslationModel, encode_text: Callable[[str], Sentence] | None = None) -> None:
         self.model, self.device = model, model.device

@@ -106,7 +106,7 @@ class RuledStep:
                     one.progress[row] = covered(progress, attention_NS[one.first + row, :width])
 
     def extra(self, place: int, column: int, row: int) -> Extra:
-        """What the score of a finished hypothesis has beside its log-probability."""
+        """What the score of a finished hypothesis has in addition to its log-probability."""
         if place in self._choices:
             end = self._choices[place].prefixes[column]
             return Extra(end.bound, reached=end.reached)

@@ -31,7 +31,7 @@ from nmt_core.inference.search.requests import Finished, Key, Request
 from nmt_core.models.interface import NO_WORD
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
 
-_MOST_ROWS = 1024  # drawn together; a source has at least ``USUAL_ROWS`` of them
+_MAX_ROWS = 1024  # drawn together; a source has at least ``USUAL_ROWS`` of them
 _AT_ONCE = 1 << 22  # words whose chances are worked out together: 32 MiB in float64
 _AT_ONCE_ON_CPU = 1 << 18  # 2 MiB, which stay in the cache; a quarter of the time that sixteen times as many take
 _LOOK = 16  # steps of a GPU, which is waited for, between two looks at whether all samples have ended
@@ -56,7 +56,7 @@ def sample(
     numbers = range(len(lengths)) if numbers is None else numbers
     (chances_TBK,) = on_device(predictor.device, _chances(numbers, limits, config))
     memory, state = predictor.begin(source)
-    most = max(USUAL_ROWS, _MOST_ROWS // max(len(lengths), 1))
+    most = max(USUAL_ROWS, _MAX_ROWS // max(len(lengths), 1))
     drawn = [
         _sample(predictor, (memory, state), lengths, limits, part_TBK, config, attention)
         for part_TBK in chances_TBK.split(most, dim=2)
@@ -75,7 +75,7 @@ def sample_all(
 ) -> Iterator[Finished[Key]]:
     """Sample for any number of sentences, in batches of ``batch_tokens`` source positions, smaller for many samples.
 
-    ``numbers`` are those of the sentences. A sentence for which the model's numbers are not probabilities has no
+    ``numbers`` are the numbers of the sentences. A sentence for which the model's numbers are not probabilities has no
     hypotheses.
     """
     widths = [len(request.source) + 1 for request in requests]
@@ -92,7 +92,7 @@ def sample_all(
 
 def _sample(
     predictor: Predictor,
-    begun: tuple[Any, Any],
+    started: tuple[Any, Any],
     lengths: Sequence[int],
     limits: Sequence[int],
     chances_TBK: Tensor,
@@ -100,7 +100,7 @@ def _sample(
     attention: bool,
 ) -> list[list[Hypothesis]]:
     """As many hypotheses of every source as there are random numbers."""
-    memory, state = begun
+    memory, state = started
     samples = chances_TBK.shape[2]
     chances_TN = chances_TBK.flatten(1)
     (limits_N,) = on_device(predictor.device, np.repeat(np.array(limits, dtype=np.int64), samples))
@@ -141,7 +141,7 @@ def number_of_text(text: str) -> int:
 
 
 def _chances(numbers: Sequence[int], limits: Sequence[int], config: SamplingConfig) -> npt.NDArray[np.float64]:
-    """Uniform numbers in [0, 1) for every step and sample, those of a sentence from its own generator, (T, B, K)."""
+    """Uniform numbers in [0, 1) for every step and sample, a sentence's from its own generator, (T, B, K)."""
     longest = max(limits, default=0) + 1
     chances = np.zeros((longest, len(numbers), config.samples))
     for row, (number, limit) in enumerate(zip(numbers, limits, strict=True)):
@@ -171,7 +171,7 @@ def _draw(log_probs_NV: Tensor, chances_N: Tensor, config: SamplingConfig, *, sh
     """The words at which the cumulated probabilities first exceed the random numbers."""
     scaled_NV = log_probs_NV.double() / config.temperature
     for word, forbidden in ((UNKNOWN_ID, config.forbid_unknown), (END_ID, short)):
-        if forbidden:  # before the softmax, in which all the others may vanish beside them
+        if forbidden:  # before the softmax, in which all the others may vanish compared with them
             scaled_NV[:, word] = -torch.inf
     weights_NV = scaled_NV.softmax(dim=1)
     if 0 < config.top_k < weights_NV.shape[1]:

@@ -73,7 +73,7 @@ class Continuations(NamedTuple):
 
 @dataclass
 class SearchedSentence(Generic[Key]):
-    """What is known of a sentence beside the numbers of its record.
+    """What is known of a sentence in addition to the numbers of its record.
 
     ``lost`` is, with a guide, the best total that the beam had no place for. ``attention`` has for every step the first
     row of the sentence, and the weights of its rows.
@@ -105,7 +105,7 @@ def new_sentences(requests: Sequence[Request[Key]]) -> Records:
     for request in requests:
         config, guide = request.config, request.guide
         limits = (request.limit, config.min_length, config.forbid_unknown, *config.ranking)
-        threshold = -np.inf if guide is None else guide.least
+        threshold = -np.inf if guide is None else guide.min_score
         searched = SearchedSentence(request, request.rules)
         records.append((-1, len(request.source) + 1, *limits, config.beam, config.beam, 0, threshold, searched))
     return np.array(records, dtype=SENTENCE)

@@ -138,15 +138,15 @@ def test_scores_with_another_softmax_are_the_cpus(softmax: Softmax, gpu: Pretend
     assert_same_scores(found, wanted)
 
 
-@pytest.mark.parametrize("most_nodes", [tree_walk.MOST_NODES, 0])
+@pytest.mark.parametrize("max_nodes", [tree_walk.MAX_NODES, 0])
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_scoring_waits_once(
-    kind: str, most_nodes: int, gpu: PretendedGPU | None, monkeypatch: pytest.MonkeyPatch
+    kind: str, max_nodes: int, gpu: PretendedGPU | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not at every level nor for every batch: the next is prepared while the GPU works."""
     if gpu is None:
         pytest.skip("only the pretended GPU counts")
-    monkeypatch.setattr(tree_walk, "MOST_NODES", most_nodes)
+    monkeypatch.setattr(tree_walk, "MAX_NODES", max_nodes)
     scorer = ModelPairScorer([there(loaded(kind))])
     before = gpu.waits
     scorer.score(some_pairs(200))

@@ -60,11 +60,11 @@ def waits(gpu: PretendedGPU, work: Callable[[], object]) -> Counter[str]:
     return Counter(wait.operation for wait in seen)
 
 
-@pytest.mark.parametrize("most_nodes", [tree_walk.MOST_NODES, 0])
+@pytest.mark.parametrize("max_nodes", [tree_walk.MAX_NODES, 0])
 def test_attention_of_all_levels_is_read_together(
-    most_nodes: int, gpu: PretendedGPU, monkeypatch: pytest.MonkeyPatch
+    max_nodes: int, gpu: PretendedGPU, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tree_walk, "MOST_NODES", most_nodes)
+    monkeypatch.setattr(tree_walk, "MAX_NODES", max_nodes)
     scorer = ModelPairScorer([there(attending())])
     assert waits(gpu, lambda: scorer.score(PAIRS)) == {"cpu": 1}
     assert waits(gpu, lambda: scorer.score(PAIRS, attention=True)) == {"cpu": 2}

@@ -97,9 +97,9 @@ def test_small_batches_give_the_same_numbers(kind: str, monkeypatch: pytest.Monk
     some = [" ".join(generator.choices(WORDS, k=generator.randint(0, 8))) for _ in range(30)]
     pairs = [SentencePair(generator.choice(some[:6]), text) for text in some]
     together = [score.log_prob for score in ModelPairScorer([MODELS[kind]]).score(pairs)]
-    monkeypatch.setattr(tree_walk, "MOST_NODES", 5)
-    monkeypatch.setattr(tree_walk, "MOST_POSITIONS", 5)
-    monkeypatch.setattr(pair_scorer, "MOST_PADDED", 20)
+    monkeypatch.setattr(tree_walk, "MAX_NODES", 5)
+    monkeypatch.setattr(tree_walk, "MAX_POSITIONS", 5)
+    monkeypatch.setattr(pair_scorer, "MAX_PADDED", 20)
     assert [score.log_prob for score in ModelPairScorer([MODELS[kind]]).score(pairs)] == pytest.approx(
         together, abs=1e-5
     )
@@ -141,7 +141,7 @@ def test_many_equal_pairs_and_many_targets_of_one_source(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["rnnsearch", "rnnencdec"])
 def test_one_very_long_phrase_does_not_disturb_the_others(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair_scorer, "MOST_PADDED", 2000)
+    monkeypatch.setattr(pair_scorer, "MAX_PADDED", 2000)
     monster = " ".join(["a", "b"] * 700)
     pairs = [SentencePair("a b", "c"), SentencePair(monster, "d"), SentencePair("a", monster), SentencePair("b", "e")]
     for pair, score in zip(pairs, ModelPairScorer([MODELS[kind]]).score(pairs), strict=True):

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
-from nmt_core.inference.scoring.walk import MOST_POSITIONS
+from nmt_core.inference.scoring.walk import MAX_POSITIONS
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.predictor import ModelPredictor
@@ -232,5 +232,5 @@ def test_attention_of_a_wide_source_beside_short_ones_in_pair_scoring(tiny: Make
     largest(short)  # which makes what is made once
     together, alone = largest([*short, *wide]), (largest(wide), largest(short))
     of_a_position = alone[0][0] / 301
-    assert together[0] <= 1.1 * MOST_POSITIONS * of_a_position  # 30,401 positions side by side
+    assert together[0] <= 1.1 * MAX_POSITIONS * of_a_position  # 30,401 positions side by side
     assert together[1] <= 1.5 * sum(one[1] for one in alone)

@@ -68,7 +68,7 @@ def test_many_samples_are_drawn_some_at_a_time_and_are_the_same(
     source, config = pad([[2, 3], [4]]), SamplingConfig(samples=50, seed=7)
     together = sample(ModelPredictor(model), source, source.lengths, config=config, attention=True)
     assert max(rows) == 100
-    monkeypatch.setattr("nmt_core.inference.search.sampling._MOST_ROWS", 30)
+    monkeypatch.setattr("nmt_core.inference.search.sampling._MAX_ROWS", 30)
     rows.clear()
     parts = sample(ModelPredictor(model), source, source.lengths, config=config, attention=True)
     assert max(rows) == 30
