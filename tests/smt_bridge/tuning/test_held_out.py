@@ -115,14 +115,19 @@ def test_folds_choose_how_far_weights_go_back_to_the_start() -> None:
     assert scores[1] > scores[0] + 1
 
 
-def test_weights_stay_where_folds_show_no_gain() -> None:
+def test_the_result_is_the_mean_of_the_runs_where_folds_show_no_gain() -> None:
     generator = np.random.default_rng(4)
     good = generator.integers(1, 10, (SENTENCES, ENTRIES))
     noise = generator.normal(size=good.shape) * 4
     pool = pool_of(good, noise, good=good, names=("Good0", "Noise0"))
     judged = tune_by_plan(pool, Plan(None, TuningOptions(restarts=5), ridges=RIDGES, folds=4))
     assert judged.ridge == 0.0
-    assert judged.report == tune(pool, None, TuningOptions(restarts=5))
+    runs = np.array([[*weights["Good0"], *weights["Noise0"]] for weights, _ in judged.report.runs])
+    assert judged.report.runs == tune(pool, None, TuningOptions(restarts=5)).runs
+    spreads = np.array([np.sqrt(each.var(axis=1).mean()) for each in (good, noise)])
+    mean = (runs / np.abs(runs * spreads).sum(axis=1, keepdims=True)).mean(axis=0)
+    found = np.array([*judged.report.weights["Good0"], *judged.report.weights["Noise0"]])
+    assert found == pytest.approx(mean / np.abs(mean).sum())
 
 
 @pytest.mark.parametrize("tuner", ["mert", "pro", "mira"])
