@@ -14,13 +14,16 @@ _EXAMPLE = """examples:
   smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --output weights
   smt-bridge tune --nbest val.rich.gz --reference val.fr --detokenize fr --start moses.ini --output weights
   smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --tuner mira --metric chrf --output weights
-  smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --cross-validate 5 --ablate --report tuning.json > weights
+  smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --tuner folds=5 --ablate --report tuning.json > weights
   smt-bridge tune --features-dat features.dat --scores-dat scores.dat --output weights
   smt-bridge tune --features-dat features.dat --scores-dat scores.dat --from-tuner kbmira.weights --output weights
 
 Of a merged list each system's Total, Rank and In are tuned, what --exact computed, and what add-features added.
 The list is tokenised text, and so must the reference be, unless --detokenize joins the hypotheses to plain
-text first: then the reference is plain text and BLEU is what sacrebleu reports by default (13a)."""
+text first: then the reference is plain text and BLEU is what sacrebleu reports by default (13a).
+
+--tuner folds=K also tunes on K-1 of K parts, K times, and scores the rest; of a merged list by five folds: the best
+system alone is the result where held-out sentences show it to be better than the tuned weights."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,28 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--start", type=InputFile, metavar="WEIGHTS", help="weights to begin with, such as moses.ini (all equal)")
     add("--features", metavar="A,B,...", help="tune these only; the others keep their start weight, or 0")
-    add(
-        "--cross-validate",
-        type=int,
-        metavar="K",
-        help="tune on K-1 of K parts, K times, and score the rest (merged: 5)",
-    )
-    add(
-        "--baselines",
-        metavar="A,B",
-        help="baseline systems of a merged list (FirstMoses0,FirstNmt0; default: all of them): the best alone is the"
-        " result where held-out sentences show it to be better than the tuned weights",
-    )
     add("--ablate", action="store_true", help="also tune without each feature, to see what it is worth")
     _add_outputs(parser)
-    mira = parser.add_argument_group("MIRA, with the defaults of Moses' kbmira")
-    add = mira.add_argument
-    add("--mira-passes", type=int, default=60, metavar="N", help="passes over the lists (60)")
-    add("--mira-c", type=float, default=0.01, metavar="C", help="the most a step may move (0.01)")
-    add("--mira-decay", type=float, default=0.999, metavar="D", help="decay of the background (0.999)")
-    add("--model-bg", action="store_true", help="the model's best goes into the background, not the hope")
-    add("--safe-hope", action="store_true", help="bound the model's influence on the hope")
-    add("--no-shuffle", action="store_true", help="take the sentences in the order of the file")
 
 
 def _add_inputs(parser: argparse.ArgumentParser) -> None:

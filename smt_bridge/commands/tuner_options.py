@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 
 from nmt_core.commands.options import add_word_limit
-from nmt_core.commands.parser import from_zero, positive
 
 METRICS = ("bleu", "chrf", "ter")
 TOKENIZERS = ("none", "13a", "intl", "char", "zh")
@@ -14,11 +13,15 @@ TOKENIZERS = ("none", "13a", "intl", "char", "zh")
 def add_tuner_arguments(group: argparse._ActionsContainer) -> None:
     """Declare the options."""
     add = group.add_argument
-    add("--tuner", choices=["mert", "mira", "pro"], default="mert", help="how to search (mert)")
+    add(
+        "--tuner",
+        action="append",
+        default=[],
+        metavar="NAME|KEY=VALUE",
+        help="how to search: mert, mira or pro (mert), and its keys: runs=3 with seeds seed=1, 2, ...; restarts=20 of"
+        " MERT; passes=60, c=0.01, decay=0.999 of MIRA; repeatable",
+    )
     add("--metric", choices=METRICS, default="bleu", help="what to make best (bleu)")
-    add("--seed", type=from_zero, default=1, metavar="N", help="seed of the first run (1)")
-    add("--runs", type=positive, default=3, metavar="N", help="runs with seeds N, N+1, ... (3)")
-    add("--restarts", type=from_zero, default=20, metavar="N", help="starting points of a MERT run (20)")
     add(
         "--tokenize",
         choices=TOKENIZERS,

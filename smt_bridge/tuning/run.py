@@ -24,28 +24,27 @@ from smt_bridge.nbest.recompute import recomputed_columns
 from smt_bridge.recipe import Recipe, recipe_of, write_recipe
 from smt_bridge.tuning.defaults import plan_for_list
 from smt_bridge.tuning.held_out import Comparison, Judged, Plan, check_baselines, possible_folds, tune_by_plan
-from smt_bridge.tuning.mira import MiraOptions
 from smt_bridge.tuning.moses_dat import pool_from_moses
 from smt_bridge.tuning.pool import NbestPool, normalised, pool_from_lists
 from smt_bridge.tuning.report_file import as_json
-from smt_bridge.tuning.tune import Start, TuningOptions, TuningReport, ablate, begin_with, losses, report_of
+from smt_bridge.tuning.tune import Start, Tuner, TuningReport, ablate, begin_with, losses, report_of
 from smt_bridge.tuning.tuner_output import read_tuner_weights
 
 NAME = "tune"
-_FOLDS = 5
 
 
 def tune(args: argparse.Namespace) -> int:
     """Load the pool, tune, write the weights and say on stderr what they reach."""
     _check_options(args)
+    tuner = Tuner.of(args.tuner)
     recipe = _recipe(args.nbest) if args.recipe else None
     start = read_weights(args.start) if args.start else None
     begin = time.monotonic()
     pool = _load_pool(args)
     loaded = time.monotonic()
-    plan = _plan(args, pool, start)
+    plan = _plan(args, tuner, pool, start)
     _check_fits(pool, plan)
-    judged = _read_tuner_weights(args, pool) if args.from_tuner else _tune(pool, plan)
+    judged = _read_tuner_weights(args, pool) if args.from_tuner else tune_by_plan(pool, plan)
     _say(
         f"{counted(pool.entries, 'hypothesis', 'hypotheses')} of {counted(len(pool.padding), 'sentence')},"
         f" {counted(len(pool.columns), 'feature value')},"
@@ -58,19 +57,17 @@ def tune(args: argparse.Namespace) -> int:
         _write_weights(args, judged.report, recipe)
         ablation = _ablate(args, pool, plan, judged.report) if args.ablate and not judged.report.note else None
         if told is not None:
-            told.write(_report_bytes(args, judged, ablation))
+            told.write(_report_bytes(args, plan, judged, ablation))
     return 0
 
 
-def _plan(args: argparse.Namespace, pool: NbestPool, start: Start | None) -> Plan:
+def _plan(args: argparse.Namespace, tuner: Tuner, pool: NbestPool, start: Start | None) -> Plan:
     """What is tuned and how, by the options or, for a list, by default; of Moses' files as its tuners do."""
-    options = _tuning_options(args)
-    plan = Plan(start, options, args.tuner)
+    options = tuner.options([name.strip() for name in args.features.split(",")] if args.features else None)
+    plan = Plan(start, options, tuner.name)
     if args.nbest and not args.from_tuner:
-        plan = plan_for_list(pool, start, options, tuner=args.tuner, recomputed=recomputed_columns(args.nbest))
-    if args.baselines:
-        plan = plan._replace(baselines=tuple(name.strip() for name in args.baselines.split(",")), folds=_FOLDS)
-    return plan._replace(folds=args.cross_validate or plan.folds)
+        plan = plan_for_list(pool, start, options, tuner=tuner.name, recomputed=recomputed_columns(args.nbest))
+    return plan._replace(folds=tuner.folds or plan.folds)
 
 
 def _write_weights(args: argparse.Namespace, report: TuningReport, recipe: Recipe | None) -> None:
@@ -101,8 +98,10 @@ def _ablate(
     return found
 
 
-def _report_bytes(args: argparse.Namespace, judged: Judged, ablation: dict[str, tuple[float, ...]] | None) -> bytes:
-    content = as_json(judged, tuner=args.tuner, metric=args.metric, ablation=ablation)
+def _report_bytes(
+    args: argparse.Namespace, plan: Plan, judged: Judged, ablation: dict[str, tuple[float, ...]] | None
+) -> bytes:
+    content = as_json(judged, tuner=plan.tuner, metric=args.metric, ablation=ablation)
     return json.dumps(content, indent=1).encode() + b"\n"
 
 
@@ -110,10 +109,6 @@ def _read_tuner_weights(args: argparse.Namespace, pool: NbestPool) -> Judged:
     """The weights of a tuner of Moses, with their names and what they reach."""
     weights = normalised(read_tuner_weights(args.from_tuner, pool))
     return Judged(report_of(pool, weights, note=f"nothing was tuned, the weights are those of {args.from_tuner}"))
-
-
-def _tune(pool: NbestPool, plan: Plan) -> Judged:
-    return tune_by_plan(pool, plan)
 
 
 def _recipe(nbest: str | None) -> Recipe:
@@ -199,29 +194,11 @@ def _check_options(args: argparse.Namespace) -> None:
         raise ConfigError("--features-dat and --scores-dat go together and replace --nbest and --reference")
     if len(args.features_dat) != len(args.scores_dat):
         raise ConfigError("give as many --scores-dat as --features-dat, in the same order")
-    if args.from_tuner and (args.baselines or args.cross_validate or args.ablate):
-        raise ConfigError("--from-tuner does not tune: leave out --baselines, --cross-validate and --ablate")
-    if args.mira_passes < 1 or not 0.0 < args.mira_c < 1e6 or not 0.0 <= args.mira_decay <= 1.0:
-        raise ConfigError("--mira-passes must be at least 1, --mira-c above 0, --mira-decay from 0 to 1")
+    if args.from_tuner and (args.tuner or args.ablate):
+        raise ConfigError("--from-tuner does not tune: leave out --tuner and --ablate")
     if not any(moses) and not (args.nbest and args.reference):
         raise ConfigError("give --nbest and --reference (or --features-dat and --scores-dat)")
     if any(moses) and (args.tokenize or args.detokenize):
         raise ConfigError("--scores-dat holds counts: --tokenize and --detokenize cannot change them")
     if any(moses) and args.metric != "bleu":
         raise ConfigError(f"--scores-dat holds BLEU counts: --metric {args.metric} needs --nbest and --reference")
-    if args.cross_validate is not None and args.cross_validate < 2:
-        raise ConfigError("--cross-validate needs at least 2 parts")
-
-
-def _tuning_options(args: argparse.Namespace) -> TuningOptions:
-    """How to tune."""
-    mira = MiraOptions(
-        passes=args.mira_passes,
-        rate=args.mira_c,
-        decay=args.mira_decay,
-        model_background=args.model_bg,
-        safe_hope=args.safe_hope,
-        shuffle=not args.no_shuffle,
-    )
-    features = [name.strip() for name in args.features.split(",")] if args.features else None
-    return TuningOptions(features=features, seed=args.seed, runs=args.runs, restarts=args.restarts, mira=mira)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel, Field, ValidationError
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
@@ -33,6 +34,48 @@ class TuningOptions(NamedTuple):
     runs: int = 3
     restarts: int = 20
     mira: MiraOptions = MiraOptions()
+
+
+class Tuner(BaseModel, frozen=True, extra="forbid"):
+    """What ``--tuner NAME --tuner KEY=VALUE`` says: the search, its numbers, and how many folds are held out in turn.
+
+    ``passes``, ``c`` and ``decay`` are those of ``MiraOptions``.
+    """
+
+    name: Literal["mert", "mira", "pro"] = "mert"
+    runs: int = Field(3, ge=1)
+    seed: int = Field(1, ge=0)
+    restarts: int = Field(20, ge=0)
+    folds: int | None = Field(None, ge=2)
+    passes: int = Field(60, ge=1)
+    c: float = Field(0.01, gt=0.0, lt=1e6)
+    decay: float = Field(0.999, ge=0.0, le=1.0)
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> Tuner:
+        """By the values of the option. Raises ConfigError."""
+        given: dict[str, str] = {}
+        for word in words:
+            key, equals, value = word.partition("=")
+            if not equals:
+                key, value = "name", word
+            if key in given:
+                raise ConfigError(f"--tuner {word}: {key} is given twice")
+            given[key] = value
+        try:
+            return cls.model_validate_strings(given)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            key = str(first["loc"][0])
+            if key not in cls.model_fields:
+                known = ", ".join(f"{name}=" for name in cls.model_fields if name != "name")
+                raise ConfigError(f"--tuner {key}=: expected mert, mira, pro, or one of {known}") from error
+            raise ConfigError(f"--tuner {key}={given[key]}: {first['msg']}") from error
+
+    def options(self, features: Sequence[str] | None = None) -> TuningOptions:
+        """How to tune these ``features``, None for all."""
+        mira = MiraOptions(self.passes, self.c, self.decay)
+        return TuningOptions(features, self.seed, self.runs, self.restarts, mira)
 
 
 class TuningReport(NamedTuple):

@@ -27,7 +27,7 @@ def test_lists_are_tuned_and_reranked_without_pytorch_and_grpc(tmp_path: Path) -
     (tmp_path / "reference").write_text("b a\n")
     files = ["--nbest", str(tmp_path / "list")]
     missing = (*NEURAL, *GRPC)
-    weights = ["--reference", str(tmp_path / "reference"), "--output", str(tmp_path / "weights"), "--runs", "1"]
+    weights = ["--reference", str(tmp_path / "reference"), "--output", str(tmp_path / "weights"), "--tuner", "runs=1"]
     found = run_without(missing, program("smt_bridge"), "tune", *files, *weights)
     assert found.returncode == 0, found.stderr
     found = run_without(missing, program("smt_bridge"), "rerank", *files, "--weights", str(tmp_path / "weights"))

@@ -118,7 +118,7 @@ JOBS = {
         _loop,
         [
             "smt-bridge tune-loop moses.ini --source dev.in --reference dev.ref --working-dir work --output tuned.ini"
-            " --moses ./moses --nbest 3 --runs 2 --restarts 3 --quiet"
+            " --moses ./moses --nbest 3 --tuner runs=2 --tuner restarts=3 --quiet"
         ],
         ["tuned.ini"],
         {"FAKE_MOSES": "weighted"},

@@ -21,7 +21,7 @@ from tests.smt_bridge.decoder.small_loop import SOURCE, write_system
 ROOT = Path(__file__).parents[2]
 NEEDED = ("--ini", "moses.ini", "--table", "table", "--model", "model", "--dev", "dev.in=dev.ref")
 OPTIONS = (*NEEDED, "--test", "news=test.gz=test.ref", "--out", "out", "--seeds", "2")
-TUNING = ("--tune", "--nbest 3 --runs 1 --restarts 3 --max-rounds 3")
+TUNING = ("--tune", "--nbest 3 --tuner runs=1 --tuner restarts=3 --max-rounds 3")
 
 
 def run(

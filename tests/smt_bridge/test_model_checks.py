@@ -137,8 +137,8 @@ def test_a_reference_of_another_set_is_warned_of(
     (tmp_path / "list").write_text("".join(lines))
     given = sentences(seed=seed)
     (tmp_path / "reference").write_text("\n".join([*given[shift:], *given[:shift]]) + "\n")
-    files = ["--nbest", str(tmp_path / "list"), "--reference", str(tmp_path / "reference"), "--runs", "1"]
-    assert main(["tune", *files, "--restarts", "1", "--output", str(tmp_path / "weights")]) == 0
+    files = ["--nbest", str(tmp_path / "list"), "--reference", str(tmp_path / "reference"), "--tuner", "runs=1"]
+    assert main(["tune", *files, "--tuner", "restarts=1", "--output", str(tmp_path / "weights")]) == 0
     warnings = [line for line in capsys.readouterr().err.splitlines() if "warning: is" in line]
     assert len(warnings) == bool(said)
     assert not said or said in warnings[0]

@@ -85,7 +85,7 @@ def test_smaller_graphs_come_from_a_pipe(
 
 def test_a_long_list_is_tuned_and_reranked(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     Path("nbest").write_bytes(written(capsysbinary, "nbest", "graphs", "--nbest", "50"))
-    tune = ["tune", "--nbest", "nbest", "--reference", "reference", "--runs", "1", "--output", "weights"]
+    tune = ["tune", "--nbest", "nbest", "--reference", "reference", "--tuner", "runs=1", "--output", "weights"]
     assert main(tune) == 0
     ranked = entries(written(capsysbinary, "nbest", "graphs", "--weights", "weights", "--nbest", "1"))
     assert len(ranked) == len(GRAPHS)

@@ -135,7 +135,7 @@ def test_lists_are_merged_annotated_tuned_and_searched_with_the_weights(
         assert searched[key] == pytest.approx(log_probs[key], abs=1e-5)
     before = [(one.hypothesis, one.total) for one in read_entries("moses")]
     assert [(one.hypothesis, one.total) for one in read_entries("moses.rich")] == before
-    tune = ["tune", "--nbest", "moses.rich", "--reference", "reference", "--runs", "1", "--output", "weights"]
+    tune = ["tune", "--nbest", "moses.rich", "--reference", "reference", "--tuner", "runs=1", "--output", "weights"]
     assert main(tune) == 0
     weights = Path("weights").read_text()
     nmt = float(weights.split("NMT0=")[1].split()[0])

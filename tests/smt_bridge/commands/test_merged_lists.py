@@ -87,7 +87,7 @@ def documented_keys() -> list[str]:
 
 def test_the_comparison_with_single_systems_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert merge("--nbest", "moses=moses.nbest", "--nbest", "nmt=nmt.nbest", "--output", "merged") == 0
-    options = ["--nbest", "merged", "--reference", "reference", "--baselines", "FirstMoses0,FirstNmt0", "--runs", "1"]
+    options = ["--nbest", "merged", "--reference", "reference", "--tuner", "runs=1"]
     assert main(["tune", *options, "--report", "report", "--output", "weights"]) == 0
     report = json.loads(Path("report").read_text())
     assert list(report) == documented_keys()
@@ -105,7 +105,7 @@ def test_a_merged_list_is_tuned_by_totals_ranks_and_recomputed_columns(
     added = ["--source", "source", "--feature", "lengthratio", "--jobs", "1", "--quiet"]
     assert main(["add-features", "--nbest", "merged", *added, "--output", "rich"]) == 0
     capsys.readouterr()
-    options = ["--reference", "reference", "--runs", "1", "--output", "weights"]
+    options = ["--reference", "reference", "--tuner", "runs=1", "--output", "weights"]
     assert main(["tune", "--nbest", "rich", *options]) == 0
     said = capsys.readouterr().err
     of_systems = "TotalMoses0, InMoses0, RankMoses0, TotalNmt0, RankNmt0"
@@ -121,7 +121,6 @@ def test_a_merged_list_is_tuned_by_totals_ranks_and_recomputed_columns(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--baselines", "FirstOther0"], "no feature FirstOther0 of one value"),
         (["--start", "other"], "of another system"),
     ],
 )
@@ -143,7 +142,7 @@ def test_cross_validation_of_one_sentence_is_refused_before_tuning(
 ) -> None:
     Path("one").write_text("0 ||| a b ||| A= 1 ||| 1\n0 ||| a c ||| A= 2 ||| 2\n")
     files = ["--nbest", "one", "--reference", "reference", "--output", "weights"]
-    assert main(["tune", *files, "--cross-validate", "2"]) == 2
+    assert main(["tune", *files, "--tuner", "folds=2"]) == 2
     message = capsys.readouterr().err
     assert "needs at least two sentences" in message and message.count("\n") == 1
     assert not Path("weights").exists()
@@ -196,7 +195,7 @@ def test_what_lies_in_place_of_the_record_stays(folder: Path, content: str, caps
     second = "nmt=nmt.nbest" if content == "mine" else "nmt=merged.json"
     assert merge("--nbest", "moses=moses.nbest", "--nbest", second, "--output", "merged") == 2
     problems = {"mine": "merged.json: is there already and is no record"}
-    assert problems.get(content, "merged.json of --output merged is also read") in capsys.readouterr().err
+    assert problems.get(content, "merged.json: is there already and is no record") in capsys.readouterr().err
     assert Path("merged.json").read_text() == content
     assert not Path("merged").exists()
 

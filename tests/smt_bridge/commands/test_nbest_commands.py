@@ -59,7 +59,16 @@ def test_adding_nothing_is_refused(files: Path) -> None:
 
 
 def test_tuned_weights_find_the_reference(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ("--nbest", files / "nbest", "--reference", files / "reference", "--runs", "1", "--output", files / "w")
+    arguments = (
+        "--nbest",
+        files / "nbest",
+        "--reference",
+        files / "reference",
+        "--tuner",
+        "runs=1",
+        "--output",
+        files / "w",
+    )
     assert call(tune, *arguments) == 0
     weights = read_weights(str(files / "w"))
     assert weights["B"][0] > weights["A"][0]
@@ -80,7 +89,7 @@ def test_tuning_on_plain_text(files: Path) -> None:
         "--output",
         files / "w",
     )
-    assert call(tune, *arguments, "--runs", "1") == 0
+    assert call(tune, *arguments, "--tuner", "runs=1") == 0
     assert read_weights(str(files / "w"))["B"][0] > 0
 
 
@@ -88,7 +97,7 @@ def test_options_that_contradict_are_refused(files: Path) -> None:
     for arguments in (
         ["--nbest", "n"],
         ["--features-dat", "f"],
-        ["--nbest", "n", "--reference", "r", "--cross-validate", "1"],
+        ["--nbest", "n", "--reference", "r", "--tuner", "folds=1"],
     ):
         with pytest.raises(ConfigError):
             call(tune, *arguments)
@@ -141,7 +150,7 @@ def test_numbers_that_mean_nothing_are_refused(
 
 def test_a_feature_that_changes_nothing_has_no_sign(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("--nbest", files / "nbest", "--reference", files / "reference", "--output", files / "w")
-    assert call(tune, *arguments, "--runs", "1", "--ablate") == 0
+    assert call(tune, *arguments, "--tuner", "runs=1", "--ablate") == 0
     said = capsys.readouterr().err
     assert "(+0.00)" in said and "-0.00" not in said
 
@@ -224,8 +233,8 @@ def test_sparse_weights_of_an_ini_decide_and_tuned_ones_come_back(
             "reference",
             "--tuner",
             tuner,
-            "--runs",
-            "1",
+            "--tuner",
+            "runs=1",
             "--output",
             "weights",
         ]
@@ -234,7 +243,7 @@ def test_sparse_weights_of_an_ini_decide_and_tuned_ones_come_back(
         assert main(["rerank", "--nbest", "list", "--weights", "weights", "--output", "best"]) == 0
         assert Path("best").read_text() == Path("reference").read_text()
     assert main(["tune", "--nbest", "list", "--reference", "reference", "--output", "weights"]) == 2
-    options = ["--features", "LM0", "--start", "moses.ini", "--runs", "1", "--output", "weights"]
+    options = ["--features", "LM0", "--start", "moses.ini", "--tuner", "runs=1", "--output", "weights"]
     assert main(["tune", "--nbest", "list", "--reference", "reference", *options]) == 0
     assert read_weights("weights")["pp_good"][0] > 0
 

@@ -122,7 +122,16 @@ def test_the_tuned_weight_of_the_number_of_unknown_words_shrinks(folder: Path) -
     Path("reference").write_text("".join(f"{text}\n" for _, text in best.values()))
     penalty = {}
     for name in ("plain", "shared"):
-        options = ["--features", "NMT0,NMTunk0", "--runs", "2", "--output", "weights", "--report", f"{name}.report"]
+        options = [
+            "--features",
+            "NMT0,NMTunk0",
+            "--tuner",
+            "runs=2",
+            "--output",
+            "weights",
+            "--report",
+            f"{name}.report",
+        ]
         assert main(["tune", "--nbest", name, "--reference", "reference", *options]) == 0
         weights = json.loads(Path(f"{name}.report").read_text())["weights"]
         penalty[name] = weights["NMTunk0"][0] / weights["NMT0"][0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from nmt_core.model_directory.loaded_model import save_model
@@ -11,12 +12,17 @@ from nmt_core.models.build import new_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
+from smt_bridge.moses.weights import format_weights
+from smt_bridge.recipe import read_recipe, write_recipe
 
 FAKE = Path(__file__).parents[2] / "fake_moses.py"
 SOURCE = ["ab cd", "", "cd ef ab", "ef", "ab ab cd ef"]
 LISTS = ["--moses-ini", "moses.ini", "--model", "model", "--lists", "moses:2,nmt:3", "--beam", "4"]
 GRAPHS = ["--lists", "moses:2,nmt:3,graph:4", "--graph-gap", "2"]
 COLUMNS = ["--feature", "nmt:model", "--feature", "wordcount", "--exact", "WordPenalty0"]
+
+
+WEIGHTS = {"NMT0": 0.2, "WordCount0": 0.1, "TotalMoses0": 0.3, "InMoses0": 0.1, "RankNmt0": 0.3}
 
 
 def fake_moses(folder: Path) -> str:
@@ -48,20 +54,14 @@ def translate(moses: str, *options: str) -> int:
 def recipe(moses: str, *more: str, name: str = "recipe.json") -> None:
     """Lists of the development set, made with ``more`` options, and weights, in the current folder.
 
-    The weights are compared with the neural model only, so that they are not those of Moses alone, of which few tell.
+    The weights that tuning finds are replaced: on four sentences they are those of Moses alone, of which few tell.
     """
     files = ["--input", "dev", "--output", "out", "--nbest-output", "dev.nbest"]
     assert translate(moses, *LISTS, *COLUMNS, *more, *files) == 0
-    tuning = [
-        "--reference",
-        "reference",
-        "--runs",
-        "1",
-        "--baselines",
-        "FirstNmt0",
-        "--recipe",
-        name,
-        "--output",
-        "weights",
-    ]
+    tuning = ["--reference", "reference", "--tuner", "runs=1", "--recipe", name, "--output", "weights"]
     assert main(["tune", "--nbest", "dev.nbest", *tuning]) == 0
+    tuned = read_recipe(name)
+    assert tuned.weights is not None
+    weights = {column: (WEIGHTS.get(column, 0.0),) * len(values) for column, values in tuned.weights.items()}
+    write_recipe(name, replace(tuned, weights=weights))
+    Path("weights").write_text(format_weights(weights))

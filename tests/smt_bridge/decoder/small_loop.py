@@ -41,10 +41,10 @@ def arguments(moses: str, *more: str) -> list[str]:
         moses,
         "--nbest",
         "3",
-        "--runs",
-        "2",
-        "--restarts",
-        "3",
+        "--tuner",
+        "runs=2",
+        "--tuner",
+        "restarts=3",
         *more,
     ]
 

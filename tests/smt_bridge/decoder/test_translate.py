@@ -142,7 +142,7 @@ def test_moses_options_are_kept_in_the_recipe(folder: Path, moses: str) -> None:
     assert translate(str(recorder), *lists, "--moses-options", "-search-algorithm 1 -tt 'a b'") == 0
     more = ["-search-algorithm", "1", "-tt", "a b"]
     assert Path("words").read_text().splitlines()[-4:] == more
-    tuning = ["--reference", "reference", "--runs", "1", "--recipe", "recipe.json", "--output", "weights"]
+    tuning = ["--reference", "reference", "--tuner", "runs=1", "--recipe", "recipe.json", "--output", "weights"]
     assert main(["tune", "--nbest", "dev.nbest", *tuning]) == 0
     Path("words").unlink()
     assert translate(str(recorder), "--recipe", "recipe.json", "--input", "dev", "--output", "out") == 0

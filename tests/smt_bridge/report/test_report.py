@@ -133,8 +133,8 @@ def test_words_and_attention_of_a_scorer_are_shown(folder: Path) -> None:
 
 
 def test_the_tuning_report_adds_spread_ablation_and_cross_validation(folder: Path) -> None:
-    arguments = ["--nbest", str(folder / "nbest"), "--reference", str(folder / "reference"), "--runs", "2"]
-    arguments += ["--restarts", "1", "--cross-validate", "2", "--ablate", "--report", str(folder / "tuning.json")]
+    arguments = ["--nbest", str(folder / "nbest"), "--reference", str(folder / "reference"), "--tuner", "runs=2"]
+    arguments += ["--tuner", "restarts=1", "--tuner", "folds=2", "--ablate", "--report", str(folder / "tuning.json")]
     assert main(["tune", *arguments, "--output", str(folder / "weights")]) == 0
     page = read(report(folder, "--tuning", str(folder / "tuning.json")))
     content = json.loads((folder / "tuning.json").read_bytes())
