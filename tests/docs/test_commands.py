@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.inference.commands.arguments import KEYS
 from tests.docs.commands import FURTHER_PAGES, PAGES, PROGRAMS, ROOT, Command, blocks, commands, parser, program_of
 
 BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
@@ -131,3 +132,13 @@ def benchmarks_named(text: str) -> Iterator[tuple[str, set[str]]]:
 def test_a_benchmark_that_is_named_has_these_options(page: Path) -> None:
     for path, named in benchmarks_named(page.read_text()):
         assert named <= options_of(ROOT / path), path
+
+
+def test_every_key_of_search_is_in_help_and_in_a_guide() -> None:
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
+        parser("nmt-core").parse_args(["decode", "--help"])
+    guides = "".join((ROOT / "docs" / name).read_text() for name in ("decoding.md", "large-vocabularies.md"))
+    for key in KEYS:
+        assert re.search(rf"^  {key}\b", shown.getvalue(), re.MULTILINE), key
+        assert re.search(rf"\b{key}\b", guides), key
