@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.serving.call import charge, current_client, messages_size, note
-from nmt_core.serving.client import requests as convert
 from nmt_core.serving.errors import draining
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.costs import check_cost
@@ -22,6 +21,7 @@ from nmt_core.serving.methods.rerank import rerank
 from nmt_core.serving.methods.score import score
 from nmt_core.serving.methods.translate import translate
 from nmt_core.serving.models.devices import Devices, Load
+from nmt_core.serving.models.served import describe
 from nmt_core.serving.off_loop import off_loop
 from nmt_core.serving.shares import Memory
 from nmt_core.serving.streams import Answer, Read, Stream
@@ -127,7 +127,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     def _describe(self, name: str) -> pb.Model:
         place = self.devices.find(name)
-        return convert.describe(place.name, place.model, self.limits, place.engine.device)
+        return describe(place.name, place.model, self.limits, place.engine.device)
 
     def _refused(self, reason: str) -> None:
         """A request of a stream has no answer."""

@@ -10,24 +10,23 @@ from types import TracebackType
 from typing import Any, Self
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.serving.client.connection import AWAY, OPTIONS, Access, Attempts, StreamFailed, split_addresses
+from nmt_core.serving.client.connection import AWAY, OPTIONS, Access, Attempts, OneModel, StreamFailed, split_addresses
 
 # isort: split
 import grpc
 
-from nmt_core.serving.client import requests as convert
-from nmt_core.serving.client.client import (
+from nmt_core.serving.client.requests import (
     CHUNK_PAIRS,
     CHUNK_PHRASES,
     chunks_of,
     encode_request,
     list_windows,
     rerank_request,
+    score_request,
     text_windows,
     translate_request,
 )
 from nmt_core.serving.errors import from_error, unavailable
-from nmt_core.serving.one_model import OneModel
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 
@@ -103,7 +102,7 @@ class AsyncNmtClient:
     async def score(self, pairs: Iterable[tuple[str, str]], **options: Any) -> list[pb.PairScore]:
         """The score of every pair."""
         chunks = chunks_of([SentencePair(*pair) for pair in pairs], most=CHUNK_PAIRS)
-        requests = (convert.score_request(chunk, model=self.model, **options) for chunk in chunks)
+        requests = (score_request(chunk, model=self.model, **options) for chunk in chunks)
         return [one async for response in self._in_order("Score", requests) for one in response.scores]
 
     async def rerank(self, lists: Iterable[pb.NbestList], **options: Any) -> list[pb.Ranking]:

@@ -7,28 +7,34 @@ once, so that the server always has work and memory stays bounded.
 from __future__ import annotations
 
 import collections
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-from nmt_core.base.errors import ConfigError, ServiceError, Unavailable
+from nmt_core.base.errors import ServiceError, Unavailable
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.base.messages import counted
-from nmt_core.serving.client.connection import Access, Connection, Pending
+from nmt_core.serving.client.connection import Access, Connection, OneModel, Pending
 
 # isort: split
-from nmt_core.serving.client import requests as convert
-from nmt_core.serving.one_model import OneModel
+from nmt_core.serving.client.requests import (
+    CHUNK_CHARACTERS,
+    CHUNK_PAIRS,
+    CHUNK_PHRASES,
+    chunks_of,
+    encode_request,
+    from_pair_score,
+    list_windows,
+    rerank_request,
+    score_request,
+    text_windows,
+    translate_request,
+    windows,
+)
 from nmt_core.v1 import nmt_pb2 as pb
 
-CHUNK_PAIRS = 2000
-CHUNK_PHRASES = 500
-CHUNK_CHARACTERS = 1 << 20
-_CHUNK_BYTES = 4 << 20  # of n-best lists
 _BYTES = 5  # of a message, for each character: four at most, and some for the numbers around a text
 _IN_FLIGHT = 4  # requests for each address
-_Request = TypeVar("_Request")
 PRIORITIES = {"auto": pb.PRIORITY_UNSPECIFIED, "interactive": pb.PRIORITY_INTERACTIVE, "bulk": pb.PRIORITY_BULK}
 
 
@@ -96,7 +102,7 @@ class NmtClient:
         named = (SentencePair(*pair) for pair in pairs)
         parts = windows(named, window)
         chunks = (chunk for part in parts for chunk in chunks_of(part, most=window, characters=characters))
-        requests = (convert.score_request(chunk, model=self.model, **options) for chunk in chunks)
+        requests = (score_request(chunk, model=self.model, **options) for chunk in chunks)
         for response in self._in_order("Score", requests):
             yield from response.scores
 
@@ -181,7 +187,7 @@ class RemotePairScorer:
             if score.HasField("error"):
                 pair = pairs[len(scores)]
                 raise ServiceError(f"{self._address}: {score.error.message} (source {pair.source[:60]!r})")
-            scores.append(convert.from_pair_score(score, per_word=per_word))
+            scores.append(from_pair_score(score, per_word=per_word))
         if len(scores) != len(pairs):
             raise ServiceError(f"{self._address}: {counted(len(scores), 'answer')} for {counted(len(pairs), 'pair')}")
         return scores
@@ -209,72 +215,3 @@ def describe_model(addresses: str, model: str, **options: Any) -> pb.Model:
     if len(found) > 1:
         raise ServiceError(f"{addresses}: the servers differ in model or arithmetic ({'; '.join(found)})")
     return next(iter(found.values()))
-
-
-def translate_request(texts: Sequence[str], model: str, options: dict[str, Any]) -> pb.TranslateRequest:
-    """A request for the translations of texts. Raises ConfigError for an option that there is none of."""
-    return _request(pb.TranslateRequest, "translation", model=model, texts=map(convert.utf8, texts), **options)
-
-
-def encode_request(texts: Sequence[str], model: str, options: dict[str, Any]) -> pb.EncodeRequest:
-    """A request for the vectors of texts. Raises ConfigError for an option that there is none of."""
-    return _request(pb.EncodeRequest, "vector", model=model, texts=map(convert.utf8, texts), **options)
-
-
-def rerank_request(lists: Sequence[pb.NbestList], model: str, options: dict[str, Any]) -> pb.RerankRequest:
-    """A request for the rankings of n-best lists. Raises ConfigError for an option that there is none of."""
-    return _request(pb.RerankRequest, "ranking", model=model, lists=lists, **options)
-
-
-def _request(kind: Callable[..., _Request], what: str, **fields: Any) -> _Request:
-    try:
-        return kind(**fields)
-    except ValueError as error:
-        raise ConfigError(f"an option of a {what} request is wrong: {error}") from error
-
-
-def windows(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    """Lists of so many items, the last one shorter."""
-    items = iter(items)
-    while part := list(itertools.islice(items, size)):
-        yield part
-
-
-def text_windows(texts: Iterable[str], size: int) -> Iterator[list[str]]:
-    """Lists of so many texts, or of fewer where they are long."""
-    for part in windows(texts, size):
-        yield from _cut(part, list(map(len, part)), most=size, characters=CHUNK_CHARACTERS)
-
-
-def list_windows(lists: Iterable[pb.NbestList]) -> Iterator[list[pb.NbestList]]:
-    """Parts of n-best lists: of so many hypotheses and bytes at most, or of one list."""
-    part: list[pb.NbestList] = []
-    hypotheses = size = 0
-    for one in lists:
-        hypotheses += len(one.hypotheses)
-        size += one.ByteSize()
-        if part and (hypotheses > CHUNK_PAIRS or size > _CHUNK_BYTES):
-            yield part
-            part, hypotheses, size = [], len(one.hypotheses), one.ByteSize()
-        part.append(one)
-    if part:
-        yield part
-
-
-def chunks_of(
-    pairs: Sequence[SentencePair], *, most: int, characters: int = CHUNK_CHARACTERS
-) -> Iterator[Sequence[SentencePair]]:
-    """Cut by number and by size; a character has at most four bytes."""
-    return _cut(pairs, [len(pair.source) + len(pair.target) for pair in pairs], most=most, characters=characters)
-
-
-def _cut(items: Any, sizes: Sequence[int], *, most: int, characters: int) -> Iterator[Any]:
-    """Parts of a list of at most so many items and ``characters``, or of one item."""
-    start = together = 0
-    for index, size in enumerate(sizes):
-        if index - start == most or (index > start and together + size > characters):
-            yield items[start:index]
-            start, together = index, 0
-        together += size
-    if start < len(items):
-        yield items[start:]

@@ -20,7 +20,7 @@ try:
     import grpc
 
     from nmt_core.serving.errors import Refusal, from_trailers, trailers
-    from nmt_core.serving.one_model import OneModel
+    from nmt_core.v1 import nmt_pb2 as pb
     from nmt_core.v1 import nmt_pb2_grpc
 except ImportError as error:
     raise NmtError(f"this needs gRPC ({error.name} is missing): pip install 'hybridmt[client]'") from error
@@ -222,6 +222,30 @@ def health_problem(address: str, *, timeout: float, access: Access) -> str:
             return f"{error.details()} ({error.code().name}){hint}"
     status = health_pb2.HealthCheckResponse.ServingStatus
     return "" if answer.status == status.SERVING else str(status.Name(answer.status))
+
+
+class OneModel:
+    """The model of ``described``, or else of the first answer: fingerprint and signature."""
+
+    def __init__(self, described: pb.Model | None = None) -> None:
+        self._expected = None if described is None else (described.version, described.signature)
+
+    def check(self, answer: Any, address: str) -> None:
+        """Raise ServiceError for an answer that another model made, or another arithmetic.
+
+        A server that is older than these fields names no model; its answers are not compared.
+        """
+        found = answer.fingerprint, answer.signature
+        if not any(found):
+            return
+        if self._expected is None:
+            self._expected = found
+        if found != self._expected:
+            before, now = next((one, other) for one, other in zip(self._expected, found, strict=True) if one != other)
+            raise ServiceError(
+                f"{address}: the model changed during the work (it was {before}, now {now});"
+                " let all servers have the same model, and start again"
+            )
 
 
 class Pending:

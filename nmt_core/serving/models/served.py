@@ -25,9 +25,11 @@ from nmt_core.serving.engine.work import BatchWork, StepDecoder, StepWork, Work
 from nmt_core.serving.methods.answers import model_fields
 from nmt_core.serving.methods.costs import Proportions
 from nmt_core.serving.models.search import SearchItem
+from nmt_core.v1 import nmt_pb2 as pb
 
 if TYPE_CHECKING:
     from nmt_core.model_directory.loaded_model import LoadedModel
+    from nmt_core.serving.limits import Limits
     from nmt_core.text.processing import RawText
 
 _WEIGHTS = 2_000_000  # of attention, at once
@@ -202,6 +204,41 @@ class ServedModel:
             self.finish()([found[0][1].item])
         if self.encode is not None:
             self.encode([source])
+
+
+def describe(name: str, model: ServedModel, limits: Limits, device: str) -> pb.Model:
+    """What a client may want to know of a model."""
+    return pb.Model(
+        name=name,
+        signature=model.signature,
+        surface_signature=model.surface_signature,
+        version=model.version,
+        source_language=model.source_language,
+        target_language=model.target_language,
+        source_words=model.source_words,
+        target_words=model.target_words,
+        limits=pb.Limits(
+            items=limits.items,
+            characters=limits.characters,
+            words=limits.words,
+            beam=limits.beam,
+            nbest=limits.nbest,
+            message_bytes=limits.message_bytes,
+            request_bytes=limits.request_bytes,
+            length_ratio=limits.length_ratio,
+            streams=limits.streams,
+            stream_requests=limits.stream_requests,
+            steps=limits.steps,
+            memory_bytes=limits.memory_bytes,
+            length_normalization=limits.length_normalization,
+            client_streams=limits.client_streams,
+        ),
+        attends=model.attends,
+        vector_size=model.vector_size,
+        default_beam=model.defaults.beam,
+        device=device,
+        kind=pb.MODEL_KIND_HYBRID if model.kind == "hybrid" else pb.MODEL_KIND_NEURAL,
+    )
 
 
 def _together(pairs: Sequence[SentencePair]) -> list[int]:

@@ -14,8 +14,8 @@ from nmt_core.base.errors import ConfigError, ServiceError, Unavailable
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.serving.client.aio import AsyncNmtClient
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
+from nmt_core.serving.client.connection import OneModel
 from nmt_core.serving.errors import to_error, unavailable
-from nmt_core.serving.one_model import OneModel
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.test_client import serving
