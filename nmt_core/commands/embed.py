@@ -9,8 +9,6 @@ from nmt_core.files import InputFile, OutputFile
 
 RUN = "nmt_core.inference.commands.embed:embed"
 
-NAME = "embed"
-
 
 _EPILOG = """\
 examples:

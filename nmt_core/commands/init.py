@@ -8,8 +8,6 @@ from nmt_core.files import InputFile, OutputDirectory
 
 RUN = "nmt_core.model_directory.commands.init:make_model"
 
-NAME = "init"
-
 
 _EPILOG = """\
 examples:

@@ -8,8 +8,6 @@ from nmt_core.files import InputFile, OutputFile
 
 RUN = "nmt_core.inference.commands.lexicon:make_lexicon"
 
-NAME = "lexicon"
-
 
 _EPILOG = """\
 examples:
