@@ -70,14 +70,14 @@ class SourceLine:
 
 
 def check_follows_guidance(order: TargetOrder, copying: Copying | None, folders: str) -> None:
-    """Raise ConfigError for models whose search cannot follow advice."""
+    """Raise ConfigError for models whose search cannot follow n-gram guidance."""
     problem = None
     if order is TargetOrder.RIGHT_TO_LEFT:
-        problem = f"models that write it first; {folders} writes {order}"
+        problem = f"models that write from left to right; {folders} writes {order}"
     elif copying is not None:
         problem = f"models of plain text; {folders} writes annotated text"
     if problem is not None:
-        raise ConfigError(f"advice is for {problem}")
+        raise ConfigError(f"guidance is for {problem}")
 
 
 def guidance_in_ids(asked: NgramGuidance, target: Vocabulary) -> GuidanceInIds:
@@ -88,7 +88,7 @@ def guidance_in_ids(asked: NgramGuidance, target: Vocabulary) -> GuidanceInIds:
 
 @dataclass(frozen=True)
 class LineRequests:
-    """Makes them for models with one target vocabulary, order and copying; messages name their ``folders``.
+    """Makes the requests of lines for models with one target vocabulary, order and copying; errors name ``folders``.
 
     ``candidates``: every search is among some words of the vocabulary alone.
     """
@@ -101,27 +101,29 @@ class LineRequests:
     folders: str
 
     def make(self, number: int, source: Sentence, line: SourceLine, first: int) -> Request[int]:
-        """That of line ``first + number``, counted from 0. Raises ConfigError, with its number, for what cannot be."""
+        """The request of line ``first + number``, counted from 0. Raises ConfigError that names the line."""
         config = self.config
         if not (line.prefix_words or line.constraints or line.guidance):
             return Request(number, source, config if isinstance(config, DecodingConfig) else DecodingConfig())
-        where = f"line {first + number + 1}"
-        if not isinstance(config, DecodingConfig):
-            raise ConfigError(f"{where}: a prefix, constraints and advice are for search, not for sampling")
-        if self.copying is not None and self.copying.scheme is CopyScheme.POSALL:
-            raise ConfigError(f"{where}: {self.folders} (copying: posall) takes no prefix and no constraints")
-        guidance = None if line.guidance is None or not source else self._guidance(line.guidance, where)
-        if not (line.prefix_words or line.constraints):
-            return Request(number, source, config, guidance=guidance)
-        self._check_constrained(source, line, where)
-        prefix = tuple(self.target.encode_words(self._prefix(source, line)))
-        request = Request(
-            number, source, config, prefix, tuple(map(self._constraint, line.constraints)), guidance=guidance
-        )
         try:
-            _ = request.limit
+            return self._ruled(number, source, line)
         except ConfigError as error:
-            raise ConfigError(f"{where}: {error}") from error
+            raise ConfigError(f"line {first + number + 1}: {error}") from error
+
+    def _ruled(self, number: int, source: Sentence, line: SourceLine) -> Request[int]:
+        """The request of a line with a prefix, constraints or guidance. Raises ConfigError where no search can obey."""
+        if not isinstance(self.config, DecodingConfig):
+            raise ConfigError("a prefix, constraints and guidance are for search, not for sampling")
+        if self.copying is not None and self.copying.scheme is CopyScheme.POSALL:
+            raise ConfigError(f"{self.folders} (copying: posall) takes no prefix and no constraints")
+        guidance = None if line.guidance is None or not source else self._guidance(line.guidance)
+        if not (line.prefix_words or line.constraints):
+            return Request(number, source, self.config, guidance=guidance)
+        self._check_constrained(source, line)
+        prefix = tuple(self.target.encode_words(self._prefix(source, line)))
+        constraints = tuple(map(self._constraint, line.constraints))
+        request = Request(number, source, self.config, prefix, constraints, guidance=guidance)
+        _ = request.limit  # a ConfigError where prefix and constraints need more words
         return request
 
     def _prefix(self, source: Sentence, line: SourceLine) -> Sequence[str]:
@@ -130,25 +132,18 @@ class LineRequests:
             return line.prefix_words
         return self.copying.read_target(source.words, line.prefix_words)
 
-    def _check_constrained(self, source: Sentence, line: SourceLine, where: str) -> None:
-        """Raises ConfigError for a prefix and constraints that no search can meet."""
+    def _check_constrained(self, source: Sentence, line: SourceLine) -> None:
         if not source:
-            raise ConfigError(f"{where}: has a prefix or constraints, but no words to translate")
+            raise ConfigError("has a prefix or constraints, but no words to translate")
         if not all(phrase for one in line.constraints for phrase in one.words):
-            raise ConfigError(f"{where}: a constraint without words")
+            raise ConfigError("a constraint without words")
         if line.prefix_words and self.order is TargetOrder.RIGHT_TO_LEFT:
-            raise ConfigError(
-                f"{where}: a prefix is for models that write it first; {self.folders} writes {self.order}"
-            )
+            raise ConfigError(f"a prefix is for models that write it first; {self.folders} writes {self.order}")
 
-    def _guidance(self, asked: NgramGuidance, where: str) -> GuidanceInIds:
-        """Raises ConfigError for searches that cannot follow it."""
+    def _guidance(self, asked: NgramGuidance) -> GuidanceInIds:
         if self.candidates:
-            raise ConfigError(f"{where}: advice is for search among all words, not among candidates")
-        try:
-            check_follows_guidance(self.order, self.copying, self.folders)
-        except ConfigError as error:
-            raise ConfigError(f"{where}: {error}") from error
+            raise ConfigError("guidance is for search among all words, not among candidates")
+        check_follows_guidance(self.order, self.copying, self.folders)
         return guidance_in_ids(asked, self.target)
 
     def _constraint(self, asked: PhraseConstraint) -> Constraint:

@@ -157,7 +157,7 @@ def test_lines_with_advice_are_translated(load_tiny: Load) -> None:
     backwards = dataclasses.replace(
         model, config=model.config.model_copy(update={"target_order": TargetOrder.RIGHT_TO_LEFT})
     )
-    with pytest.raises(ConfigError, match="line 1: advice is for models that write it first"):
+    with pytest.raises(ConfigError, match="line 1: guidance is for models that write from left to right"):
         Translator([backwards]).translate([SourceLine(SOURCES[0], guidance=asked)])
-    with pytest.raises(ConfigError, match="line 1: a prefix, constraints and advice are for search"):
+    with pytest.raises(ConfigError, match="line 1: a prefix, constraints and guidance are for search"):
         Translator([model], config=SamplingConfig()).translate([SourceLine(SOURCES[0], guidance=asked)])
