@@ -6,7 +6,6 @@ import functools
 import multiprocessing
 import re
 import zlib
-from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -118,25 +117,17 @@ def name_precision(parameter: Tensor) -> str:
 @functools.cache
 def _sums(dtype: torch.dtype) -> str:
     """CRC-32 of the bits of products and functions of fixed numbers, by one thread."""
+    angles = torch.arange(max(_ROWS) * _SIZE, dtype=torch.int64) * 7919 % 10007  # exact everywhere
+    inputs = (angles.double() / 5003.5 - 1.0).to(dtype).reshape(-1, _SIZE)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as processes of jobs have; whether a job has one or several is no difference
     try:
         with torch.inference_mode():
-            crc = 0
-            for result in _results(dtype):
-                crc = zlib.crc32(result.double().contiguous().numpy().tobytes(), crc)
+            weight = torch.cat([inputs.flip(1), inputs.flip(0)])[:_WORDS]
+            results = [torch.nn.functional.linear(inputs[:rows], weight) for rows in _ROWS]
+            results += [function(inputs) for function in (torch.exp, torch.tanh, torch.sigmoid)]
+            results += [torch.logsumexp(inputs, 1), torch.softmax(inputs[:, :_WORDS], 1)]
+            contents = [result.double().contiguous().numpy().tobytes() for result in results]
     finally:
         torch.set_num_threads(threads)
-    return f"{crc:08x}"
-
-
-def _results(dtype: torch.dtype) -> Iterator[Tensor]:
-    angles = torch.arange(max(_ROWS) * _SIZE, dtype=torch.int64) * 7919 % 10007  # exact everywhere
-    inputs = (angles.double() / 5003.5 - 1.0).to(dtype).reshape(-1, _SIZE)
-    weight = torch.cat([inputs.flip(1), inputs.flip(0)])[:_WORDS]
-    for rows in _ROWS:
-        yield torch.nn.functional.linear(inputs[:rows], weight)
-    for function in (torch.exp, torch.tanh, torch.sigmoid):
-        yield function(inputs)
-    yield torch.logsumexp(inputs, 1)
-    yield torch.softmax(inputs[:, :_WORDS], 1)
+    return f"{zlib.crc32(b''.join(contents)):08x}"

@@ -12,6 +12,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NamedTuple
 
 from isal.isal_zlib import crc32
@@ -47,16 +48,17 @@ class Piece(NamedTuple):
     counts: Counts
 
 
+@dataclass
 class StreamedOutputs:
     """Outputs that are written as the input comes; nothing is kept of a job that ends before its end."""
 
-    def __init__(self, paths: Sequence[str], streams: Sequence[BinaryIO]) -> None:
-        self._paths, self._streams = paths, streams
-        self.counts: list[Counts] = []
+    paths: Sequence[str]
+    streams: Sequence[BinaryIO]
+    counts: list[Counts] = field(default_factory=list)
 
     def append(self, shard: Shard, piece: Piece) -> None:
         """Add a finished shard behind the others."""
-        for path, stream, content in zip(self._paths, self._streams, piece.contents, strict=True):
+        for path, stream, content in zip(self.paths, self.streams, piece.contents, strict=True):
             stream.write(content)
             if path == "-":
                 stream.flush()  # the reader of the pipe sees a translation as soon as it is there
@@ -64,23 +66,24 @@ class StreamedOutputs:
 
     def fill(self) -> None:
         """Give outputs without any shard what files without lines have: gzip and xz read no file without a byte."""
-        for path, stream in zip(self._paths, self._streams, strict=True):
+        for path, stream in zip(self.paths, self.streams, strict=True):
             stream.write(b"" if self.counts else pack(b"", path))
             stream.flush()
 
 
+@dataclass
 class JournaledOutputs:
     """Outputs in the making, with their journal; they stay for the next program if anything is finished.
 
-    ``entries`` are the finished shards, in order.
+    ``entries`` are the finished shards, in order; ``begun`` is the journal as it was read, ``stream`` writes to it.
     """
 
-    def __init__(
-        self, paths: Sequence[str], files: Sequence[PartialOutput], journal: Journal, stream: BinaryIO
-    ) -> None:
-        self._paths, self._files, self._journal, self._stream = paths, files, journal, stream
-        self.entries = journal.entries
-        self._synced = time.monotonic()
+    paths: Sequence[str]
+    files: Sequence[PartialOutput]
+    stream: BinaryIO
+    begun: Journal
+    entries: list[Entry]
+    synced: float = field(default_factory=time.monotonic)
 
     @property
     def counts(self) -> list[Counts]:
@@ -93,13 +96,13 @@ class JournaledOutputs:
         Raises ConfigError where it was begun with another ``identity``.
         """
         if self.entries:
-            check_identity(self._journal.identity or {}, identity, path=journal_path(self._paths[0]))
+            check_identity(self.begun.identity or {}, identity, path=journal_path(self.paths[0]))
             self.drop_damaged()
         if not self.entries:
-            self._stream.truncate(0)
-            self._stream.write(journal_line({"journal": FORMAT, "identity": dict(identity)}))
-            self._stream.flush()
-        for number, file in enumerate(self._files):
+            self.stream.truncate(0)
+            self.stream.write(journal_line({"journal": FORMAT, "identity": dict(identity)}))
+            self.stream.flush()
+        for number, file in enumerate(self.files):
             file.cut(self._end(len(self.entries), number))
 
     def drop_damaged(self) -> None:
@@ -107,12 +110,12 @@ class JournaledOutputs:
         kept = sum(1 for _ in self._undamaged())
         del self.entries[kept:]
         if kept:
-            self._stream.truncate(self._journal.ends[kept - 1])
+            self.stream.truncate(self.begun.ends[kept - 1])
 
     def append(self, shard: Shard, piece: Piece) -> None:
         """Add a finished shard behind the others."""
         contents = []
-        for file, content in zip(self._files, piece.contents, strict=True):
+        for file, content in zip(self.files, piece.contents, strict=True):
             file.stream.write(content)
             file.stream.flush()
             contents.append(Content(file.stream.tell(), crc32(content)))
@@ -123,22 +126,22 @@ class JournaledOutputs:
             "outputs": [content._asdict() for content in contents],
             "counts": piece.counts,
         }
-        self._stream.write(journal_line(value))
-        self._stream.flush()
-        if time.monotonic() - self._synced >= _SECONDS:
+        self.stream.write(journal_line(value))
+        self.stream.flush()
+        if time.monotonic() - self.synced >= _SECONDS:
             self.sync()
 
     def fill(self) -> None:
         """Give outputs without any shard what files without lines have: gzip and xz read no file without a byte."""
-        for path, file in zip(self._paths, self._files, strict=True):
+        for path, file in zip(self.paths, self.files, strict=True):
             file.stream.write(b"" if self.entries else pack(b"", path))
 
     def sync(self) -> None:
         """Have all of it survive a power cut."""
-        for file in self._files:
+        for file in self.files:
             file.sync()
-        os.fsync(self._stream.fileno())
-        self._synced = time.monotonic()
+        os.fsync(self.stream.fileno())
+        self.synced = time.monotonic()
 
     def piece(self, index: int) -> Piece:
         """What finished shard ``index`` added. Raises NmtError where it is damaged."""
@@ -146,29 +149,29 @@ class JournaledOutputs:
         contents = []
         for number, content in enumerate(entry.contents):
             begin = self._end(index, number)
-            contents.append(os.pread(self._files[number].stream.fileno(), content.end - begin, begin))
+            contents.append(os.pread(self.files[number].stream.fileno(), content.end - begin, begin))
             if crc32(contents[-1]) != content.crc:
                 problem = f"what was written of shard {index + 1} is damaged"
-                raise NmtError(f"{self._paths[0]}: {problem}; {AGAIN}")
+                raise NmtError(f"{self.paths[0]}: {problem}; {AGAIN}")
         return Piece(tuple(contents), entry.counts)
 
     def commit(self) -> None:
         """Give the outputs their names, the first one last; the journal goes."""
-        for file in reversed(self._files):
+        for file in reversed(self.files):
             file.commit()
         self.discard()
 
     def discard(self) -> None:
         """Let the journal go, and outputs that have no name."""
         self.entries.clear()
-        self._stream.truncate(0)
+        self.stream.truncate(0)
 
     def keep(self) -> None:
         """Keep what is finished for the next program; what has nothing finished goes."""
-        for file in self._files:
+        for file in self.files:
             file.is_kept = file.is_kept or bool(self.entries)
         if not self.entries:
-            os.unlink(journal_path(self._paths[0]))
+            os.unlink(journal_path(self.paths[0]))
 
     def _end(self, entries: int, number: int) -> int:
         """Where so many entries end in output ``number``."""
@@ -176,12 +179,12 @@ class JournaledOutputs:
 
     def _undamaged(self) -> Iterator[Entry]:
         """The entries up to the first one that the outputs do not hold."""
-        begins = [0] * len(self._files)
-        for file in self._files:
+        begins = [0] * len(self.files)
+        for file in self.files:
             file.stream.seek(0)
         for entry in self.entries:
             for number, content in enumerate(entry.contents):
-                if _crc_of(self._files[number].stream, content.end - begins[number]) != content.crc:
+                if _crc_of(self.files[number].stream, content.end - begins[number]) != content.crc:
                     return
                 begins[number] = content.end
             yield entry
@@ -208,7 +211,7 @@ def journaled_outputs(paths: Sequence[str], *, restart: bool = False) -> Iterato
             stream = stack.enter_context(open(path, "ab"))
         except OSError as error:
             raise unreadable(path, error) from error
-        outputs = JournaledOutputs(paths, files, journal, stream)
+        outputs = JournaledOutputs(paths, files, stream, journal, journal.entries)
         stack.callback(outputs.keep)
         yield outputs
 

@@ -58,27 +58,22 @@ Engine = Callable[[Callable[[int], Worker[Any, Any]], int], Workers[Any, Any]]
 """Begins so many workers, which a function makes by their number."""
 
 
-class LocalWorkers(Generic[Item, Answer]):
+class LocalWorkers(contextlib.AbstractContextManager[Any], Generic[Item, Answer]):
     """``jobs`` workers made by ``open_worker``, which must be picklable where there are several."""
 
     def __init__(self, open_worker: Callable[[int], Worker[Item, Answer]], jobs: int) -> None:
         if jobs > _MOST:
             raise ConfigError(f"--jobs {jobs:,}: at most {_MOST:,} processes of one machine")
-        self._own = open_worker(0) if jobs == 1 else None
         self._signals = contextlib.ExitStack()
+        self._own = open_worker(0) if jobs == 1 else None
+        self._signals.enter_context(orderly_end())
         self._pool: ProcessPoolExecutor | None = None
         self._jobs = jobs
         if jobs > 1:
-            self._signals.enter_context(orderly_end())
             numbers = multiprocessing.get_context("spawn").Queue()
             for number in range(jobs):
                 numbers.put(number)
             self._pool = open_pool(jobs, _begin, open_worker, numbers)
-
-    def __enter__(self) -> Self:
-        if self._pool is None:
-            self._signals.enter_context(orderly_end())
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self._pool is not None:
