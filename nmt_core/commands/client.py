@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from nmt_core.files import InputFile
 
 RUN = "nmt_core.serving.client.command:run_client"
 NAME = "client"
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when gRPC is loaded: messages are our own
 
 _EPILOG = """\
 examples:

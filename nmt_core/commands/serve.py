@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from nmt_core.commands.options import add_precision
 from nmt_core.files import InputFile, NamedInput
 
 RUN = "nmt_core.serving.command:serve"
 NAME = "serve"
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when gRPC is loaded: messages are our own
 
 _EPILOG = """\
 examples:

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import functools
 import logging
-import os
 import signal
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -41,7 +40,6 @@ _log = logging.getLogger(__name__)
 def serve(args: argparse.Namespace) -> int:
     """Load the models and serve until told to stop."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to reload
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what goes wrong is told in our own words
     with ExitStack() as stack:
         log = stack.enter_context(_server_log(args.program))
         plugins = open_hybrids(args.hybrid)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -21,7 +20,6 @@ _OPTIONS = ("beam", "nbest", "samples", "temperature", "seed")
 
 def run_client(args: argparse.Namespace) -> int:
     """Ask and print."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what goes wrong is told in our own words
     check_timeout(args.timeout)
     if args.what == "health":
         return _health(args)
