@@ -26,6 +26,7 @@ class Member:
         output, readout_NL = with_logits_of(largest, dtype)
         readout_NL = readout_NL[:1] * torch.linspace(0.5, 1.0, ROWS, dtype=dtype).unsqueeze(1)  # one word is likely
         self.generator, self.readout_NL = output.to(where or "cpu"), readout_NL.to(where or "cpu")
+        self.attends, self.device = False, self.readout_NL.device
         self._predictor = ModelPredictor(cast(TranslationModel, self))
 
     def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Prediction:
