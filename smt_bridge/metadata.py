@@ -2,20 +2,20 @@
 
 They have the input, options, counts, and the signature of every added column. Their ``file`` is the identity of the
 bytes that they describe: length and CRC-32. Other programs, and commands that write no metadata, can replace FILE and
-leave an older FILE.json there. Its identity does not fit then, and nothing that it says is used.
+leave an older FILE.json there. Its identity does not fit then, and every command that reads it says so and ends.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from isal.isal_zlib import crc32
+from pydantic.dataclasses import dataclass
 
 from nmt_core.base.errors import ConfigError, InputError, unreadable
-from nmt_core.base.messages import say
 from nmt_core.files import is_written_through, open_output, temporary_path
 from nmt_core.files.small import json_bytes, read_json
 from nmt_core.version import VERSION
@@ -70,18 +70,9 @@ def find_metadata(path: str) -> Metadata | None:
     return found
 
 
-def usable_metadata(path: str) -> Metadata | None:
-    """The same for work that is done without them, too: None, with a note, where they cannot be used."""
-    try:
-        return find_metadata(path)
-    except InputError as error:
-        say(f"{error}; the columns that {path} has are taken without a record")
-        return None
-
-
 def known_columns(path: str) -> Mapping[str, Signature]:
-    """The signatures of the columns that usable metadata name."""
-    found = usable_metadata(path)
+    """The signatures of the columns that the metadata of a list name; raises as ``find_metadata``."""
+    found = find_metadata(path)
     return found.columns if found else {}
 
 

@@ -65,6 +65,7 @@ def _report_maker(args: argparse.Namespace) -> Callable[[Sequence[Sentence], Set
     if (args.tuning or args.scorer) and not (args.report or "").endswith(_PAGE):
         raise ConfigError(f"--tuning and --scorer are for a page: --report NAME{_PAGE}")
     tuning = read_tuning(args.tuning) if args.tuning else None
+    signatures = {name: str(one) for name, one in known_columns(args.nbest).items()} if args.report else {}
     scorer = open_model(args.scorer) if args.scorer else None
 
     def make(sentences: Sequence[Sentence], setting: Setting, weights: Weights) -> bytes:
@@ -73,7 +74,6 @@ def _report_maker(args: argparse.Namespace) -> Callable[[Sequence[Sentence], Set
             _say(line)
         if not args.report:
             return b""
-        signatures = {name: str(signature) for name, signature in known_columns(args.nbest).items()}
         if args.report.endswith(_JSON):
             files = {"nbest": args.nbest, "source": args.source, "references": args.reference, "weights": args.weights}
             more = {"files": files, "detokenize": args.detokenize, "signatures": signatures}

@@ -11,7 +11,7 @@ from nmt_core.base.messages import counted, say
 from nmt_core.base.words import whole_number
 from nmt_core.files import open_output
 from nmt_core.jobs.work import line_total, progress_bar
-from smt_bridge.metadata import Metadata, find_metadata, metadata_path, new_metadata, usable_metadata, write_metadata
+from smt_bridge.metadata import Metadata, find_metadata, metadata_path, new_metadata, write_metadata
 from smt_bridge.tables.filter import Counts, FilteredChunk, Limits, filter_windows
 from smt_bridge.tables.scoring import UNKNOWN
 from smt_bridge.tables.table import read_windows
@@ -22,8 +22,7 @@ NAME = "filter-table"
 
 def filter_table(args: argparse.Namespace) -> int:
     """Filter, write the record, say what went."""
-    without_name = _by_sources_alone(args) or whole_number(args.by) is not None
-    record = usable_metadata(args.input) if without_name else find_metadata(args.input)
+    record = find_metadata(args.input)
     limits = None if _by_sources_alone(args) else _limits(args, record)
     beside = new_metadata(args.output)
     counts = Counts()

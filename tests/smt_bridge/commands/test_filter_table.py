@@ -79,6 +79,7 @@ def test_a_record_of_another_table_names_no_column(folder: Path, capsys: pytest.
     assert main(["filter-table", "table", "--keep", "1", "--output", "new"]) == 2
     assert "table.json: describes other content than table has; remove it" in capsys.readouterr().err
     assert not (folder / "new").exists()
+    (folder / "table.json").unlink()
     assert main(["filter-table", "table", "--by", "3", "--keep", "1", "--output", "new"]) == 0
     assert (folder / "new").read_text() == "a ||| y ||| 0.5 0.1 0.9\n"
 
@@ -134,6 +135,7 @@ def test_blanks_make_no_other_source(folder: Path, capsys: pytest.CaptureFixture
     """Moses cuts phrases at any number of spaces and tabs: these lines are of one source for it."""
     lines = ["a\tb ||| x ||| 0.5\n", "a  b ||| y ||| 0.7\n", " a b||| z ||| 0.1\n"]
     (folder / "table").write_text("".join(lines))
+    (folder / "table.json").unlink()
     assert main(["filter-table", "table", "--by", "1", "--keep", "1", "--output", "new"]) == 0
     assert (folder / "new").read_text() == lines[1]
     (folder / "table").write_text("".join([*lines, "c ||| x ||| 1\n", lines[0]]))
