@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from nmt_core.commands.options import add_word_limit
+from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile, NamedInput, OutputFile
 from smt_bridge.commands.list_options import add_feature_argument
 from smt_bridge.commands.moses_options import add_moses_arguments, add_moses_options
@@ -19,9 +20,17 @@ _EXAMPLE = """example:
   smt-bridge tune --nbest dev.merged.gz --reference dev.tok.fr --recipe hybrid.json --output weights
   # 3. translation
   smt-bridge translate --recipe hybrid.json < test.tok.en > test.fr
-  # or without tuned weights: the neural model, advised by Moses' lists
-  smt-bridge translate --moses-ini moses.ini --model runs/search --advice-weight 1 --write-recipe advised.json \\
-      < test.tok.en > test.fr
+  # or without tuned weights: the neural model, guided by the n-grams of Moses' lists
+  smt-bridge translate --moses-ini moses.ini --model runs/search --search guidance_weight=1 \\
+      --write-recipe guided.json < test.tok.en > test.fr
+
+keys of --search (a key alone is true):
+  allow_unknown        the neural model may write <unk>
+  graph_gap=G          of search graphs, as `smt-bridge graph prune` has it (1)
+  graph_beam=N         the neural model's beam in search graphs (12)
+  guidance_weight=W    translate without tuned weights: W of the n-grams of Moses' lists, 1 of log p (choose it on a
+                       development set; 1 is a beginning)
+  guidance_scale=A     a hypothesis of Moses' lists weighs exp(A times its total) (5)
 
 The program `moses` must be on the PATH (or --moses PROGRAM); it runs in the current folder, where the paths of
 moses.ini must be right. A Moses that dies is started again; a sentence that makes it die is translated by the
@@ -33,7 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLE
     _add_translation(parser)
     _add_lists(parser.add_argument_group("how lists are made, where there is no recipe yet"))
-    _add_advice(parser.add_argument_group("translation without tuned weights, where there is no recipe"))
     add_search_arguments(parser)
 
 
@@ -49,7 +57,6 @@ def _add_translation(parser: argparse.ArgumentParser) -> None:
     add("--raw", action="store_true", help="raw text in, raw text out, by Moses' tokeniser for the model's languages")
     add("--nbest-output", type=OutputFile, metavar="FILE", help="also write the merged lists with all their columns")
     add_word_limit(parser)
-    add("--window", type=int, default=100, metavar="N", help="most sentences translated together (100)")
     add("--quiet", action="store_true", help="no progress bar")
 
 
@@ -62,12 +69,16 @@ def _add_lists(made: argparse._ArgumentGroup) -> None:
         metavar="SIZES",
         help="sizes of the lists (moses:100,nmt:12); with ,graph:12 also of a search in Moses' search graphs",
     )
-    add("--beam", type=int, metavar="N", help="the neural model's beam (12)")
-    add("--graph-gap", type=float, metavar="G", help="of search graphs, as `smt-bridge graph prune` has it (1)")
-    add("--graph-beam", type=int, metavar="N", help="the neural model's beam in search graphs (12)")
-    add("--nbest-factor", type=int, metavar="N", help="Moses' -n-best-factor (100)")
+    add("--beam", type=positive, metavar="N", help="the neural model's beam (12)")
+    add(
+        "--search",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="KEY=VALUE",
+        help="more about the search; the keys are below",
+    )
     add_moses_options(made)
-    add("--allow-unk", action="store_true", help="the neural model may write <unk>")
     add("--fill", choices=["last", "mean", "zero", "drop"], help="as `add-features` has it (last)")
     add(
         "--exact",
@@ -78,20 +89,4 @@ def _add_lists(made: argparse._ArgumentGroup) -> None:
         help="as `add-features` has it; repeatable",
     )
     add_feature_argument(made, help="as `add-features` has it; repeatable")
-
-
-def _add_advice(advised: argparse._ArgumentGroup) -> None:
-    """How Moses' lists advise the neural search."""
-    advised.add_argument(
-        "--advice-weight",
-        type=float,
-        metavar="W",
-        help="translate by neural search with the n-grams of Moses' lists as advice; log p has weight 1 (choose it on a"
-        " development set; 1 is a beginning)",
-    )
-    advised.add_argument(
-        "--advice-scale", type=float, metavar="A", help="a hypothesis of Moses weighs exp(A times its total) (5)"
-    )
-    advised.add_argument(
-        "--write-recipe", type=OutputFile, metavar="FILE", help="also write all that into a recipe, for `serve`"
-    )
+    add("--write-recipe", type=OutputFile, metavar="FILE", help="with guidance, also write all that into a recipe")

@@ -46,12 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--output", type=OutputFile, required=True, metavar="FILE", help="the moses.ini to write")
     add("--restart", action="store_true", help="begin anew in --working-dir")
     add("--max-rounds", type=positive, default=25, metavar="N", help="most rounds (25)")
-    add("--settled", type=float, default=1e-5, metavar="X", help="end where no weight changes by more (0.00001)")
     add("--quiet", action="store_true", help="tell the result alone")
     moses = parser.add_argument_group("the decoder")
     add = moses.add_argument
     add_moses_arguments(moses)
     add_moses_options(moses)
     add("--nbest", type=int, default=100, metavar="N", help="hypotheses a sentence and round (100)")
-    add("--nbest-factor", type=positive, default=100, metavar="N", help="its -n-best-factor (100)")
     add_tuner_arguments(parser.add_argument_group("the tuner, as in `smt-bridge tune`"))

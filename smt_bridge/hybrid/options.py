@@ -8,28 +8,40 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from pydantic import Field
+
 from nmt_core.base.errors import ConfigError
+from nmt_core.config import Config, with_overrides
 from nmt_core.inference.search.ngram_guidance import FACTORS
 from smt_bridge.model_specs import REMOTE
 from smt_bridge.moses.command_line import check_further_options
 from smt_bridge.recipe import AdviceOptions, GraphSearch, Recipe, check_names, read_recipe
 
-_DEFAULTS: dict[str, Any] = {"lists": "moses:100,nmt:12", "beam": 12, "nbest_factor": 100, "fill": "last"}
-_ADVICE = ("advice_weight", "advice_scale")
-_GRAPH = {"graph_gap": 1.0, "graph_beam": 12}
-_IN_RECIPE = ("model", *_DEFAULTS, *_GRAPH, "allow_unk", "exact", "feature", "moses_options", "write_recipe", *_ADVICE)
-_SCALE = 5.0
-_MOST = 1000.0
+_DEFAULTS: dict[str, Any] = {"lists": "moses:100,nmt:12", "beam": 12, "fill": "last"}
+_IN_RECIPE = ("model", *_DEFAULTS, "search", "exact", "feature", "moses_options", "write_recipe")
+_FACTOR = 100
+"""Moses' -n-best-factor."""
+
+
+class SearchKeys(Config):
+    """The keys of ``--search``. ``guidance_weight`` None translates by lists and weights."""
+
+    allow_unknown: bool = False
+    graph_gap: float = Field(default=1.0, ge=0.0, le=1000.0)
+    graph_beam: int = Field(default=12, ge=1)
+    guidance_weight: float | None = Field(default=None, ge=0.0, le=1000.0)
+    guidance_scale: float = Field(default=5.0, ge=0.0, le=1000.0)
 
 
 def recipe_of(args: argparse.Namespace) -> Recipe:
     """The recipe, or how lists are made without one. Raises ConfigError."""
-    if any(
-        number is not None and number < 1 for number in (args.window, args.beam, args.nbest_factor, args.graph_beam)
-    ):
-        raise ConfigError("--window, --beam, --nbest-factor and --graph-beam must be above 0")
-    given = [name for name in _IN_RECIPE if getattr(args, name) or isinstance(getattr(args, name), float)]
+    given = [name for name in _IN_RECIPE if getattr(args, name)]
     return _given_recipe(args, given) if args.recipe else _new_recipe(args, given)
+
+
+def _search_keys(assignments: Sequence[str]) -> SearchKeys:
+    values = [key if equals else f"{key}=true" for key, equals in ((one, "=" in one) for one in assignments)]
+    return SearchKeys.from_mapping(with_overrides({}, values), origin="--search")
 
 
 def _given_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
@@ -45,10 +57,11 @@ def _given_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
 
 def _new_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
     """How lists are made by the options; ``given`` are those that are not as by default."""
-    if not (args.model and args.moses_ini and (args.nbest_output or args.advice_weight is not None)):
+    search = _search_keys(args.search)
+    if not (args.model and args.moses_ini and (args.nbest_output or search.guidance_weight is not None)):
         raise ConfigError(
-            "give --recipe, or --model, --moses-ini and --nbest-output to make lists to tune with (--advice-weight in"
-            " place of the last translates without tuned weights)"
+            "give --recipe, or --model, --moses-ini and --nbest-output to make lists to tune with (--search"
+            " guidance_weight=1 instead of the last translates without tuned weights)"
         )
     chosen = _DEFAULTS | {name: getattr(args, name) for name in given if name in _DEFAULTS}
     moses, neural, graph = _sizes(chosen["lists"])
@@ -56,11 +69,11 @@ def _new_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
     recipe = Recipe(
         moses_ini=args.moses_ini,
         moses_nbest=moses,
-        moses_factor=chosen["nbest_factor"],
+        moses_factor=_FACTOR,
         model=args.model,
         beam=max(chosen["beam"], neural),
         nmt_nbest=neural,
-        forbid_unknown=not args.allow_unk,
+        forbid_unknown=not search.allow_unknown,
         fill=chosen["fill"],
         exact=tuple(args.exact),
         features=tuple(args.feature),
@@ -69,8 +82,8 @@ def _new_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
         moses_threads=args.moses_threads,
         moses_timeout=args.moses_timeout,
         degrade=args.degrade,
-        graph=_graph_search(args, graph),
-        advice=_advice_of(args),
+        graph=_graph_search(args, search, graph),
+        advice=_advice_of(args, search),
     )
     check_names(recipe)
     return recipe
@@ -84,42 +97,30 @@ def _sizes(text: str) -> tuple[int, int, int]:
     return int(found[1]), int(found[2]), int(found[3] or 0)
 
 
-def _graph_search(args: argparse.Namespace, size: int) -> GraphSearch | None:
+def _graph_search(args: argparse.Namespace, search: SearchKeys, size: int) -> GraphSearch | None:
     """How search graphs are searched; None where they are not. Raises ConfigError."""
-    given = {name: value for name in _GRAPH if (value := getattr(args, name)) is not None}
     if not size:
-        if given:
-            raise ConfigError(
-                f"--{next(iter(given)).replace('_', '-')} needs lists of search graphs: --lists …,graph:12"
-            )
+        for key in search.model_fields_set & {"graph_gap", "graph_beam"}:
+            raise ConfigError(f"--search {key} needs lists of search graphs: --lists …,graph:12")
         return None
-    if args.advice_weight is not None:
-        raise ConfigError("--lists with graph: is for lists to tune with; --advice-weight translates without weights")
+    if search.guidance_weight is not None:
+        raise ConfigError("--lists with graph: is for lists to tune with; guidance_weight translates without weights")
     if args.model.startswith(REMOTE):
         raise ConfigError(f"{args.model}: a server does not search in graphs; give the folder of its model")
-    chosen = _GRAPH | given
-    gap = float(chosen["graph_gap"])
-    if not 0.0 <= gap <= _MOST:
-        raise ConfigError(f"--graph-gap must be from 0 to {_MOST:g}")
-    return GraphSearch(nbest=size, beam=max(int(chosen["graph_beam"]), size), gap=gap)
+    return GraphSearch(nbest=size, beam=max(search.graph_beam, size), gap=search.graph_gap)
 
 
-def _advice_of(args: argparse.Namespace) -> AdviceOptions | None:
-    """How Moses advises the search; None where it does not. Raises ConfigError."""
-    if args.advice_weight is None:
-        if args.advice_scale is not None:
-            raise ConfigError("--advice-scale is for --advice-weight")
+def _advice_of(args: argparse.Namespace, search: SearchKeys) -> AdviceOptions | None:
+    """How Moses' lists guide the search; None where they do not. Raises ConfigError."""
+    if search.guidance_weight is None:
+        if "guidance_scale" in search.model_fields_set:
+            raise ConfigError("--search guidance_scale is for guidance_weight")
         if args.write_recipe:
-            raise ConfigError("--write-recipe is for --advice-weight; `smt-bridge tune --recipe` writes others")
+            raise ConfigError("--write-recipe is for guidance_weight; `smt-bridge tune --recipe` writes others")
         return None
     for option in ("exact", "feature", "fill"):
         if getattr(args, option):
-            raise ConfigError(f"--{option} is for lists to tune with; --advice-weight translates without weights")
+            raise ConfigError(f"--{option} is for lists to tune with; guidance_weight translates without weights")
     if args.model.startswith(REMOTE):
-        raise ConfigError("--advice-weight needs a model in a folder")
-
-    scale = _SCALE if args.advice_scale is None else args.advice_scale
-    for name, value in (("weight", args.advice_weight), ("scale", scale)):
-        if not 0.0 <= value <= _MOST:
-            raise ConfigError(f"--advice-{name} must be from 0 to {_MOST:g}")
-    return AdviceOptions(args.advice_weight, FACTORS, scale)
+        raise ConfigError("guidance_weight needs a model in a folder")
+    return AdviceOptions(search.guidance_weight, FACTORS, search.guidance_scale)

@@ -39,6 +39,7 @@ from smt_bridge.recipe import GRAPH, MOSES, Recipe, write_recipe
 from smt_bridge.signature import Signature
 
 NAME = "translate"
+WINDOW = 100  # sentences that are translated together, at most
 
 
 def translate_text(args: argparse.Namespace) -> int:
@@ -93,7 +94,7 @@ def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack)
         if args.raw:
             raise ConfigError("--raw needs a model in a folder, which knows its languages; tokenise the text otherwise")
         if advice:
-            raise ConfigError("--advice-weight needs a model in a folder")
+            raise ConfigError("guidance_weight needs a model in a folder")
     elif advice:
         check_takes_advice(decoder.models)
     graphs = graph_lists_of(recipe, lambda how: decoder.searcher(beam=how.beam, nbest=how.nbest))
@@ -115,7 +116,7 @@ def _translate_input(
     listing = stack.enter_context(open_output(args.nbest_output, finish=finish)) if args.nbest_output else None
     output = stack.enter_context(open_output(args.output))
     bar = stack.enter_context(progress_bar(NAME, " sent", quiet=args.quiet))
-    for window in windows_of_lines(args.input, args.window):
+    for window in windows_of_lines(args.input, WINDOW):
         for number, line in enumerate(window, start=counts.sentences + 1):
             check_words(line, args.max_words, path=args.input, line=number)
             check_factors(line, system.factors, path=args.input, line=number)

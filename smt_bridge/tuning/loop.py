@@ -1,7 +1,7 @@
 """Tuning in rounds: decode the development set, put the lists of all rounds together, tune, decode again (Och 2003).
 
 A round decodes with the weights of the one before. The loop has settled when a list has no hypothesis that was not
-known before, or when no weight changes by more than ``settled`` (weights with L1 norm 1). Its result are the weights
+known before, or when no weight changes by more than ``SETTLED`` (weights with L1 norm 1). Its result are the weights
 whose own translations score best, not those that score best on the lists that they were tuned on.
 """
 
@@ -31,6 +31,9 @@ from smt_bridge.tuning.loop_folder import Round, Weights, decode, read_rounds, w
 from smt_bridge.tuning.pool import NbestPool, pool_from_lists
 from smt_bridge.tuning.tune import TuningOptions, tune
 
+SETTLED = 1e-5
+"""The change of a weight, of weights with L1 norm 1, below which the loop ends."""
+
 
 class Loop(NamedTuple):
     """What is tuned, and how. ``statistics`` gives the counts of a list's hypotheses for ``metric``.
@@ -52,7 +55,6 @@ class Loop(NamedTuple):
     folder: str
     description: Mapping[str, Any]
     most_rounds: int
-    settled: float
     most_words: int
     look: Callable[[Sequence[tuple[int, str]]], None]
     tell: Callable[[int, Round, int], None]
@@ -103,8 +105,8 @@ def _why_ended(loop: Loop, rounds: Sequence[Round]) -> str:
         return "no new hypotheses"
     if last.tuned is None or len(rounds) >= loop.most_rounds:
         return f"{counted(len(rounds), 'round')}, as many as are allowed"
-    if _change(last.weights, last.tuned) <= loop.settled:
-        return f"no weight changed by more than {loop.settled:g}"
+    if _change(last.weights, last.tuned) <= SETTLED:
+        return f"no weight changed by more than {SETTLED:g}"
     return ""
 
 

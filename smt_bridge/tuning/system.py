@@ -52,8 +52,6 @@ def _check(args: argparse.Namespace) -> None:
         raise ConfigError("--tuner folds= is for `smt-bridge tune`")
     if args.nbest < 2:
         raise ConfigError("--nbest must be at least 2")
-    if not 0.0 <= args.settled < 1.0:
-        raise ConfigError("--settled must be from 0 to below 1")
 
 
 def _loop(args: argparse.Namespace) -> Loop:
@@ -73,7 +71,6 @@ def _loop(args: argparse.Namespace) -> Loop:
             program=args.moses,
             nbest=args.nbest,
             threads=args.moses_threads,
-            factor=args.nbest_factor,
             timeout=args.moses_timeout,
             more=args.moses_options,
         ),
@@ -85,7 +82,6 @@ def _loop(args: argparse.Namespace) -> Loop:
         folder=args.working_dir,
         description=_description(args, ini),
         most_rounds=args.max_rounds,
-        settled=args.settled,
         most_words=args.max_words,
         look=lambda firsts: _say_warnings(firsts, references, len(sentences), args),
         tell=lambda number, found, given_up: _say_round(number, found, given_up, args),
@@ -93,7 +89,7 @@ def _loop(args: argparse.Namespace) -> Loop:
     )
 
 
-_OPTIONS = ("nbest", "nbest_factor", "metric", "tokenize")
+_OPTIONS = ("nbest", "metric", "tokenize")
 
 
 def _description(args: argparse.Namespace, ini: MosesIni) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
@@ -18,7 +20,7 @@ from smt_bridge.recipe import read_recipe, write_recipe
 FAKE = Path(__file__).parents[2] / "fake_moses.py"
 SOURCE = ["ab cd", "", "cd ef ab", "ef", "ab ab cd ef"]
 LISTS = ["--moses-ini", "moses.ini", "--model", "model", "--lists", "moses:2,nmt:3", "--beam", "4"]
-GRAPHS = ["--lists", "moses:2,nmt:3,graph:4", "--graph-gap", "2"]
+GRAPHS = ["--lists", "moses:2,nmt:3,graph:4", "--search", "graph_gap=2"]
 COLUMNS = ["--feature", "nmt:model", "--feature", "wordcount", "--exact", "WordPenalty0"]
 
 
@@ -44,7 +46,14 @@ def files(folder: Path) -> None:
     (folder / "reference").write_text("dc ba\n\nba fe dc\nfe\nfe dc ba ba\n")
 
 
-def translate(moses: str, *options: str) -> int:
+def translate(moses: str, *options: str, window: int = 100) -> int:
+    """The exit code; at most ``window`` sentences are translated together."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("smt_bridge.hybrid.translate.WINDOW", window)
+        return _exit_code(moses, *options)
+
+
+def _exit_code(moses: str, *options: str) -> int:
     try:
         return main(["translate", "--moses", moses, "--quiet", "--device", "cpu", *options])
     except SystemExit as ended:  # of a parser

@@ -1,4 +1,4 @@
-"""`smt-bridge translate --advice-weight`: what `decode --guidance` makes of the posteriors of Moses' lists."""
+"""`smt-bridge translate --search guidance_weight=W`: what `decode --guidance` makes of posteriors of Moses' lists."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tests.prepared_models import KINDS, make_model
 from tests.smt_bridge.decoder.small_hybrid import SOURCE, translate
 
 ADVISED = ["--moses-ini", "moses.ini", "--model", "model", "--lists", "moses:2,nmt:3", "--beam", "4"]
-WEIGHT = ["--advice-weight", "20"]
+WEIGHT = ["--search", "guidance_weight=20"]
 
 
-@pytest.mark.parametrize("window", ["1", "100"])
+@pytest.mark.parametrize("window", [1, 100])
 def test_it_is_what_the_batch_commands_make(
-    folder: Path, either_moses: str, window: str, capsysbinary: pytest.CaptureFixture[bytes]
+    folder: Path, either_moses: str, window: int, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    options = [*ADVISED, *WEIGHT, "--advice-scale", "2", "--input", "dev", "--window", window]
-    assert translate(either_moses, *options, "--output", "out", "--nbest-output", "list") == 0
+    options = [*ADVISED, *WEIGHT, "guidance_scale=2", "--input", "dev"]
+    assert translate(either_moses, *options, "--output", "out", "--nbest-output", "list", window=window) == 0
     with MosesProcess(MosesOptions(program=either_moses, nbest=2)) as process:
         found = process.translate([line.encode() for line in SOURCE])
     lines = [f"{n} ||| {line.decode()}\n" for n, part in enumerate(found) for line in part or []]
@@ -88,7 +88,7 @@ def test_without_moses_it_is_the_model_alone(
 
 
 def test_a_recipe_translates_alike(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:
-    options = [*ADVISED, *WEIGHT, "--advice-scale", "2", "--moses-options=-tt", "--write-recipe", "advised.json"]
+    options = [*ADVISED, *WEIGHT, "guidance_scale=2", "--moses-options=-tt", "--write-recipe", "advised.json"]
     assert translate(moses, *options, "--input", "dev", "--output", "one", "--nbest-output", "one.nbest") == 0
     recipe = ["--recipe", "advised.json", "--input", "dev"]
     assert translate(moses, *recipe, "--output", "two", "--nbest-output", "two.nbest") == 0
@@ -111,14 +111,14 @@ def test_a_recipe_translates_alike(folder: Path, moses: str, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ([*ADVISED, "--advice-weight", "-1"], "--advice-weight must be from 0 to 1000"),
-        ([*ADVISED, *WEIGHT, "--advice-scale", "1001"], "--advice-scale must be from 0 to 1000"),
-        ([*ADVISED, "--advice-scale", "5", "--nbest-output", "l"], "--advice-scale is for --advice-weight"),
+        ([*ADVISED, "--search", "guidance_weight=-1"], "guidance_weight': Input should be greater than or equal to 0"),
+        ([*ADVISED, *WEIGHT, "guidance_scale=1001"], "guidance_scale': Input should be less than or equal to 1000"),
+        ([*ADVISED, "--search", "guidance_scale=5", "--nbest-output", "l"], "guidance_scale is for guidance_weight"),
         ([*ADVISED, *WEIGHT, "--feature", "wordcount"], "--feature is for lists to tune with"),
-        ([*ADVISED, "--nbest-output", "l", "--write-recipe", "r"], "--write-recipe is for --advice-weight"),
+        ([*ADVISED, "--nbest-output", "l", "--write-recipe", "r"], "--write-recipe is for guidance_weight"),
         (["--recipe", "r", "--write-recipe", "s"], "--write-recipe and --recipe exclude one another"),
-        (["--recipe", "r", "--advice-weight", "0"], "--advice-weight and --recipe exclude one another"),
-        (["--moses-ini", "i", "--model", "grpc:h:1", *WEIGHT], "--advice-weight needs a model in a folder"),
+        (["--recipe", "r", *WEIGHT], "--search and --recipe exclude one another"),
+        (["--moses-ini", "i", "--model", "grpc:h:1", *WEIGHT], "guidance_weight needs a model in a folder"),
         (["--model", "model", *WEIGHT], "give --recipe, or --model, --moses-ini and"),
     ],
 )
@@ -137,8 +137,8 @@ def test_a_model_of_parts_of_words_follows_words(
     model = str(make_model(folder / "bpe", KINDS["unescaped"]))
     Path("text").write_text("dnuH red theis nnaM .\nnalP nenie eid .\n")  # Moses turns the words round
     options = ["--moses-ini", "moses.ini", "--model", model, "--lists", "moses:1,nmt:3", "--input", "text"]
-    assert translate(moses, *options, "--advice-weight", "0", "--output", "free") == 0
-    assert translate(moses, *options, "--advice-weight", "50", "--output", "out") == 0
+    assert translate(moses, *options, "--search", "guidance_weight=0", "--output", "free") == 0
+    assert translate(moses, *options, "--search", "guidance_weight=50", "--output", "out") == 0
     assert Path("out").read_text() == "Hund der sieht Mann .\nPlan einen die .\n" != Path("free").read_text()
 
 

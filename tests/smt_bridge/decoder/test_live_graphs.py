@@ -35,14 +35,14 @@ def run_moses(moses: str) -> None:
     subprocess.run(command, input=text, check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("window", ["1", "100"])
+@pytest.mark.parametrize("window", [1, 100])
 def test_it_is_what_the_batch_commands_make(
-    either_moses: str, folder: Path, window: str, capsysbinary: pytest.CaptureFixture[bytes]
+    either_moses: str, folder: Path, window: int, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     write_moses_system(folder, distortion=6)
     recipe(either_moses, *GRAPHS)
-    options = ["--recipe", "recipe.json", "--input", "dev", "--window", window, "--nbest-output", "list"]
-    assert translate(either_moses, *options, "--output", "out") == 0
+    options = ["--recipe", "recipe.json", "--input", "dev", "--nbest-output", "list"]
+    assert translate(either_moses, *options, "--output", "out", window=window) == 0
     run_moses(either_moses)
     Path("source").write_text("".join(f"{line}\n" for line in SENTENCES))
     capsysbinary.readouterr()
@@ -71,7 +71,7 @@ def test_it_is_what_the_batch_commands_make(
     assert main(["add-features", "--source", "source", *systems, *columns, "--output", "rich"]) == 0
     places = [number for number, line in enumerate(SOURCE) if line]
     theirs = re.sub("(?m)^[0-9]+", lambda found: str(places[int(found[0])]), Path("rich").read_text())
-    if window == "100":  # the same batches: the same bytes
+    if window == 100:  # the same batches: the same bytes
         assert Path("list").read_text() == theirs
     Path("rich").write_text(theirs)
     for ours, other in zip(read_entries("list"), read_entries("rich"), strict=True):
@@ -167,13 +167,13 @@ def test_the_recipe_has_all_that_makes_the_lists(folder: Path, moses: str, capsy
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ([*GRAPHS, "--graph-gap", "-1"], "--graph-gap must be from 0 to 1000"),
-        ([*GRAPHS, "--graph-gap", "1001"], "--graph-gap must be from 0 to 1000"),
-        ([*GRAPHS, "--graph-beam", "0"], "--graph-beam must be above 0"),
-        (["--lists", "moses:2,nmt:3", "--graph-gap", "1"], "--graph-gap needs lists of search graphs"),
+        ([*GRAPHS, "graph_gap=-1"], "graph_gap': Input should be greater than or equal to 0"),
+        ([*GRAPHS, "graph_gap=1001"], "graph_gap': Input should be less than or equal to 1000"),
+        ([*GRAPHS, "graph_beam=0"], "graph_beam': Input should be greater than or equal to 1"),
+        (["--lists", "moses:2,nmt:3", "--search", "graph_gap=1"], "--search graph_gap needs lists of search graphs"),
         (["--lists", "moses:2,graph:3"], "--lists must be like moses:100,nmt:12 or moses:20,nmt:12,graph:12"),
         ([*GRAPHS, "--model", "grpc:localhost:1"], "a server does not search in graphs"),
-        ([*GRAPHS, "--advice-weight", "1"], "--lists with graph: is for lists to tune with"),
+        ([*GRAPHS, "guidance_weight=1"], "--lists with graph: is for lists to tune with"),
         ([*GRAPHS, "--moses-options=-osg x"], "leave out -osg: this program reads search graphs"),
         ([*GRAPHS, "--moses-ini", "no.ini"], "no.ini"),
         ([*GRAPHS, "--dtype", "bfloat16"], "is not in float32"),

@@ -120,7 +120,7 @@ def test_limits_that_are_smaller_than_before_end_where_a_loop_with_them_would(
     assert main(arguments(weighted_moses, "--quiet")) == 0
     expected, before = Path("tuned.ini").read_bytes(), state()
     assert len(before["rounds"]) > 2
-    for limit in (["--max-rounds", "1"], ["--max-rounds", "2"], ["--settled", "0.999"]):
+    for limit in (["--max-rounds", "1"], ["--max-rounds", "2"]):
         assert main([*arguments(weighted_moses, "--quiet", *limit), "--working-dir", f"new{limit}"]) == 0
         fresh, told = Path("tuned.ini").read_bytes(), capsys.readouterr().err.splitlines()[-1]
         assert main(arguments(weighted_moses, "--quiet", *limit)) == 0

@@ -219,7 +219,16 @@ def test_search_graphs_are_searched_as_by_the_command(place: Place) -> None:
 def test_advice_is_that_of_the_command(place: Place) -> None:
     files = ["--input", "dev", "--output", "expected", "--nbest-output", "expected.nbest"]
     with contextlib.chdir(place.folder):
-        options = ["--moses", place.moses, "--advice-weight", "20", "--advice-scale", "2", "--device", "cpu", "--quiet"]
+        options = [
+            "--moses",
+            place.moses,
+            "--search",
+            "guidance_weight=20",
+            "guidance_scale=2",
+            "--device",
+            "cpu",
+            "--quiet",
+        ]
         assert main(["translate", *LISTS, *options, *files, "--write-recipe", "advised.json"]) == 0
     server = place.serve("--hybrid", f"a={changed(place.folder, 'advised.json', moses_timeout=2.0)}")
     with NmtClient(server.address, model="a") as advised, NmtClient(server.address, model="n") as neural:
@@ -245,7 +254,17 @@ def test_advice_is_that_of_the_command(place: Place) -> None:
 
 def test_who_has_gone_before_moses_had_advice_is_not_translated(place: Place) -> None:
     with contextlib.chdir(place.folder):
-        options = ["--moses", place.moses, "--advice-weight", "20", "--device", "cpu", "--quiet", "--input", "dev"]
+        options = [
+            "--moses",
+            place.moses,
+            "--search",
+            "guidance_weight=20",
+            "--device",
+            "cpu",
+            "--quiet",
+            "--input",
+            "dev",
+        ]
         assert main(["translate", *LISTS, *options, "--output", "out", "--write-recipe", "advised.json"]) == 0
     server = place.serve("--hybrid", f"a={changed(place.folder, 'advised.json', moses_timeout=2.0)}")
     stub = nmt_pb2_grpc.NmtServiceStub(grpc.insecure_channel(server.address))
