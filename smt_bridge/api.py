@@ -19,7 +19,6 @@ from nmt_core.files import open_output, overwritten
 from nmt_core.jobs.run import run_job
 from nmt_core.jobs.work import summed
 from nmt_core.jobs.workers import LocalWorkers
-from smt_bridge.factors import parse_factors
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.pair_score import PairFeature
 from smt_bridge.metadata import new_metadata
@@ -28,6 +27,7 @@ from smt_bridge.metrics.metric import METRICS
 from smt_bridge.metrics.references import statistics_against
 from smt_bridge.models import one_thread, opened
 from smt_bridge.moses.weights import check_weights
+from smt_bridge.moses_lines import parse_factors
 from smt_bridge.nbest.entry import (
     NbestEntry,
     NbestList,
@@ -46,7 +46,7 @@ from smt_bridge.nbest.rerank import Reranker
 from smt_bridge.tables.rescore import RescoreWorker, check_factors, table_job, write_record
 from smt_bridge.tables.scoring import Counts as TableCounts
 from smt_bridge.tables.scoring import Scorers
-from smt_bridge.tables.table import read_windows
+from smt_bridge.tables.table import read_windows, split_window
 from smt_bridge.tuning.defaults import plan_for_list
 from smt_bridge.tuning.held_out import tune_by_plan
 from smt_bridge.tuning.pool import pool_from_lists
@@ -146,7 +146,7 @@ def rescore_table(
         raise ConfigError(f"{output} is also read and would be lost; give another name")
     windows = read_windows(table, rules=True)
     first = next(windows)
-    check_factors(first, factor, scorer, reverse_scorer)
+    check_factors(first, split_window(first), factor, scorer, reverse_scorer)
     scorers = Scorers(
         direct=opened(scorer),
         reverse=None if reverse_scorer is None else opened(reverse_scorer),

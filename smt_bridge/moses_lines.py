@@ -4,7 +4,7 @@ Nothing else separates: a no-break space, a lone carriage return or a Unicode li
 of its token, and bytes that are not UTF-8 are legal. The separator is the three characters, with or
 without blanks around them, wherever they stand.
 
->>> split_fields(b"das Haus ||| the house ||| 0.5 0.25 ||| 0-0 1-1", at_most=4)
+>>> b"das Haus ||| the house ||| 0.5 0.25 ||| 0-0 1-1".split(SEPARATOR)
 [b'das Haus ', b' the house ', b' 0.5 0.25 ', b' 0-0 1-1']
 >>> text_of(b" the  house ")
 'the house'
@@ -12,13 +12,13 @@ without blanks around them, wherever they stand.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from nmt_core.base.errors import ConfigError
+
 SEPARATOR = b"|||"
 BLANKS = b" \t"
-
-
-def split_fields(line: bytes, *, at_most: int) -> list[bytes]:
-    """Cut a line into ``at_most`` fields, blanks kept; the last one holds the rest of the line as it stands."""
-    return line.split(SEPARATOR, at_most - 1)
 
 
 def split_tokens(field: bytes) -> list[bytes]:
@@ -34,9 +34,74 @@ def has_wide_blanks(field: bytes) -> bool:
 
 def phrase_of(field: bytes) -> bytes:
     """A phrase as Moses compares it: words with single spaces between."""
-    return b" ".join(split_tokens(field)) if has_wide_blanks(field) else field.strip(BLANKS)
+    return b" ".join(split_tokens(field))
 
 
 def text_of(field: bytes) -> str:
     """A phrase as a model reads it: the same, with bytes that are not UTF-8 replaced."""
     return phrase_of(field).decode("utf-8", "replace")
+
+
+_BAR = b"|"
+FEWEST_WORDS = 3  # before the check for factors counts
+LINES_FOR_FACTORS = 500  # lines of a file, from its first, by which factors are recognised
+
+
+class Factors(NamedTuple):
+    """Which factor is the word: of the source and of the target, counted from 0."""
+
+    source: int
+    target: int
+
+
+def parse_factors(option: str) -> Factors:
+    """``N``, or ``SOURCE,TARGET``; raises ConfigError for anything else.
+
+    >>> parse_factors("0"), parse_factors("1,0")
+    (Factors(source=0, target=0), Factors(source=1, target=0))
+    """
+    numbers = option.split(",")
+    if len(numbers) > 2 or not all(number.isascii() and number.isdigit() and len(number) < 3 for number in numbers):
+        raise ConfigError(f"--factor must be a number from 0, or SOURCE,TARGET such as 1,0, not '{option}'")
+    return Factors(int(numbers[0]), int(numbers[-1]))
+
+
+def pick_factor(words: bytes, factor: int) -> bytes:
+    """That factor of every word, single blanks between; raises ValueError, saying which, for a word without it."""
+    found = []
+    for word in split_tokens(words):
+        parts = word.split(_BAR, factor + 1)
+        if len(parts) <= factor:
+            shown = word[:40].decode("utf-8", "replace")
+            raise ValueError(f"the word '{shown}' has no factor {factor} (counted from 0)")
+        found.append(parts[factor])
+    return b" ".join(found)
+
+
+def pick_factors(words: bytes, factors: Sequence[int]) -> bytes:
+    """Those factors of every word, in this order, with a bar between them; ValueError as of ``pick_factor``.
+
+    >>> pick_factors(b"das|ART|d Haus|NN|h", [2, 0])
+    b'd|das h|Haus'
+    """
+    if not split_tokens(words):
+        return b""
+    found = (pick_factor(words, factor).split(b" ") for factor in factors)
+    return b" ".join(map(_BAR.join, zip(*found, strict=True)))
+
+
+def factors_of(words: bytes) -> int:
+    """How many factors each word has; 0 where they do not agree, and for no words."""
+    counts = {word.count(_BAR) + 1 if all(word.split(_BAR)) else 0 for word in split_tokens(words)}
+    return counts.pop() if len(counts) == 1 else 0
+
+
+def look_factored(texts: Iterable[bytes]) -> bool:
+    """Whether every text that has words has several factors, and there are words enough to believe it."""
+    words = 0
+    for text in texts:
+        tokens = split_tokens(text)
+        if tokens and factors_of(text) < 2:
+            return False
+        words += len(tokens)
+    return words >= FEWEST_WORDS

@@ -57,10 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of words with factors (das|ART) score this one, from 0; or SOURCE,TARGET."
         " Models of source factors read all of their source",
     )
-    parser.add_argument(
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument(
         "--output", type=OutputFile, metavar="FILE", help="where to write; *.gz is compressed, '-' for stdout"
     )
-    parser.add_argument("--dry-run", type=positive, metavar="N", help="score the first N lines only, to stdout")
+    where.add_argument("--dry-run", type=positive, metavar="N", help="score the first N lines only, to stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress, no summary")
     add_word_limit(parser, "phrase")
     add_part_arguments(parser)

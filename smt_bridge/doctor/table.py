@@ -62,9 +62,9 @@ class Table:
             self._examine_links(window, columns, alignments)
             values = np.array(b" ".join(columns.scores).split(), dtype=np.float64)
             above += int((values > 1.0).sum())
-            sides = zip((self.source.counts, self.target.counts), phrases_of(window, columns), strict=True)
-            for counts, texts in sides:
-                counts.update(word for text in texts for word in text_of(text).split(" ") if word)
+            for pair in phrases_of(window, columns):
+                for counts, text in zip((self.source.counts, self.target.counts), pair, strict=True):
+                    counts.update(word for word in text_of(text).split(" ") if word)
             seen += len(lines)
             if most and seen >= most:
                 break

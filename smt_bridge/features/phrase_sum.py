@@ -14,8 +14,7 @@ from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from smt_bridge.errors import BridgeError, WiringError
 from smt_bridge.features.interface import Candidates
 from smt_bridge.features.pair_score import Direction
-from smt_bridge.model_checks import check_kind
-from smt_bridge.score_checks import FLOOR, score_problem
+from smt_bridge.model_checks import FLOOR, check_kind, score_problem
 from smt_bridge.signature import Signature
 
 _LOG_FLOOR = math.log(FLOOR)

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.base.words import factors_read
-from smt_bridge.factors import pick_factor
 from smt_bridge.features.interface import Candidates, Feature
 from smt_bridge.features.wrapped import Wrapped
-from smt_bridge.moses_lines import text_of
+from smt_bridge.moses_lines import pick_factor, text_of
 
 
 class OfSourceFactor(Wrapped):

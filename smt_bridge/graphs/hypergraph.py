@@ -36,7 +36,7 @@ from smt_bridge.errors import FormatError
 from smt_bridge.graphs.extended import fixed_numbers
 from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.phrase_graph import Floats, Ints, PhraseGraph, Words
-from smt_bridge.moses_lines import BLANKS, SEPARATOR, split_fields, split_tokens
+from smt_bridge.moses_lines import BLANKS, SEPARATOR, split_tokens
 from smt_bridge.nbest.entry import is_usable
 
 EXPECTED = (
@@ -341,7 +341,7 @@ def _layout(text: GraphText, head: int) -> Layout:
             f"expected {counted(arcs, 'arc')} of {counted(nodes, 'node')} but there are others; is the file complete?"
         )
         raise text.error(min(place, len(text)) - 1, problem)
-    if nodes < 2 or sizes[0] != 1 or split_fields(text[head + 3], at_most=3)[0].strip(BLANKS) != b"<s>":
+    if nodes < 2 or sizes[0] != 1 or text[head + 3].split(SEPARATOR)[0].strip(BLANKS) != b"<s>":
         raise text.error(head + 3, f"expected node 0 with `<s> |||  ||| 0` and a node more; {EXPECTED}")
     begins = np.cumsum([head + 3, *(size + 2 for size in sizes[:-1])])
     places = np.concatenate([np.arange(begin, begin + size) for begin, size in zip(begins, sizes, strict=True)][1:])

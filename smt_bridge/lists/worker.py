@@ -17,7 +17,6 @@ from nmt_core.jobs.work import remark
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.unknown_share import UnknownShare, check_news
 from smt_bridge.errors import FormatError
-from smt_bridge.factors import LINES_FOR_FACTORS, look_factored, parse_factors, pick_factor
 from smt_bridge.features import registry as catalogue
 from smt_bridge.features.annotate import annotate, column_names
 from smt_bridge.features.interface import Feature
@@ -26,7 +25,7 @@ from smt_bridge.features.source_factor import OfSourceFactor, for_factored_sourc
 from smt_bridge.features.wrapped import Renamed
 from smt_bridge.model_specs import ModelOptions, worker_options
 from smt_bridge.models import open_model
-from smt_bridge.moses_lines import text_of
+from smt_bridge.moses_lines import LINES_FOR_FACTORS, look_factored, parse_factors, pick_factor, text_of
 from smt_bridge.nbest.entry import NbestList, format_entry, words_as_text
 
 FACTORS = "the words have factors (das|ART), which {} not read; say with --factor which one to take"

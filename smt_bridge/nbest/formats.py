@@ -27,7 +27,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.words import whole_number
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
-from smt_bridge.factors import look_factored
+from smt_bridge.moses_lines import look_factored
 from smt_bridge.nbest.entry import SEPARATOR, NbestEntry
 from smt_bridge.nbest.fairseq import MARK, fairseq_ids, read_fairseq_entries
 from smt_bridge.nbest.json_lines import read_json_entries

@@ -19,7 +19,7 @@ import re
 from collections.abc import Sequence
 
 from smt_bridge.errors import FormatError
-from smt_bridge.factors import pick_factor
+from smt_bridge.moses_lines import pick_factor
 from smt_bridge.nbest.entry import BLANKS, LARGEST, SEPARATOR, UNLABELLED, NbestEntry, checked_features
 from smt_bridge.nbest.segmentation import MARK
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
-from smt_bridge.moses_lines import split_fields, split_tokens
+from smt_bridge.moses_lines import SEPARATOR, split_tokens
 from smt_bridge.tables.rules import ends_in_label, is_non_terminal, is_tree_fragment
 
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -40,8 +40,8 @@ def check_beginning(path: str, lines: Sequence[bytes]) -> Beginning:
     Raises FormatError when they are not those of a table of phrases or rules.
     """
     rules = are_rules(path, lines)
-    beginning = [split_fields(line, at_most=FIELDS) for line in lines]
-    scores = count_scores(path, lines[0])
+    beginning = [line.split(SEPARATOR, FIELDS - 1) for line in lines]
+    scores = len(_checked_scores(path, 1, beginning[0]))
     if len(beginning) >= _FEWEST_LINES and all(_is_reordering(row) for row in beginning):
         problem = (
             "this looks like a lexical reordering table: source ||| target ||| probabilities of orientations, which"
@@ -56,7 +56,7 @@ def are_rules(path: str, lines: Sequence[bytes]) -> bool:
     if lines[0].startswith(b"[X] ||| "):
         problem = "this is a Hiero grammar (`[X] ||| ...`); write it as Moses' rules: source ||| target ||| scores"
         raise OtherTable(path, problem, line=1)
-    rows = [split_fields(line, at_most=FIELDS) for line in lines]
+    rows = [line.split(SEPARATOR, FIELDS - 1) for line in lines]
     if all(len(row) > SCORES and any(map(is_tree_fragment, row[: TARGET + 1])) for row in rows):
         raise OtherTable(path, "these are rules of tree fragments (`[NP [DT the] [NN]]`), which are not read", line=1)
     labelled = [len(row) > SCORES and ends_in_label(row[SOURCE]) and ends_in_label(row[TARGET]) for row in rows]
@@ -91,11 +91,6 @@ def _is_reordering(row: Row) -> bool:
     size = len(numbers) if len(numbers) < 6 else len(numbers) // 2
     sums = [fsum(numbers[begin : begin + size]) for begin in range(0, len(numbers), size)]
     return all(abs(one - 1.0) < _ROUNDING for one in sums)
-
-
-def count_scores(path: str, line: bytes) -> int:
-    """The number of scores of a table's first line; raises FormatError when it is malformed."""
-    return len(_checked_scores(path, 1, split_fields(line, at_most=FIELDS)))
 
 
 def mend_row(path: str, number: int, row: Row, *, scores: int) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScorer
 from nmt_core.base.messages import counted
 from nmt_core.files import pack
@@ -19,12 +18,13 @@ from nmt_core.jobs.run import Job, Source, are_files, shard_of
 from nmt_core.jobs.work import remark, run_with_options, summed
 from nmt_core.processes import keep_memory_of_tensors
 from smt_bridge.errors import FormatError
-from smt_bridge.factors import LINES_FOR_FACTORS, look_factored, parse_factors
 from smt_bridge.metadata import new_metadata, write_metadata
 from smt_bridge.model_specs import count_jobs, worker_options
 from smt_bridge.models import open_model, source_factors
+from smt_bridge.moses_lines import LINES_FOR_FACTORS, look_factored, parse_factors
 from smt_bridge.tables.scoring import Counts, Scorers, column_names, rescore_chunk
 from smt_bridge.tables.table import (
+    Columns,
     Window,
     bracketed_last_tokens,
     is_grouped,
@@ -42,13 +42,14 @@ _OPTIONS = ("scorer", "reverse_scorer", "unknown_count", "unknown_backoff", "une
 def rescore_files(args: argparse.Namespace) -> int:
     """Check the input's first lines, score the table, and say what was met."""
     started = time.perf_counter()
-    output = _output_of(args)
+    output = args.output or "-"
     record = new_metadata(output)  # refused before the work, not behind it
     windows = read_windows(args.input, rules=True)
     first = next(windows)  # a wrong file is found before a model is loaded
-    check_factors(first, args.factor, args.scorer, args.reverse_scorer)
+    columns = split_window(first)
+    check_factors(first, columns, args.factor, args.scorer, args.reverse_scorer)
     if not args.quiet:
-        _remark_on(first)
+        _remark_on(first, columns)
     options = {"input": args.input, **{name: getattr(args, name) for name in _OPTIONS}}
     stream = None if are_files(args.input, [output]) else _beginning(chain([first], windows), args.dry_run)
 
@@ -62,19 +63,9 @@ def rescore_files(args: argparse.Namespace) -> int:
     shown: dict[str, Any] = {"name": NAME, "unit": " pairs", "quiet": args.quiet}
     pieces = run_with_options(args, job, open_worker, jobs=count_jobs(args, specs), finish=finish, **shown)
     if pieces is not None and not args.quiet:
-        columns = column_names(reverse=len(specs) > 1, unknown_count=args.unknown_count)
-        _summarise(summed(Counts, pieces), columns, time.perf_counter() - started)
+        names = column_names(reverse=len(specs) > 1, unknown_count=args.unknown_count)
+        _summarise(summed(Counts, pieces), names, time.perf_counter() - started)
     return 0
-
-
-def _output_of(args: argparse.Namespace) -> str:
-    if args.dry_run is not None:
-        if args.output not in (None, "-"):
-            raise ConfigError("--dry-run writes to stdout; leave out --output")
-        return "-"
-    if args.output is None:
-        raise ConfigError("--output is missing; give a file such as phrase-table.nmt.gz, or - for stdout")
-    return str(args.output)
 
 
 def _beginning(windows: Iterable[Window], lines: int | None) -> Iterator[Window]:
@@ -130,7 +121,11 @@ def _shard_of(window: Window) -> Shard:
 
 
 def check_factors(
-    window: Window, option: str | None, scorer: str | PairScorer, reverse_scorer: str | PairScorer | None
+    window: Window,
+    columns: Columns,
+    option: str | None,
+    scorer: str | PairScorer,
+    reverse_scorer: str | PairScorer | None,
 ) -> None:
     """Read the option; refuse a table with factors where it is missing, or models would meet unknown words alone.
 
@@ -139,8 +134,8 @@ def check_factors(
     if option is not None:
         parse_factors(option)
         return
-    beginning = window.beginning(LINES_FOR_FACTORS)
-    source, target = map(look_factored, phrases_of(beginning, split_window(beginning)))
+    phrases = phrases_of(window, columns)[:LINES_FOR_FACTORS]
+    source, target = (look_factored([pair[side] for pair in phrases]) for side in (0, 1))
     if target or (source and (reverse_scorer is not None or not source_factors(scorer))):
         problem = "the words have factors (das|ART), which no model knows whole; say with --factor which one to score"
         raise FormatError(window.path, problem, line=window.first)
@@ -165,12 +160,11 @@ def write_record(
     write_metadata(output, record)
 
 
-def _remark_on(window: Window) -> None:
+def _remark_on(window: Window, columns: Columns) -> None:
     """Say what of the first lines may be a mistake."""
     if window.content.startswith(b"\xef\xbb\xbf"):
         effect = "it stays, the model does not read it, and Moses takes it for a part of the first word"
         remark(NAME, f"{window.path}: begins with a byte order mark; {effect}")
-    columns = split_window(window)
     bracketed = 0 if window.rules else bracketed_last_tokens(columns)
     if window.rules:
         remark(
@@ -182,7 +176,7 @@ def _remark_on(window: Window) -> None:
             f"{window.path}: {bracketed:,} of the first {counted(window.size, 'phrase pair ends', 'phrase pairs end')}"
             " in a word like [this], which Moses drops; escape brackets as tokenizer.perl does",
         )
-    if not is_grouped(columns.sources):
+    if not is_grouped(columns):
         remark(
             NAME,
             f"{window.path}: lines with the same source do not stand together; the scores will be right, but much of"
@@ -190,14 +184,14 @@ def _remark_on(window: Window) -> None:
         )
 
 
-def _summarise(counts: Counts, columns: Sequence[str], seconds: float) -> None:
+def _summarise(counts: Counts, names: Sequence[str], seconds: float) -> None:
     """Say what was met."""
     pairs = max(counts.pairs, 1)
     scored = f"{counted(counts.pairs, 'distinct pair')} scored, {counts.pairs / max(seconds, 1e-9):,.0f} pairs/s"
     remark(NAME, f"{counted(counts.lines, 'line')}, {scored}")
-    mean = f"mean log {columns[0]} {counts.log_prob / pairs:.4f}"
+    mean = f"mean log {names[0]} {counts.log_prob / pairs:.4f}"
     if counts.reverse_log_prob:
-        mean += f", mean log {columns[1]} {counts.reverse_log_prob / pairs:.4f}"
+        mean += f", mean log {names[1]} {counts.reverse_log_prob / pairs:.4f}"
     remark(NAME, f"{mean}; {counted(counts.floored, 'probability', 'probabilities')} floored at 1e-43")
     unknown = f"{counts.unknown_source:,} of {counted(counts.source_words, 'source word')}"
     remark(

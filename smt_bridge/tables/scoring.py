@@ -36,10 +36,8 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.base.words import MOST_WORDS, check_words, factors_problem, factors_read, unescape
 from smt_bridge.errors import BridgeError, FormatError
-from smt_bridge.factors import Factors, pick_factor
-from smt_bridge.model_checks import check_exchanged, check_kind, check_reverse
-from smt_bridge.moses_lines import text_of
-from smt_bridge.score_checks import FLOOR, score_problem
+from smt_bridge.model_checks import FLOOR, check_exchanged, check_kind, check_reverse, score_problem
+from smt_bridge.moses_lines import Factors, pick_factor, text_of
 from smt_bridge.tables.table import Window, append_scores, phrases_of, split_window
 
 DIRECT = "p(target|source)"
@@ -135,7 +133,7 @@ def rescore_chunk(window: Window, scorers: Scorers) -> RescoredChunk:
     naming the line, when a scorer's answer is not a finite number or that of a probability above 1.
     """
     columns = split_window(window)
-    phrases = list(zip(*phrases_of(window, columns), strict=True))
+    phrases = phrases_of(window, columns)
     scored = _score_distinct(phrases, scorers, window)
     numbers = {key: _format_columns(answer.scores, scorers) for key, answer in scored.items()}
     content = append_scores(columns, [numbers[key] for key in phrases])

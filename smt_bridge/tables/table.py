@@ -26,7 +26,18 @@ from nmt_core.files import read_blocks
 from smt_bridge.errors import FormatError
 from smt_bridge.moses.feature_functions import binarised_kind
 from smt_bridge.moses_lines import SEPARATOR, phrase_of
-from smt_bridge.tables.lines import EXPECTED, FIELDS, LOOKED_AT, SCORES, Row, check_beginning, mend_row, refuse_rules
+from smt_bridge.tables.lines import (
+    EXPECTED,
+    FIELDS,
+    LOOKED_AT,
+    SCORES,
+    SOURCE,
+    TARGET,
+    Row,
+    check_beginning,
+    mend_row,
+    refuse_rules,
+)
 from smt_bridge.tables.rules import ends_in_label, rule_words
 
 WINDOW = 20_000
@@ -179,25 +190,25 @@ def append_scores(columns: Columns, numbers: Sequence[bytes]) -> bytes:
     return columns.mark + b"\n".join([*lines, b""])
 
 
-def phrases_of(window: Window, columns: Columns) -> tuple[list[bytes], list[bytes]]:
-    """The sources and the targets that models read: of rules what is left without labels and non-terminals.
+def phrases_of(window: Window, columns: Columns) -> list[tuple[bytes, bytes]]:
+    """The sources and targets that models read: of rules what is left without labels and non-terminals.
 
     Raises FormatError, naming the line, for what is no rule in a table of rules.
     """
-    if not window.rules:
-        return columns.sources, columns.targets
-    return _words_of_rules(window, columns.sources), _words_of_rules(window, columns.targets)
+    pairs = [(row[SOURCE], row[TARGET]) for row in columns.rows]
+    return _words_of_rules(window, pairs) if window.rules else pairs
 
 
-def _words_of_rules(window: Window, fields: Sequence[bytes]) -> list[bytes]:
+def _words_of_rules(window: Window, pairs: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     words: dict[bytes, bytes] = {}
-    for number, one in enumerate(fields, start=window.first):
-        if one not in words:
-            try:
-                words[one] = rule_words(one)
-            except ValueError as error:
-                raise FormatError(window.path, str(error), line=number) from error
-    return [words[one] for one in fields]
+    for number, pair in enumerate(pairs, start=window.first):
+        for phrase in pair:
+            if phrase not in words:
+                try:
+                    words[phrase] = rule_words(phrase)
+                except ValueError as error:
+                    raise FormatError(window.path, str(error), line=number) from error
+    return [(words[source], words[target]) for source, target in pairs]
 
 
 def source_starts(window: Window, sources: Sequence[bytes], *, before: bytes) -> list[int]:
@@ -219,9 +230,9 @@ def source_starts(window: Window, sources: Sequence[bytes], *, before: bytes) ->
     return starts
 
 
-def is_grouped(sources: Iterable[bytes]) -> bool:
+def is_grouped(columns: Columns) -> bool:
     """Whether equal sources stand side by side."""
-    runs = [source for source, _ in groupby(map(phrase_of, sources))]
+    runs = [source for source, _ in groupby(phrase_of(row[SOURCE]) for row in columns.rows)]
     return len(runs) == len(set(runs))
 
 

@@ -17,8 +17,15 @@ from typing import NamedTuple
 from nmt_core.base.messages import counted
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
-from smt_bridge.factors import FEWEST_WORDS, factors_of, look_factored, pick_factors
-from smt_bridge.moses_lines import SEPARATOR, phrase_of, split_tokens
+from smt_bridge.moses_lines import (
+    FEWEST_WORDS,
+    SEPARATOR,
+    factors_of,
+    look_factored,
+    phrase_of,
+    pick_factors,
+    split_tokens,
+)
 from smt_bridge.tables.lines import LOOKED_AT, are_rules
 from smt_bridge.tables.rules import SENTENCE_ENDS, rule_symbols, rule_words
 from smt_bridge.tables.table import table_blocks

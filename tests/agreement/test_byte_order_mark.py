@@ -76,7 +76,7 @@ def test_a_table_passes_through_with_it(tmp_path: Path) -> None:
 def test_a_model_does_not_read_that_of_a_table(tmp_path: Path, third: bytes) -> None:
     (window,) = read_windows(marked(tmp_path, b"ein haus ||| a house ||| %b\na ||| x ||| 1 2\n" % third))
     columns = split_window(window)
-    assert [text.strip() for text in phrases_of(window, columns)[0]] == [b"ein haus", b"a"]
+    assert [source.strip() for source, _ in phrases_of(window, columns)] == [b"ein haus", b"a"]
     assert append_scores(columns, [b"1", b"1"]).startswith(MARK + b"ein haus |||")
 
 

@@ -56,8 +56,8 @@ def check_maps(args: argparse.Namespace) -> None:
 def check_words(args: argparse.Namespace, phrases: Sequence[str], option: str) -> None:
     """Raise FormatError for phrases of the table with factors which the model of ``option`` does not read."""
     from smt_bridge.errors import FormatError
-    from smt_bridge.factors import look_factored
     from smt_bridge.models import source_factors
+    from smt_bridge.moses_lines import look_factored
 
     factored = look_factored(phrase.encode("utf-8", "replace") for phrase in phrases)
     if factored and not source_factors(getattr(args, option)):

@@ -190,8 +190,8 @@ def _read(args: argparse.Namespace) -> Iterator[Sources]:
     """The blocks of sources; raises FormatError for words with factors that nothing reads, or are to be written."""
     from scripts.experiments.cho2014.phrase_sources import sources_of_table, sources_of_text
     from smt_bridge.errors import FormatError
-    from smt_bridge.factors import LINES_FOR_FACTORS, look_factored
     from smt_bridge.models import source_factors
+    from smt_bridge.moses_lines import LINES_FOR_FACTORS, look_factored
 
     longest = max(MOST_WORDS, args.max_words)
     if args.table is not None:

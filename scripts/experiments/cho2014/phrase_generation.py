@@ -26,10 +26,8 @@ from nmt_core.base.interfaces import PairScore, PairScorer, PhraseGenerator, Sen
 from nmt_core.base.words import escape, factors_problem, factors_read, unescape
 from scripts.experiments.cho2014.phrase_sources import Source, Sources, is_writable
 from smt_bridge.errors import BridgeError, FormatError
-from smt_bridge.factors import pick_factor
-from smt_bridge.model_checks import check_exchanged, check_kind, check_reverse
-from smt_bridge.moses_lines import SEPARATOR, text_of
-from smt_bridge.score_checks import score_problem
+from smt_bridge.model_checks import check_exchanged, check_kind, check_reverse, score_problem
+from smt_bridge.moses_lines import SEPARATOR, pick_factor, text_of
 from smt_bridge.tables.scoring import DIRECT, REVERSE, format_probability
 
 

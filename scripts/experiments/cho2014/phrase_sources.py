@@ -10,8 +10,7 @@ from isal.isal_zlib import crc32
 
 from nmt_core.base.words import MOST_WORDS, check_words
 from nmt_core.files import read_lines
-from smt_bridge.factors import look_factored
-from smt_bridge.moses_lines import phrase_of, split_tokens
+from smt_bridge.moses_lines import look_factored, phrase_of, split_tokens
 from smt_bridge.tables.table import read_windows, source_starts, split_window
 
 SOURCES_AT_ONCE = 1000

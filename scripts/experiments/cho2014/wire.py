@@ -12,11 +12,11 @@ from nmt_core.files import InputFile, OutputFile, open_output, read_lines
 from scripts.experiments.cho2014.second_table import with_second_table
 from scripts.experiments.cho2014.table_merge import Lexicons, check_direction, merged_lines, read_generated
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.factors import LINES_FOR_FACTORS, factors_of, look_factored
 from smt_bridge.features.lexicon import Lexicon
 from smt_bridge.metadata import find_metadata, metadata_path, new_metadata
 from smt_bridge.moses.ini import Feature, MosesIni, read_ini
-from smt_bridge.tables.lines import count_scores
+from smt_bridge.moses_lines import LINES_FOR_FACTORS, factors_of, look_factored
+from smt_bridge.tables.lines import check_beginning
 from smt_bridge.tables.scoring import DIRECT, REVERSE, UNKNOWN
 from smt_bridge.tables.table import read_windows, split_window
 from smt_bridge.tables.wire import START_WEIGHT, TUNING, check_unpacked, placed, with_placed_paths
@@ -100,7 +100,7 @@ def _columns_of_second(table: str) -> list[str]:
     line = next(read_lines(table, as_it_is=True), None)
     if line is None:
         raise FormatError(table, "the table is empty: nothing was generated")
-    if count_scores(table, line) != len(columns):
+    if check_beginning(table, [line]).scores != len(columns):
         raise WiringError(f"{table} has other scores than the {len(columns)} of {record}; give it as --table")
     return columns
 

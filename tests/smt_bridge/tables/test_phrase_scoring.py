@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from nmt_core.base.errors import NmtError
 from nmt_core.base.interfaces import PairScore
-from smt_bridge.factors import Factors
-from smt_bridge.score_checks import FLOOR
+from smt_bridge.model_checks import FLOOR
+from smt_bridge.moses_lines import Factors
 from smt_bridge.tables.scoring import Counts, Scorers, format_probability, rescore_chunk
 from smt_bridge.tables.table import Window
 from tests.fakes import LengthPairScorer, TablePairScorer

@@ -93,9 +93,9 @@ def test_a_table_passes_but_for_the_new_scores(rules: list[tuple[tuple[list[byte
     window = Window("t", 7, 2, table(b"0.5 1e-05")[:-1], rules=True)  # a byte order mark is a mark in line 1 only
     columns = split_window(window)
     assert append_scores(columns, [b"0.25"] * len(rules)) == table(b"0.5 1e-05 0.25")
-    for side, phrases in enumerate(phrases_of(window, columns)):
+    for side, phrases in enumerate(zip(*phrases_of(window, columns), strict=True)):
         expected = [[symbol for symbol in rule[side][0] if symbol[:1] != b"["] for rule in rules]
-        assert phrases == [b" ".join(words) for words in expected]
+        assert list(phrases) == [b" ".join(words) for words in expected]
 
 
 def test_a_table_is_one_of_rules_by_its_first_lines(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_table_is_one_of_rules_by_its_first_lines(tmp_path: Path) -> None:
     path.write_bytes(b"a [X] b ||| c [X] ||| 1\na ||| [X] ||| 1\n[X] ||| [X] ||| 1\n")
     (window,) = read_windows(str(path), rules=True)
     assert not window.rules
-    assert phrases_of(window, split_window(window))[1] == [b" c [X] ", b" [X] ", b" [X] "]
+    assert [target for _, target in phrases_of(window, split_window(window))] == [b" c [X] ", b" [X] ", b" [X] "]
 
 
 def test_a_line_that_is_no_rule_is_named() -> None:

@@ -106,7 +106,7 @@ def test_how_the_table_comes_makes_no_difference(tmp_path: Path, monkeypatch: py
     table = b"".join(b"%b [X] ||| x [X] ||| %d\n" % (b"ab"[number % 2 :][:1], number) for number in range(250))
     whole = filtered(table, tmp_path / "table", [b"a"])
 
-    def line_by_line(path: str, share: object) -> Iterator[bytes]:
+    def line_by_line(path: str) -> Iterator[bytes]:
         yield from Path(path).read_bytes().splitlines(keepends=True)
 
     monkeypatch.setattr(source_filter, "table_blocks", line_by_line)
