@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import functools
 import json
@@ -45,6 +44,12 @@ class Call:
     code: str = "OK"
     reason: str = ""
 
+    def note(self, *, model: str, items: int) -> None:
+        """Record what a request asked for."""
+        self.model = model
+        self.items += items
+        self.requests += 1
+
     @functools.cached_property
     def request_id(self) -> str:
         """The caller's, or a new one."""
@@ -66,6 +71,7 @@ async def write(context: Any, message: Any) -> None:
 
 
 _current: contextvars.ContextVar[Call] = contextvars.ContextVar("call")
+_account: contextvars.ContextVar[Account] = contextvars.ContextVar("account")
 
 
 def begin(call: Call) -> None:
@@ -73,44 +79,16 @@ def begin(call: Call) -> None:
     _current.set(call)
 
 
-def note(*, model: str, items: int) -> None:
-    """Record what the call being handled is about."""
-    with contextlib.suppress(LookupError):
-        call = _current.get()
-        call.model = model
-        call.items += items
-        call.requests += 1
-
-
-def current_client() -> str:
-    """Whom the call being handled is counted for; empty outside of calls."""
-    call = _current.get(None)
-    return "" if call is None else call.client
-
-
-def may_use(model: str) -> bool:
-    """Whether the client of the call being handled may use a model, one that is there or not."""
-    call = _current.get(None)
-    return call is None or call.models is None or model in call.models
-
-
-_account: contextvars.ContextVar[Account] = contextvars.ContextVar("account")
+def current() -> Call:
+    """The call that is being handled."""
+    return _current.get()
 
 
 def charge_to(account: Account) -> None:
-    """Make it the account of the request being handled."""
+    """Make it the account of the request that is being handled."""
     _account.set(account)
 
 
-def charge(amount: int, *, answer: int) -> None:
-    """Let the request being handled hold so many bytes more, of which its answer has some. Raises Refusal."""
-    account = _account.get(None)
-    if account is not None:
-        account.charge(amount)
-        account.messages += answer
-
-
-def messages_size() -> int:
-    """Bytes of the request being handled, and of its answer as soon as its cost is known."""
-    account = _account.get(None)
-    return 0 if account is None else account.messages
+def account() -> Account:
+    """The account of the request that is being handled."""
+    return _account.get()

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nmt_core.serving.call import charge, current_client, messages_size, note
+from nmt_core.serving.call import account, current
 from nmt_core.serving.errors import draining
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.costs import check_cost
@@ -95,7 +95,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> bytes:
         """See the .proto."""
-        models = [self._describe(name) for name in self.devices.names]
+        models = [self._describe(name) for name in self.devices.names(current().models)]
         return pb.ListModelsResponse(models=models).SerializeToString()
 
     async def GetModel(self, request: pb.GetModelRequest, context: Any) -> bytes:
@@ -107,12 +107,14 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
         ``deadline`` is in seconds of ``time.monotonic``. Raises Refusal.
         """
-        route, slow = self.devices.find(request.model), takes_time(request)
-        plan = await off_loop(math.inf if slow else messages_size(), method, request, route, self.limits)
-        charge(plan.cost.memory, answer=plan.cost.answer)
-        note(model=route.name, items=len(plan.items))
-        found = await route.engine.submit(plan.key, plan.parts, client=current_client(), deadline=deadline)
-        reply = await off_loop(math.inf if slow else messages_size(), plan.finish, found)
+        call, held, slow = current(), account(), takes_time(request)
+        route = self.devices.find(request.model, call.models)
+        plan = await off_loop(math.inf if slow else held.messages, method, request, route, self.limits)
+        held.charge(plan.cost.memory)
+        held.messages += plan.cost.answer
+        call.note(model=route.name, items=len(plan.items))
+        found = await route.engine.submit(plan.key, plan.parts, client=call.client, deadline=deadline)
+        reply = await off_loop(math.inf if slow else held.messages, plan.finish, found)
         self._count(route.name, reply)
         check_cost(self.limits, answer=len(reply.content), steps=0)  # words may be longer than their mean length
         return reply.content
@@ -126,8 +128,8 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
                 self._metrics.item_errors.labels(model, reason).inc(items)
 
     def _describe(self, name: str) -> pb.Model:
-        place = self.devices.find(name)
-        return describe(place.name, place.model, self.limits, place.engine.device)
+        route = self.devices.find(name, current().models)
+        return describe(route.name, route.model, self.limits, route.engine.device)
 
     def _refused(self, reason: str) -> None:
         """A request of a stream has no answer."""

@@ -11,17 +11,16 @@ from typing import Any, NamedTuple
 
 from google.rpc import code_pb2
 
-from nmt_core.serving.background import in_own_thread
-from nmt_core.serving.call import charge_to, current_client, write
+from nmt_core.serving.call import charge_to, current, write
 from nmt_core.serving.errors import Refusal, internal, invalid, to_error, unavailable
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.answers import in_stream
+from nmt_core.serving.off_loop import off_loop
 from nmt_core.serving.shares import Account, Memory
 
 _LONGEST_ID = 128
 _LATER = ("QUEUE_FULL", "MEMORY_FULL")
-_SMALL = 1 << 20  # bytes of an answer that the event loop copies itself
-_PAUSE = 1.0  # seconds at most until it is tried again
+_PAUSE = 1.0  # seconds at most until the next attempt
 _log = logging.getLogger(__name__)
 
 
@@ -44,11 +43,11 @@ class Answer(NamedTuple):
 
 
 class _Unread(Refusal):
-    """The client takes no answers."""
+    """The client does not read its answers."""
 
 
 class Stream:
-    """The requests and answers of one call. ``refused`` is told the reason where a request has no answer."""
+    """The requests and answers of one call. ``refused`` is called with the reason where a request is rejected."""
 
     def __init__(
         self, context: Any, answer: Answer, limits: Limits, memory: Memory, refused: Callable[[str], object]
@@ -62,7 +61,7 @@ class Stream:
         self._reader: asyncio.Task[None] | None = None
 
     def stop_reading(self) -> None:
-        """Take no more requests; those that were begun are answered."""
+        """Take no more requests; those that were started are answered."""
         if self._reader is not None:
             self._reader.cancel()
 
@@ -93,14 +92,14 @@ class Stream:
             more = await self._begin_next(read)
 
     async def _begin_next(self, read: Read) -> bool:
-        """Read a request, as soon as there is room for it begin it; False where there is none any more."""
+        """Read a request, and start it as soon as there is memory for it; False after the last one."""
         request = await read()
         if request is None:
             return False
         with contextlib.ExitStack() as held:
-            account = held.enter_context(self._memory.account(current_client()))
+            account = held.enter_context(self._memory.account(current().client))
             try:
-                while not self._has_room(account, request.size):
+                while not self._has_memory(account, request.size):
                     await asyncio.sleep(_PAUSE)
                 task = asyncio.create_task(self._one(await request.parse(), request.size, account))
             finally:
@@ -111,8 +110,8 @@ class Stream:
         task.add_done_callback(self._finished)
         return True
 
-    def _has_room(self, account: Account, size: int) -> bool:
-        """Charge for a request. One that is larger than all room there is will be refused."""
+    def _has_memory(self, account: Account, size: int) -> bool:
+        """Charge for a request; True also for one that needs more memory than there is: it will be rejected."""
         self._used = time.monotonic()
         try:
             account.charge_message(size)
@@ -125,7 +124,7 @@ class Stream:
         self._used = time.monotonic()
         if task.cancelled() or task.exception() is None:
             self._tasks.discard(task)
-        elif self._reader is not None:  # the stream cannot go on; the task stays, to say why
+        elif self._reader is not None:  # the stream ends; the task stays, to say why
             self._reader.cancel()
 
     async def _one(self, message: Any, size: int, account: Account) -> None:
@@ -134,8 +133,8 @@ class Stream:
         try:
             if len(message.id) > _LONGEST_ID:
                 raise invalid("id", f"the id has {len(message.id)} characters; at most {_LONGEST_ID}")
-            response = await self._patiently(message.request, size, account)
-            await self._write(await _in_stream(name, response))
+            response = await self._retried(message.request, size, account)
+            await self._write(await off_loop(len(response), in_stream, name, response))
         except _Unread:
             raise
         except Refusal as refusal:
@@ -148,8 +147,8 @@ class Stream:
         self._refused(refusal.reason)
         await self._write(self._answer.message(id=name, error=to_error(refusal)).SerializeToString())
 
-    async def _patiently(self, request: Any, size: int, account: Account) -> bytes:
-        """The response. What is full holds the stream up instead of refusing what it sends."""
+    async def _retried(self, request: Any, size: int, account: Account) -> bytes:
+        """The response. While queue or memory is full the stream waits; its requests are not rejected."""
         charge_to(account)
         while True:
             try:
@@ -179,10 +178,3 @@ class Stream:
         while (left := self._used + self._limits.idle - time.monotonic()) > 0 or self._tasks:
             await asyncio.sleep(max(left, min(1.0, self._limits.idle)))
         raise unavailable(f"the stream was not used for {self._limits.idle:g} s", reason="STREAM_IDLE")
-
-
-async def _in_stream(name: str, response: bytes) -> bytes:
-    """The answer that goes into the stream; a large one is copied beside the event loop."""
-    if len(response) <= _SMALL:
-        return in_stream(name, response)
-    return await in_own_thread(lambda: in_stream(name, response), name="copy an answer")

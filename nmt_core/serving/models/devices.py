@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from google.rpc import code_pb2
 
 from nmt_core.serving.background import in_own_thread
-from nmt_core.serving.call import may_use
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.errors import Refusal, draining, not_allowed, unavailable
 from nmt_core.serving.models.served import Key, ServedModel
@@ -86,21 +85,23 @@ class Devices:
         """The models are loaded, and a device that answers in time is there."""
         return self.loaded and bool(self._working())
 
-    @property
-    def names(self) -> list[str]:
-        """The models that the caller may use. Raises Refusal where none is served yet, or any more."""
+    def names(self, allowed: Collection[str] | None) -> list[str]:
+        """The models that a caller may use (None: all). Raises Refusal where none is served yet, or any more."""
         if self.draining:
             raise draining()
         if not self.models:
             raise unavailable("the models are still being loaded; try again in a moment", reason="LOADING")
-        return [name for name in next(iter(self.models.values())) if may_use(name)]
+        return [name for name in next(iter(self.models.values())) if allowed is None or name in allowed]
 
-    def find(self, name: str) -> Route:
-        """A model and where it has least to do; the only one has no need to be named. Raises Refusal."""
-        names = self.names
+    def find(self, name: str, allowed: Collection[str] | None) -> Route:
+        """A model that a caller may use, and where it has least to do. The only one need not be named.
+
+        Raises Refusal.
+        """
+        names = self.names(allowed)
         if not name and len(names) == 1:
             name = names[0]
-        if name and not may_use(name):
+        if name and allowed is not None and name not in allowed:
             raise not_allowed(name, names)
         if name not in names:
             asked = f"there is no model {name[:100]!r}" if name else "the request names no model"

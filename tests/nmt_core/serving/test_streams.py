@@ -13,7 +13,6 @@ import grpc
 import pytest
 
 from nmt_core.base.errors import ServiceError
-from nmt_core.serving import streams
 from nmt_core.serving.client.aio import AsyncNmtClient
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.methods.answers import in_stream
@@ -151,18 +150,10 @@ def test_a_client_that_goes_away_leaves_nothing_behind(server) -> None:
     assert NmtClient(server.address, timeout=5).translate(["un"])[0].translations
 
 
-def test_large_answers_are_copied_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    copied_by: list[int] = []
-
-    def copy(name: str, response: bytes) -> bytes:
-        copied_by.append(threading.get_ident())
-        return in_stream(name, response)
-
-    monkeypatch.setattr(streams, "in_stream", copy)
+def test_answers_of_streams_have_the_id_of_their_request() -> None:
     for size in (10, 2 << 20):
-        answer = pb.ScoreStreamResponse.FromString(asyncio.run(streams._in_stream("a", _score_answer(size))))
+        answer = pb.ScoreStreamResponse.FromString(in_stream("a", _score_answer(size)))
         assert answer.id == "a" and len(answer.response.scores[0].attention) == size // 4
-    assert copied_by[0] == threading.get_ident() != copied_by[1]
 
 
 def test_a_deadline_is_kept(server) -> None:
