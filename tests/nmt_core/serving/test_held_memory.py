@@ -18,6 +18,7 @@ import pytest
 
 from nmt_core.serving import streams
 from nmt_core.serving.admission import Calls
+from nmt_core.serving.call import Call, begin
 from nmt_core.serving.errors import Refusal, invalid
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.texts import read_texts
@@ -255,6 +256,7 @@ def test_a_stream_that_has_ended_does_not_hold_what_waited_for_room() -> None:
         return streams.StreamRequest(functools.partial(parse, content), 1)
 
     async def scenario() -> None:
+        begin(Call("ScoreStream", "", ""))
         memory = Memory(10)
         memory.take("another", 10, before=0)
         answer: Any = streams.Answer(None, None)  # type: ignore[arg-type]  # nothing is answered
