@@ -28,7 +28,7 @@ from nmt_core.serving.credentials import Client, Tokens, address_of, certified_n
 from nmt_core.serving.errors import Refusal, bare, internal, invalid, trailers
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.off_loop import off_loop
-from nmt_core.serving.shares import Memory, Shares
+from nmt_core.serving.shares import ClientLimit, Memory
 from nmt_core.serving.streams import StreamRequest
 from nmt_core.serving.telemetry import Telemetry
 from nmt_core.serving.wire import SHAPES, has_more_fields
@@ -63,11 +63,13 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         self._telemetry = telemetry or Telemetry()
         self._messages, self._questions, self._descriptions = (MessageReader(limits.body) for _ in range(3))
         each = limits.client_calls
-        self._calls = Shares("calls", most=limits.calls, each=each, reason="TOO_MANY_CALLS")
-        self._streams = Shares("streams", most=limits.streams, each=limits.client_streams, reason="TOO_MANY_STREAMS")
-        self._checks = Shares("health checks", most=limits.calls, each=each, reason="TOO_MANY_CALLS")
+        self._calls = ClientLimit("calls", most=limits.calls, each=each, reason="TOO_MANY_CALLS")
+        self._streams = ClientLimit(
+            "streams", most=limits.streams, each=limits.client_streams, reason="TOO_MANY_STREAMS"
+        )
+        self._checks = ClientLimit("health checks", most=limits.calls, each=each, reason="TOO_MANY_CALLS")
         watches = limits.watches, limits.client_watches
-        self._watches = Shares("health watches", most=watches[0], each=watches[1], reason="TOO_MANY_WATCHES")
+        self._watches = ClientLimit("health watches", most=watches[0], each=watches[1], reason="TOO_MANY_WATCHES")
         self._wrapped: dict[str, Any] = {}
         self.unfinished = 0
         if self._telemetry.metrics is not None:
@@ -179,7 +181,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
 
             try:
                 metadata = dict(context.invocation_metadata() or ())
-                client = self._identify(context.peer(), self._certificate(context), metadata).key
+                client = self._identify(context, metadata)[1].key
                 with self._watches.one(client):
                     async for response in handler.stream_stream(requests(), context):
                         yield response
@@ -200,7 +202,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
     async def _call(
         self,
         method: str,
-        share: Shares,
+        limit: ClientLimit,
         context: Any,
         handle: Callable[[Call, contextlib.ExitStack], Awaitable[_Response]],
     ) -> _Response:
@@ -219,9 +221,8 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         refusal: Refusal | None = None
         with self._telemetry.span(call, metadata):
             try:
-                call.certificate = self._certificate(context)
-                call.client, call.user, call.models = self._identify(call.peer, call.certificate, metadata)
-                held.enter_context(share.one(call.client))
+                call.certificate, (call.client, call.user, call.models) = self._identify(context, metadata)
+                held.enter_context(limit.one(call.client))
                 return await handle(call, held)
             except Refusal as error:
                 refusal = error
@@ -241,12 +242,10 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
                 self._telemetry.ended(call)
         return await self._abort(context, refusal)
 
-    def _certificate(self, context: Any) -> str:
-        """The name in the client's certificate. Raises Refusal."""
-        return certified_name(context.auth_context() or {}) if self._certified else ""
-
-    def _identify(self, peer: str, certificate: str, metadata: Mapping[str, Any]) -> Client:
-        return identify(peer, certificate, metadata, self.tokens)
+    def _identify(self, context: Any, metadata: Mapping[str, Any]) -> tuple[str, Client]:
+        """The name in the certificate of the caller, if any, and who it is. Raises Refusal."""
+        certificate = certified_name(context.auth_context() or {}) if self._certified else ""
+        return certificate, identify(context.peer(), certificate, metadata, self.tokens)
 
     def _finished(self, held: contextlib.ExitStack) -> None:
         """The status of a call was sent, or cannot be."""

@@ -9,7 +9,7 @@ from nmt_core.serving.errors import Refusal, busy, invalid
 from nmt_core.serving.limits import REQUEST_COPIES
 
 
-class Shares:
+class ClientLimit:
     """Calls, streams or the like: at most ``most`` at once, and ``each`` of one client.
 
     ``what`` names them in messages, ``reason`` is that of the refusal.
@@ -23,25 +23,17 @@ class Shares:
     @contextlib.contextmanager
     def one(self, client: str) -> Iterator[None]:
         """One more while the block runs. Raises Refusal."""
-        self.take(client)
-        try:
-            yield
-        finally:
-            self.give(client)
-
-    def take(self, client: str) -> None:
-        """One more, to be given back. Raises Refusal."""
         if self.taken >= self.most:
             raise self._refusal(f"{self.most} {self.what} are open already")
         if self._of.get(client, 0) >= self.each:
             raise self._refusal(f"{self.each} {self.what} of this client are open already")
         self.taken += 1
         self._of[client] = self._of.get(client, 0) + 1
-
-    def give(self, client: str) -> None:
-        """One less."""
-        self.taken -= 1
-        subtract(self._of, client, 1)
+        try:
+            yield
+        finally:
+            self.taken -= 1
+            subtract(self._of, client, 1)
 
     def _refusal(self, problem: str) -> Refusal:
         return busy(f"{problem}; try again later", reason=self._reason, retry_after=1.0)

@@ -21,7 +21,7 @@ from nmt_core.serving.client.connection import OPTIONS, Access
 from nmt_core.serving.errors import Refusal, from_trailers
 from nmt_core.serving.methods.costs import Proportions, count_words, count_words_of_all, score_cost, translation_cost
 from nmt_core.serving.methods.options import sample_problem
-from nmt_core.serving.shares import Memory, Shares
+from nmt_core.serving.shares import ClientLimit, Memory
 from nmt_core.serving.wire import SHAPES, has_more_fields
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
@@ -339,7 +339,7 @@ def test_an_answer_is_never_larger_than_was_expected(strict, attention: bool, nb
 
 
 def test_shares_are_given_back_and_nobody_has_all() -> None:
-    shares = Shares("calls", most=4, each=2, reason="TOO_MANY_CALLS")
+    shares = ClientLimit("calls", most=4, each=2, reason="TOO_MANY_CALLS")
     with shares.one("a"), shares.one("a"):
         with pytest.raises(Refusal, match="2 calls of this client are open"), shares.one("a"):
             pass
