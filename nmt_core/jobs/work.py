@@ -122,6 +122,4 @@ def progress_bar(name: str, unit: str, *, quiet: bool, total: int | None = None)
     """A bar on stderr; a log file needs no line every half second."""
     seen = sys.stderr is not None and not quiet  # it may have been closed before the program began
     seconds = 0.5 if seen and sys.stderr.isatty() else 30.0
-    return tqdm(
-        desc=name, unit=unit, unit_scale=True, total=total, file=sys.stderr, mininterval=seconds, disable=not seen
-    )
+    return tqdm(desc=name, unit=unit, total=total, file=sys.stderr, mininterval=seconds, disable=not seen)
