@@ -20,7 +20,7 @@ from nmt_core.jobs.run import run_job
 from nmt_core.jobs.work import summed
 from nmt_core.jobs.workers import LocalWorkers
 from smt_bridge.features.annotate import annotate
-from smt_bridge.features.pair_score import PairFeature
+from smt_bridge.features.neural import PairFeature
 from smt_bridge.metadata import new_metadata
 from smt_bridge.metrics.bleu import TOKENIZERS
 from smt_bridge.metrics.metric import METRICS

@@ -13,18 +13,25 @@ from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.base.interfaces import PairScorer
-from smt_bridge.features.attention_shape import ATTENTION_SHAPE
-from smt_bridge.features.coverage import COVERAGE
 from smt_bridge.features.interface import Feature
-from smt_bridge.features.pair_measures import (
+from smt_bridge.features.lexical import KenLMFeature, KenLMNormalised, Model1
+from smt_bridge.features.mbr import ExpectedBleu, ExpectedChrf
+from smt_bridge.features.neural import (
+    ATTENTION_SHAPE,
     CONTINUOUS_SPACE,
+    COVERAGE,
     LENGTH_NORMALISED,
+    LOG_PROB,
     UNKNOWN_WORDS,
     UNKNOWN_WORDS_REVERSE,
     WEAKEST_WORD,
+    Direction,
+    PairFeature,
+    PairMeasure,
+    PhraseSum,
+    SharedScorer,
 )
-from smt_bridge.features.pair_score import LOG_PROB, Direction, PairFeature, PairMeasure
-from smt_bridge.features.shared_scorer import SharedScorer
+from smt_bridge.features.plain import Copied, LengthRatio, WordCount
 from smt_bridge.features.wrapped import Renamed
 
 GROUP = "smt_bridge.features"
@@ -77,68 +84,46 @@ def _pair(measure: PairMeasure, direction: Direction = "forward", names: tuple[s
 
 
 def _phrases(argument: str, scorers: SharedScorers) -> Feature:
-    from smt_bridge.features.phrase_sum import PhraseSum
-
     return PhraseSum(scorers.scorer(argument))
 
 
 def _phrases_reverse(argument: str, scorers: SharedScorers) -> Feature:
-    from smt_bridge.features.phrase_sum import PhraseSum
-
     return PhraseSum(scorers.scorer(argument, "reverse"), "reverse")
 
 
 def _kenlm(argument: str, scorers: SharedScorers) -> Feature:
-    from smt_bridge.features.kenlm_score import KenLMFeature
-
     return KenLMFeature(argument)
 
 
 def _kenlm_normalised(argument: str, scorers: SharedScorers) -> Feature:
-    from smt_bridge.features.kenlm_score import KenLMNormalised
-
     return KenLMNormalised(argument)
 
 
 def _word_count(argument: str, scorers: SharedScorers) -> Feature:
-    from smt_bridge.features.lengths import WordCount
-
     return WordCount()
 
 
 def _length_ratio(argument: str, scorers: SharedScorers) -> Feature:
-    from smt_bridge.features.lengths import LengthRatio
-
     return LengthRatio()
 
 
 def _copied(argument: str, scorers: SharedScorers) -> Feature:
-    from smt_bridge.features.copied import Copied
-
     return Copied()
 
 
 def _model1(argument: str, scorers: SharedScorers) -> Feature:
-    from smt_bridge.features.model1 import Model1
-
     return Model1(argument)
 
 
 def _model1_reverse(argument: str, scorers: SharedScorers) -> Feature:
-    from smt_bridge.features.model1 import Model1
-
     return Model1(argument, reverse=True)
 
 
 def _expected_bleu(argument: str, scorers: SharedScorers) -> Feature:
-    from smt_bridge.features.expected_bleu import ExpectedBleu
-
     return ExpectedBleu(argument)
 
 
 def _expected_chrf(argument: str, scorers: SharedScorers) -> Feature:
-    from smt_bridge.features.expected_chrf import ExpectedChrf
-
     return ExpectedChrf(argument)
 
 

@@ -12,8 +12,7 @@ from nmt_core.base.interfaces import PairScore, SentencePair
 from smt_bridge import WiringError, add_scores, read_nbest, rescore_table
 from smt_bridge.commands.main import main
 from smt_bridge.features.interface import Candidates
-from smt_bridge.features.pair_measures import CONTINUOUS_SPACE
-from smt_bridge.features.pair_score import PairFeature
+from smt_bridge.features.neural import CONTINUOUS_SPACE, PairFeature
 from smt_bridge.model_checks import check_exchanged, check_reverse
 from smt_bridge.tables.scoring import Scorers, rescore_chunk
 from smt_bridge.tables.table import read_windows

@@ -26,7 +26,7 @@ import numpy as np
 from nmt_core.base.messages import counted
 from nmt_core.files.lexicon_lines import NULL
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.features.lexicon import Lexicon
+from smt_bridge.features.lexical import Lexicon
 from smt_bridge.moses_lines import phrase_of, split_tokens, text_of
 from smt_bridge.tables.table import Window, append_scores, read_windows, split_window
 

@@ -12,7 +12,7 @@ from nmt_core.files import InputFile, OutputFile, open_output, read_lines
 from scripts.experiments.cho2014.second_table import with_second_table
 from scripts.experiments.cho2014.table_merge import Lexicons, check_direction, merged_lines, read_generated
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.features.lexicon import Lexicon
+from smt_bridge.features.lexical import Lexicon
 from smt_bridge.metadata import find_metadata, metadata_path, new_metadata
 from smt_bridge.moses.ini import Feature, MosesIni, read_ini
 from smt_bridge.moses_lines import LINES_FOR_FACTORS, factors_of, look_factored

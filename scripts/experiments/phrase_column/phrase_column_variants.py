@@ -39,7 +39,7 @@ from nmt_core.files import open_output, read_text_lines
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from smt_bridge.features.annotate import annotate
-from smt_bridge.features.phrase_sum import PhraseSum
+from smt_bridge.features.neural import PhraseSum
 from smt_bridge.model_checks import FLOOR
 from smt_bridge.nbest.entry import format_entry
 from smt_bridge.nbest.formats import read_entries

@@ -24,7 +24,7 @@ from nmt_core.serving.models.opening import ArrayPairScorer, open_served_model
 from nmt_core.serving.models.served import Scoring
 from nmt_core.text.sentence import TargetOrder
 from nmt_core.v1 import nmt_pb2 as pb
-from smt_bridge.features.coverage import attention_of_words
+from smt_bridge.features.neural import attention_of_words
 
 REFUSED = invalid("texts", "no")
 WEIGHTS = np.arange(6, dtype=np.float32).reshape(2, 3) / 8

@@ -16,11 +16,8 @@ from sacrebleu.metrics.chrf import CHRF
 
 from nmt_core.base.errors import ConfigError
 from smt_bridge.errors import WiringError
-from smt_bridge.features.agreement import Weighting
-from smt_bridge.features.expected_bleu import ExpectedBleu, bleu_of_all
-from smt_bridge.features.expected_chrf import ExpectedChrf, chrf_of_all
 from smt_bridge.features.interface import Candidates, Feature
-from smt_bridge.features.ngram_overlap import Floats
+from smt_bridge.features.mbr import ExpectedBleu, ExpectedChrf, Floats, Weighting, bleu_of_all, chrf_of_all
 
 LISTS = st.lists(
     st.lists(st.sampled_from(["a", "b", "ab", "é", "😀"]), max_size=9).map(" ".join), min_size=1, max_size=6
@@ -53,7 +50,7 @@ def test_many_items_are_taken_block_by_block(monkeypatch: pytest.MonkeyPatch) ->
     generator = random.Random(1)
     texts = [" ".join(generator.choices("abcdefg", k=generator.randrange(1, 30))) for _ in range(12)]
     whole = chrf_of_all(texts)
-    monkeypatch.setattr("smt_bridge.features.ngram_overlap._CELLS", 100)
+    monkeypatch.setattr("smt_bridge.features.mbr._CELLS", 100)
     assert np.array_equal(chrf_of_all(texts), whole)
 
 

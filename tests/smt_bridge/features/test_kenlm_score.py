@@ -12,7 +12,7 @@ import pytest
 
 from nmt_core.base.errors import InputError
 from smt_bridge.features.interface import Candidates
-from smt_bridge.features.kenlm_score import KenLMFeature, KenLMNormalised
+from smt_bridge.features.lexical import KenLMFeature, KenLMNormalised
 
 pytest.importorskip("kenlm")
 

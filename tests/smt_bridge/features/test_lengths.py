@@ -6,9 +6,8 @@ import math
 
 import pytest
 
-from smt_bridge.features.copied import Copied
 from smt_bridge.features.interface import Candidates
-from smt_bridge.features.lengths import LengthRatio, WordCount
+from smt_bridge.features.plain import Copied, LengthRatio, WordCount
 
 GROUPS = [Candidates("a b", ["x", "x y z w", "x y", ""]), Candidates("", ["x y", ""])]
 

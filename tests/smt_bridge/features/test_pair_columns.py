@@ -8,12 +8,21 @@ import pytest
 
 from nmt_core.base.interfaces import PairScore, SentencePair
 from smt_bridge.errors import WiringError
-from smt_bridge.features.attention_shape import ATTENTION_SHAPE, attention_shape
-from smt_bridge.features.coverage import COVERAGE, FLOOR, coverage
 from smt_bridge.features.interface import Candidates
-from smt_bridge.features.pair_measures import LENGTH_NORMALISED, UNKNOWN_WORDS, UNKNOWN_WORDS_REVERSE, WEAKEST_WORD
-from smt_bridge.features.pair_score import LOG_PROB, PairFeature
-from smt_bridge.features.shared_scorer import SharedScorer
+from smt_bridge.features.neural import (
+    ATTENTION_FLOOR,
+    ATTENTION_SHAPE,
+    COVERAGE,
+    LENGTH_NORMALISED,
+    LOG_PROB,
+    UNKNOWN_WORDS,
+    UNKNOWN_WORDS_REVERSE,
+    WEAKEST_WORD,
+    PairFeature,
+    SharedScorer,
+    attention_shape,
+    coverage,
+)
 from tests.fakes import LengthPairScorer, TablePairScorer
 
 PAIR = SentencePair("s t u", "x y")
@@ -65,7 +74,7 @@ def test_coverage_is_the_penalty_of_wu_et_al() -> None:
 
 
 def test_word_without_attention_has_the_floor() -> None:
-    assert coverage(PAIR, looking((1.0, 0.0, 0.0))) == (pytest.approx(math.log(FLOOR)), 0.5)
+    assert coverage(PAIR, looking((1.0, 0.0, 0.0))) == (pytest.approx(math.log(ATTENTION_FLOOR)), 0.5)
 
 
 def test_empty_source_is_covered() -> None:

@@ -13,7 +13,7 @@ from nmt_core.base.interfaces import SentencePair
 from smt_bridge.errors import BridgeError, FormatError, WiringError
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.interface import Candidates
-from smt_bridge.features.phrase_sum import PhraseSum
+from smt_bridge.features.neural import PhraseSum
 from smt_bridge.features.wrapped import Renamed
 from smt_bridge.nbest.entry import NbestEntry, with_features
 from smt_bridge.nbest.formats import read_entries
