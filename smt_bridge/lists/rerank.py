@@ -13,8 +13,7 @@ from nmt_core.base.messages import counted, say
 from nmt_core.files import open_output, read_lines
 from smt_bridge.errors import FormatError
 from smt_bridge.metadata import known_columns
-from smt_bridge.metrics.detokenize import detokenizer
-from smt_bridge.metrics.references import read_references
+from smt_bridge.metrics.references import detokenizer, read_references
 from smt_bridge.models import open_model
 from smt_bridge.moses.weights import Weights, read_weights
 from smt_bridge.nbest.checks import MOST_LOOKED_AT, SampledPair, looks_unrelated, sampled_pair

@@ -1,17 +1,30 @@
-"""Reference translations, and the counts of n-best lists against them."""
+"""Reference translations, the counts of n-best lists against them, and plain text of Moses-tokenised hypotheses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+
+from sacremoses import MosesDetokenizer
 
 from nmt_core.base.errors import InputError
 from nmt_core.base.messages import counted
 from nmt_core.base.words import check_words
 from nmt_core.files import read_text_lines
 from smt_bridge.metrics.bleu import Counts
-from smt_bridge.metrics.detokenize import detokenizer
 from smt_bridge.metrics.metric import BLEU, Metric, counter
 from smt_bridge.nbest.entry import NbestEntry, NbestList
+
+
+def detokenizer(language: str) -> Callable[[str], str]:
+    """Return a function that joins the words of a line as ``language`` is written and undoes Moses' escapes."""
+    moses = MosesDetokenizer(lang=language)
+
+    @lru_cache(maxsize=1 << 16)
+    def detokenize(line: str) -> str:
+        return str(moses.detokenize(line.split(" "))) if line else ""
+
+    return detokenize
 
 
 def list_statistics(

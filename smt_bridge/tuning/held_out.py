@@ -9,18 +9,28 @@ column ``FirstS0`` of a system is 1 for its best hypothesis and 0 for all others
 that system alone. Where held-out sentences show the best system alone to be better than the tuned weights (bootstrap
 over sentences), or these are worse than it on the tuned sentences, the result is that system. A mere difference is not
 enough: of a hundred sentences it is chance more often than not, and the combination is the better guess.
+
+``plan_for_list`` says what is tuned, and how, where nobody says otherwise.
+
+>>> names = ["LM0", "TotalMoses0", "InMoses0", "FirstMoses0", "RankMoses0"]
+>>> names += ["NmtNMT0", "TotalNmt0", "InNmt0", "FirstNmt0", "RankNmt0", "NMT0", "WordCount0"]
+>>> baselines(names)
+('FirstMoses0', 'FirstNmt0')
+>>> " ".join(tuned_by_default(names) or ())
+'TotalMoses0 InMoses0 RankMoses0 TotalNmt0 RankNmt0 NMT0 WordCount0'
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from smt_bridge.errors import WiringError
+from smt_bridge.nbest.merge import baselines, column_of
 from smt_bridge.ordered_sum import ordered_sum
 from smt_bridge.tuning.pool import Floats, NbestPool, Tuned, normalised
 from smt_bridge.tuning.tune import (
@@ -218,3 +228,49 @@ def possible_folds(pool: NbestPool, folds: int) -> int:
     if folds < 2:
         raise WiringError("cross-validation needs at least two sentences and two folds")
     return folds
+
+
+_WORDS = ("WordCount", "WordPenalty")  # the same number with two signs
+_FOLDS = 5
+
+
+def plan_for_list(
+    pool: NbestPool,
+    start: Start | None,
+    options: TuningOptions,
+    *,
+    tuner: str = "mert",
+    recomputed: Collection[str] = (),
+) -> Plan:
+    """How a list is tuned.
+
+    A merged list: the columns of ``tuned_by_default`` unless ``options.features`` names others, by MERT with a ridge
+    that five folds choose, compared with its systems. A list of a single system: all columns, without folds.
+    """
+    names = list(dict.fromkeys(column.name for column in pool.columns))
+    systems = baselines(names)
+    if not systems:
+        return Plan(start, options, tuner)
+    if options.features is None:
+        options = options._replace(features=tuned_by_default(names, recomputed))
+    return Plan(start, options, tuner, systems, RIDGES if tuner == "mert" else RIDGES[:1], _FOLDS)
+
+
+def tuned_by_default(names: Sequence[str], recomputed: Collection[str] = ()) -> tuple[str, ...] | None:
+    """The columns that are tuned where nobody names others, in the order of the list; None: all of them.
+
+    Of each system of a merged list its total, its rank and whether it has the hypothesis (of one system less than
+    there are: the last follows from the others); of its own features only those that were ``recomputed`` for every
+    hypothesis (``--exact``), WordPenalty0 not beside a WordCount0. And all columns that were added to the merged list,
+    which stand behind its own.
+    """
+    systems = baselines(names)
+    if not systems:
+        return None
+    wanted = {column_of(system, kind) for system in systems for kind in ("Total", "Rank")}
+    wanted |= {column_of(system, "In") for system in systems[:-1]} | set(recomputed)
+    own = max(names.index(column_of(system, kind)) for system in systems for kind in ("In", "First", "Rank"))
+    added = names[own + 1 :]
+    counted = any(name.startswith(_WORDS[0]) for name in added)
+    needless = {name for name in recomputed if counted and name.startswith(_WORDS[1])}
+    return tuple(name for name in names if name in added or name in wanted - needless)

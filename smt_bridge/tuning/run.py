@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import statistics
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
+from typing import Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
@@ -22,13 +24,18 @@ from smt_bridge.nbest.entry import NbestList
 from smt_bridge.nbest.order import ordered_lists
 from smt_bridge.nbest.recompute import recomputed_columns
 from smt_bridge.recipe import Recipe, recipe_of, write_recipe
-from smt_bridge.tuning.defaults import plan_for_list
-from smt_bridge.tuning.held_out import Comparison, Judged, Plan, check_baselines, possible_folds, tune_by_plan
-from smt_bridge.tuning.moses_dat import pool_from_moses
+from smt_bridge.tuning.held_out import (
+    Comparison,
+    Judged,
+    Plan,
+    check_baselines,
+    plan_for_list,
+    possible_folds,
+    tune_by_plan,
+)
+from smt_bridge.tuning.moses_dat import pool_from_moses, read_tuner_weights
 from smt_bridge.tuning.pool import NbestPool, normalised, pool_from_lists
-from smt_bridge.tuning.report_file import as_json
 from smt_bridge.tuning.tune import Start, Tuner, TuningReport, ablate, begin_with, losses, report_of
-from smt_bridge.tuning.tuner_output import read_tuner_weights
 
 NAME = "tune"
 
@@ -202,3 +209,32 @@ def _check_options(args: argparse.Namespace) -> None:
         raise ConfigError("--scores-dat holds counts: --tokenize and --detokenize cannot change them")
     if any(moses) and args.metric != "bleu":
         raise ConfigError(f"--scores-dat holds BLEU counts: --metric {args.metric} needs --nbest and --reference")
+
+
+def as_json(
+    judged: Judged, *, tuner: str, metric: str, ablation: Mapping[str, Sequence[float]] | None = None
+) -> dict[str, Any]:
+    """The report for other programs (docs/tuning.md)."""
+    report, validation, comparison = judged.report, judged.validation, judged.comparison
+    return {
+        "tuner": tuner,
+        "metric": metric,
+        "weights": _listed(report.weights),
+        "score": report.score,
+        "score_at_start": report.score_at_start,
+        "mean": report.mean,
+        "deviation": report.deviation,
+        "note": report.note,
+        "runs": [{"score": score, "weights": _listed(weights)} for weights, score in report.runs],
+        "ridge": judged.ridge,
+        "cross_validation": None if validation is None else validation._asdict(),
+        "ablation": None if ablation is None else {name: statistics.fmean(each) for name, each in ablation.items()},
+        "ablation_loss": None
+        if ablation is None
+        else {name: loss._asdict() for name, loss in losses(report, ablation).items()},
+        "guard": None if comparison is None else comparison.as_json(),
+    }
+
+
+def _listed(weights: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+    return {name: list(values) for name, values in weights.items()}

@@ -25,13 +25,11 @@ import numpy as np
 
 from nmt_core.base.errors import NmtError
 from nmt_core.files import read_text_lines
-from smt_bridge.metrics.detokenize import detokenizer
-from smt_bridge.metrics.references import list_statistics
+from smt_bridge.metrics.references import detokenizer, list_statistics
 from smt_bridge.metrics.significance import SystemScore, compare
 from smt_bridge.nbest.order import ordered_lists
 from smt_bridge.nbest.recompute import recomputed_columns
-from smt_bridge.tuning.defaults import plan_for_list
-from smt_bridge.tuning.held_out import tune_by_plan
+from smt_bridge.tuning.held_out import plan_for_list, tune_by_plan
 from smt_bridge.tuning.pool import Floats, NbestPool, pool_from_lists
 from smt_bridge.tuning.tune import TuningOptions, start_weights
 

@@ -18,8 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt_core.files import read_text_lines
-from smt_bridge.metrics.detokenize import detokenizer
-from smt_bridge.metrics.references import list_statistics
+from smt_bridge.metrics.references import detokenizer, list_statistics
 from smt_bridge.metrics.significance import SystemScore, compare
 from smt_bridge.nbest.order import ordered_lists
 from smt_bridge.tuning.pool import NbestPool, pool_from_lists

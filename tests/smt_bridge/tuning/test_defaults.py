@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smt_bridge.tuning.defaults import baselines, plan_for_list, tuned_by_default
-from smt_bridge.tuning.held_out import RIDGES, Plan
+from smt_bridge.tuning.held_out import RIDGES, Plan, baselines, plan_for_list, tuned_by_default
 from smt_bridge.tuning.pool import Column, NbestPool
 from smt_bridge.tuning.tune import TuningOptions
 

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from nmt_core.base.errors import InputError
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.metrics.metric import BLEU
-from smt_bridge.tuning.moses_dat import pool_from_moses
+from smt_bridge.tuning.moses_dat import pool_from_moses, read_tuner_weights
 from smt_bridge.tuning.pool import NbestPool
-from smt_bridge.tuning.tuner_output import read_tuner_weights
 from tests.smt_bridge.tuning.dat_files import features_dat, scores_dat
 
 FEATURES = """FEATURES_TXT_BEGIN_0 7 2 2 LM0_0 TM0_0

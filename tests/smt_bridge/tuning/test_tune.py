@@ -14,7 +14,7 @@ from smt_bridge.errors import WiringError
 from smt_bridge.tuning.held_out import Judged, Plan, tune_by_plan
 from smt_bridge.tuning.moses_dat import pool_from_moses
 from smt_bridge.tuning.pool import Column, Floats, NbestPool
-from smt_bridge.tuning.report_file import as_json
+from smt_bridge.tuning.run import as_json
 from smt_bridge.tuning.tune import TuningOptions, ablate, losses, report_of, tune
 from tests.smt_bridge.tuning.dat_files import features_dat, scores_dat
 
