@@ -24,7 +24,7 @@ _EXAMPLE = """examples:
 Several lists become one: the hypotheses of all, each once; those of the first list come first. Columns are each list's
 features less the values of its own best hypothesis; those of the first list keep their names, an LM0 of a list called
 nmt becomes NmtLM0. Next to them stand TotalNmt0 (its total, likewise), InNmt0 (1 where it has the hypothesis),
-FirstNmt0 (1 for its best) and RankNmt0 (1/place). See docs/merging.md for values that a system does not know.
+FirstNmt0 (1 for its best) and RankNmt0 (1/place). See docs/lists.md for values that a system does not know.
 
 columns, in this order (natural logarithms; the rest of each line stays byte for byte):
   NMT0= NMT1= ...      log p(hypothesis | source), one per --scorer

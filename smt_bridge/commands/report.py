@@ -11,7 +11,7 @@ _EXAMPLE = """example:
   smt-bridge report --table nmt-table.gz --output table.html
 
 The page is one file that needs no network and no scripts. A name that ends in .json gets what it says for other
-programs (docs/report.md). Pages about n-best lists are those of `smt-bridge rerank --report`."""
+programs (docs/lists.md). Pages about n-best lists are those of `smt-bridge rerank --report`."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""The report of a reranking as JSON; the keys are explained in docs/reranking.md."""
+"""The report of a reranking as JSON; the keys are explained in docs/lists.md."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def table_page(found: Survey, record: Mapping[str, Any], *, path: str) -> str:
 
 
 def table_report(found: Survey, record: Mapping[str, Any], *, path: str) -> dict[str, Any]:
-    """The same for other programs (docs/report.md)."""
+    """The same for other programs (docs/lists.md)."""
     return {
         "format": REPORT_FORMAT,
         "version": REPORT_VERSION,

@@ -93,7 +93,7 @@ class Comparison(NamedTuple):
         return max(self.systems, key=lambda name: self.systems[name])
 
     def as_json(self) -> dict[str, Any]:
-        """The key ``guard`` of the report of tuning (docs/tuning.md)."""
+        """The key ``guard`` of the report of tuning (docs/lists.md)."""
         return {
             "halves": dict(self.systems),
             "held_out": self.validation.held_out,

@@ -214,7 +214,7 @@ def _check_options(args: argparse.Namespace) -> None:
 def as_json(
     judged: Judged, *, tuner: str, metric: str, ablation: Mapping[str, Sequence[float]] | None = None
 ) -> dict[str, Any]:
-    """The report for other programs (docs/tuning.md)."""
+    """The report for other programs (docs/lists.md)."""
     report, validation, comparison = judged.report, judged.validation, judged.comparison
     return {
         "tuner": tuner,

@@ -79,8 +79,8 @@ def test_weights_of_an_indicator_give_that_systems_output(folder: Path) -> None:
 
 
 def documented_keys() -> list[str]:
-    """The keys of the report file in docs/tuning.md, in their order."""
-    _, section = (Path(__file__).parents[3] / "docs" / "tuning.md").read_text().split("## The report file\n")
+    """The keys of the report file in docs/lists.md, in their order."""
+    _, section = (Path(__file__).parents[3] / "docs" / "lists.md").read_text().split("## The report file\n")
     rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
     return [key for row in rows for key in re.findall(r"`(\w+)`", row)]
 

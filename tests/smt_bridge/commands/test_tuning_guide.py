@@ -1,4 +1,4 @@
-"""The commands of docs/tuning.md for files of Moses' tuners run as they are written."""
+"""The commands of docs/lists.md for files of Moses' tuners run as they are written."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 def commands(heading: str) -> str:
     """The first block of commands behind a heading of the document."""
-    text = (ROOT / "docs" / "tuning.md").read_text()
+    text = (ROOT / "docs" / "lists.md").read_text()
     found = re.search(rf"\*\*{re.escape(heading)}\*\*.*?```\n(.*?)```", text, re.DOTALL)
     assert found is not None
     return found[1]
