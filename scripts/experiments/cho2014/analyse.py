@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from scripts.experiments.cho2014.study_page import Drawn
     from scripts.experiments.cho2014.table_study import Source, Study
 
+RUN = "scripts.experiments.cho2014.analyse:run"
 NAME = "analyse"
 _DATA = ("table2.tsv", "table3.tsv", "figure3.tsv", "figure4.tsv", "figure5.tsv", "claims.json")
 _EXAMPLE = """examples, with cho2014 for `python -m scripts.experiments.cho2014`:

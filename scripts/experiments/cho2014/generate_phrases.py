@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from scripts.experiments.cho2014.phrase_sources import Sources
 
 
+RUN = "scripts.experiments.cho2014.generate_phrases:run"
 NAME = "generate-phrases"
 _BEAM, _NBEST = 12, 10
 _MANY_UNKNOWN = 0.5  # of what is generated
