@@ -18,7 +18,7 @@ examples:
 The folder is one like any other: 'score', 'decode', 'serve' and smt-bridge use it. Nothing is unpickled but
 dictionaries, lists, text and numbers. Every array has to be a part of the model, with the shape that its sizes ask for;
 otherwise it is named and nothing is written. Vocabularies give each word its number: .json, .yml, .pkl, or one word a
-line. What is read, and what is not: docs/foreign-models.md.
+line. What is read, and what is not: docs/models.md.
 """
 
 
