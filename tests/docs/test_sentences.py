@@ -19,12 +19,8 @@ NOT_YET: set[str] = {
     "architecture.md",
     "doctor.md",
     "extending.md",
-    "features.md",
-    "formats.md",
     "guarantees.md",
     "guide-moses.md",
-    "long-jobs.md",
-    "preparation.md",
     "results.md",
     "serving.md",
 }

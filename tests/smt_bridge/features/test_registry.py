@@ -154,7 +154,7 @@ def test_torch_stays_out() -> None:
 
 
 def test_example_of_the_documentation_works() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "features.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "extending.md").read_text()
     written: dict[str, Callable[[str], Feature]] = {}
     exec(page.partition("```python\n")[2].partition("```")[0], written)
     entry = annotate(
