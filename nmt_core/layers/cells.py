@@ -82,10 +82,6 @@ class Cell(Layer, abc.ABC):
         """What others read of a state, (..., U) -> (..., H)."""
         return state if self.state_parts == 1 else state[..., : self.hidden]
 
-    def state_of(self, hidden: Tensor) -> Tensor:
-        """A state of these hidden units and empty memory cells, (..., H) -> (..., U)."""
-        return hidden if self.state_parts == 1 else F.pad(hidden, (0, self.state_size - self.hidden))
-
 
 class VanillaRNN(Cell):
     """h' = tanh(x + c + U h): x = W e + b from the input, c from the context (Luong's thesis 2016, equation 2.2)."""

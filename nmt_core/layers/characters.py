@@ -23,7 +23,7 @@ from nmt_core.batches.transfer import to_device
 from nmt_core.layers.embedding import Distinct, WordEmbedding
 from nmt_core.layers.generator import Generator, linear_generator
 from nmt_core.layers.reader import RecurrentReader
-from nmt_core.layers.recurrent import Layers, RecurrentEncoder, UpperLayers, WordVectors, run_all
+from nmt_core.layers.recurrent import Layers, RecurrentEncoder, Stack, UpperLayers, WordVectors, run_all
 
 _TOGETHER = 128  # words of like length, as in the authors' code
 
@@ -66,6 +66,7 @@ class SpellingDecoder(nn.Module):
         self.unit = layers.new_cell(hidden)
         self.inputs = self.unit.inputs(embedding)
         self.upper = UpperLayers(layers, hidden)
+        self.stack = Stack(self.inputs, self.unit, self.upper)
         self.output = linear_generator(hidden, characters, biased=biased)
 
     @property
@@ -75,17 +76,13 @@ class SpellingDecoder(nn.Module):
 
     def start(self, starts_NH: Tensor) -> Tensor:
         """The states of all layers before the first character, (N, U)."""
-        return F.pad(self.unit.state_of(starts_NH), (0, self.upper.state_size))
+        return self.stack.start(starts_NH)
 
     def step(self, previous_N: Tensor, states_NU: Tensor) -> tuple[Tensor, Tensor]:
         """Read the characters written last (negative: none), and give what the generator reads, and the states."""
         read_N = torch.where(previous_N < 0, self.beginning, previous_N)
-        lowest_NU, above_NU = states_NU.split([self.unit.state_size, self.upper.state_size], dim=1)
-        lowest_NU = self.unit(self.inputs(self.embedding.known(read_N)), lowest_NU)
-        hidden_NH = self.unit.hidden_part(lowest_NU)
-        if self.upper.state_size:
-            above_NU = self.upper.step(hidden_NH, above_NU)
-        return self.upper.top(hidden_NH, above_NU), torch.cat([lowest_NU, above_NU], dim=1)
+        states_NU = self.stack.step(self.inputs(self.embedding.known(read_N)), states_NU)
+        return self.stack.top(states_NU), states_NU
 
     def known(self, starts_MH: Tensor, spellings_MC: Tensor) -> Known:
         """All steps of known spellings, words of like length together."""
@@ -124,9 +121,8 @@ class SpellingDecoder(nn.Module):
         there = to_device(starts_MH.device, some_R, read_RC, places_2N, characters_N, words_N)
         some_R, read_RC, (rows_N, columns_N), characters_N, words_N = there
         inputs_RCG = self.inputs(self.embedding.known(read_RC))
-        lowest_RU = self.unit.state_of(starts_MH[some_R]).to(inputs_RCG.dtype)
-        hidden_RCH = self.unit.hidden_part(run_all(self.unit.recurrence(), inputs_RCG, lowest_RU))
-        top_RCH, _ = self.upper.run(hidden_RCH, run_all)
+        first_RU = self.start(starts_MH[some_R]).to(inputs_RCG.dtype)
+        top_RCH, _ = self.stack.run(inputs_RCG, first_RU, run_all)
         return Known(top_RCH[rows_N, columns_N], characters_N, words_N)
 
 

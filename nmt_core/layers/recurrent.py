@@ -58,7 +58,7 @@ Run = Callable[[Recurrence, Tensor, Tensor], Tensor]
 
 
 class UpperLayers(nn.Module):
-    """The layers above the first. Each reads what the layers below give out."""
+    """The parameters of the layers above the first, and what is dropped of the inputs of layers."""
 
     def __init__(self, layers: Layers, hidden: int) -> None:
         super().__init__()
@@ -66,79 +66,119 @@ class UpperLayers(nn.Module):
         cells = [layers.new_cell(hidden) for _ in range(layers.depth - 1)]
         self.cells = nn.ModuleList(cells)
         self.inputs = nn.ModuleList(cell.inputs(hidden, gate_biases=layers.gate_biases) for cell in cells)
-        self.state_size = sum(cell.state_size for cell in cells)  # of the states of all these layers side by side
         self.dropout, self.variational = nn.Dropout(layers.dropout), BlockDropout(layers.variational, dim=1)
 
-    def run(self, below_BTH: Tensor, run: Run, first_BU: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
-        """All positions, layer by layer: what the last gives out (B, T, H), and the states of each (B, T, U).
 
-        ``first_BU`` are the first states of all layers, side by side; zeros if None.
-        """
-        if first_BU is None:
-            first_BU = below_BTH.new_zeros(len(below_BTH), self.state_size)
-        states = []
-        for cell, inputs, state_BU in zip(self._cells(), self.inputs, self._split(first_BU), strict=True):
-            recurrence = cell.recurrence(self.variational.kept(below_BTH[:, 0]))
-            inputs_BTG = inputs(self.variational(self.dropout(below_BTH)))
-            states.append(run(recurrence, inputs_BTG, state_BU.to(inputs_BTG.dtype)))
-            below_BTH = self._given_out(below_BTH, cell.hidden_part(states[-1]))
-        return below_BTH, states
+class Stack:
+    """The layers of a module: the first, whose inputs are its own, and others, each of which reads the one below.
 
-    def run_in_calls(self, below_BTH: Tensor, first_BU: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """``run`` of LSTMs without biases in one call a layer, but of the states the last alone, (B, U) each."""
-        states = []
-        for cell, inputs, state_BU in zip(self._cells(), self._inputs(), self._split(first_BU), strict=True):
-            assert isinstance(cell, PlainLSTM)
-            hidden_BTH, last_BU = run_layer(cell, inputs, self.dropout(below_BTH), state_BU)
-            states.append(last_BU)
-            below_BTH = self._given_out(below_BTH, hidden_BTH)
-        return below_BTH, states
+    Their parameters have the names that the module gives these parts. ``states`` are those of all layers side by side.
+    """
 
-    def step(self, below_NH: Tensor, states_NU: Tensor) -> Tensor:
-        """The next states of all layers, side by side."""
-        states = []
-        for cell, inputs, state_NU in zip(self._cells(), self.inputs, self._split(states_NU), strict=True):
+    def __init__(self, inputs: GateInputs, unit: Cell, upper: UpperLayers) -> None:
+        self.inputs, self.unit, self.upper = inputs, unit, upper
+        self._others = [
+            (cell, inputs)
+            for cell, inputs in zip(upper.cells, upper.inputs, strict=True)
+            if isinstance(cell, Cell) and isinstance(inputs, GateInputs)  # which lists of modules do not say
+        ]
+        self.sizes = [unit.state_size, *(cell.state_size for cell, _ in self._others)]
+        self.state_size = sum(self.sizes)
+
+    def start(self, hidden_NH: Tensor) -> Tensor:
+        """States of these hidden units in the first layer, and zeros elsewhere, (N, U)."""
+        return F.pad(hidden_NH, (0, self.state_size - self.unit.hidden))
+
+    def split(self, states_NU: Tensor) -> Sequence[Tensor]:
+        """The states of each layer."""
+        parts: Sequence[Tensor] = states_NU.split(self.sizes, dim=1)
+        return parts
+
+    def lowest(self, states_NU: Tensor) -> Tensor:
+        """What the first layer gives out where these are the states, (N, H)."""
+        return self.unit.hidden_part(self.split(states_NU)[0])
+
+    def inputs_of(self, embedded_BTE: Tensor) -> Tensor:
+        """What the first layer reads at all positions, (B, T, G)."""
+        inputs_BTG: Tensor = self.inputs(self.upper.variational(embedded_BTE))
+        return inputs_BTG
+
+    def first_recurrence(self, first_BU: Tensor) -> Recurrence:
+        """The first layer for the steps of one loop that begins with these states of it."""
+        return self.unit.recurrence(self.upper.variational.kept(self.unit.hidden_part(first_BU)))
+
+    def step(self, inputs_NG: Tensor, states_NU: Tensor, context_NG: Tensor | None = None) -> Tensor:
+        """The next states; the first layer reads ``inputs``, and the term of a context."""
+        first_NU, *others = self.split(states_NU)
+        states = [self.unit(inputs_NG, first_NU, context_NG)]
+        below_NH = self.unit.hidden_part(states[0])
+        for (cell, inputs), state_NU in zip(self._others, others, strict=True):
             states.append(cell(inputs(below_NH), state_NU))
             below_NH = self._given_out(below_NH, cell.hidden_part(states[-1]))
-        return torch.cat(states, dim=1)
+        return torch.cat(states, dim=1) if others else states[0]
 
-    def stepper(self) -> Callable[[Tensor, Tensor], Tensor]:
+    def stepper(self) -> Recurrence:
         """``step`` for one loop, with dropout, for training where a step reads what the one before gave out."""
-        assert not self.variational.probability, "the loop has no variational dropout"
-        layers = [
-            (inputs, shared_matrix(inputs.weight), cell.recurrence())
-            for cell, inputs in zip(self._cells(), self._inputs(), strict=True)
-        ]
+        assert not self.upper.variational.probability, "the loop has no variational dropout"
+        first = self.unit.recurrence()
+        upper = [(cell, inputs, shared_matrix(inputs.weight), cell.recurrence()) for cell, inputs in self._others]
 
-        def step(below_NH: Tensor, states_NU: Tensor) -> Tensor:
-            states = []
-            for (inputs, product, recurrence), cell, state_NU in zip(
-                layers, self._cells(), self._split(states_NU), strict=True
-            ):
-                states.append(recurrence(inputs.finish(product(self.dropout(below_NH))), state_NU, None))
+        def step(inputs_NG: Tensor, states_NU: Tensor, context_NG: Tensor | None) -> Tensor:
+            first_NU, *others = self.split(states_NU)
+            states = [first(inputs_NG, first_NU, context_NG)]
+            below_NH = self.unit.hidden_part(states[0])
+            for (cell, inputs, product, recurrence), state_NU in zip(upper, others, strict=True):
+                gates_NG = inputs.finish(product(self.upper.dropout(below_NH)))
+                states.append(recurrence(gates_NG, state_NU, None))
                 below_NH = self._given_out(below_NH, cell.hidden_part(states[-1]))
             return torch.cat(states, dim=1)
 
         return step
 
-    def top(self, below_NH: Tensor, states_NU: Tensor) -> Tensor:
+    def top(self, states_NU: Tensor) -> Tensor:
         """What the last layer gives out where these are the states, (N, H)."""
-        for cell, state_NU in zip(self._cells(), self._split(states_NU), strict=True):
+        first_NU, *others = self.split(states_NU)
+        below_NH = self.unit.hidden_part(first_NU)
+        for (cell, _), state_NU in zip(self._others, others, strict=True):
             below_NH = self._given_out(below_NH, cell.hidden_part(state_NU))
         return below_NH
 
+    def run(self, inputs_BTG: Tensor, states_BU: Tensor, run: Run) -> tuple[Tensor, list[Tensor]]:
+        """All positions, layer by layer: what the last gives out (B, T, H), and the states of each (B, T, U)."""
+        first_BU, *others = self.split(states_BU)
+        first_BTU = run(self.first_recurrence(first_BU), inputs_BTG, first_BU)
+        top_BTH, others_BTU = self.run_upper(self.unit.hidden_part(first_BTU), others, run)
+        return top_BTH, [first_BTU, *others_BTU]
+
+    def run_upper(self, below_BTH: Tensor, states: Sequence[Tensor], run: Run) -> tuple[Tensor, list[Tensor]]:
+        """The same of the layers above the first, which gives out ``below``; ``states`` are their first ones."""
+        found = []
+        for (cell, inputs), state_BU in zip(self._others, states, strict=True):
+            recurrence = cell.recurrence(self.upper.variational.kept(below_BTH[:, 0]))
+            inputs_BTG = inputs(self.upper.variational(self.upper.dropout(below_BTH)))
+            found.append(run(recurrence, inputs_BTG, state_BU.to(inputs_BTG.dtype)))
+            below_BTH = self._given_out(below_BTH, cell.hidden_part(found[-1]))
+        return below_BTH, found
+
+    def run_in_calls(self, embedded_BTE: Tensor, states_BU: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """``run`` where ``in_one_call``, but of the states the last alone, (B, U) each."""
+        first_BU, *others = self.split(states_BU)
+        assert isinstance(self.unit, PlainLSTM)
+        below_BTH, last_BU = run_layer(self.unit, self.inputs, embedded_BTE, first_BU)
+        found = [last_BU]
+        for (cell, inputs), state_BU in zip(self._others, others, strict=True):
+            assert isinstance(cell, PlainLSTM)
+            hidden_BTH, last_BU = run_layer(cell, inputs, self.upper.dropout(below_BTH), state_BU)
+            found.append(last_BU)
+            below_BTH = self._given_out(below_BTH, hidden_BTH)
+        return below_BTH, found
+
+    def in_one_call(self, inputs: Tensor) -> bool:
+        """Whether all positions of these inputs are one call a layer, which knows no masks of dropout."""
+        return not self.upper.variational.probability and in_one_call(self.unit, inputs)
+
     def _given_out(self, below: Tensor, hidden: Tensor) -> Tensor:
-        return below + hidden if self.residual else hidden
-
-    def _split(self, states_NU: Tensor) -> Sequence[Tensor]:
-        parts: Sequence[Tensor] = states_NU.split([cell.state_size for cell in self._cells()], dim=1)
-        return parts
-
-    def _cells(self) -> list[Cell]:
-        return [cell for cell in self.cells if isinstance(cell, Cell)]
-
-    def _inputs(self) -> list[GateInputs]:
-        return [inputs for inputs in self.inputs if isinstance(inputs, GateInputs)]
+        return below + hidden if self.upper.residual else hidden
 
 
 def run_all(recurrence: Recurrence, inputs_BTG: Tensor, state_BU: Tensor) -> Tensor:
@@ -185,7 +225,7 @@ class RecurrentEncoder(nn.Module):
         self.inputs = unit.inputs(embedding, gate_biases=layers.gate_biases)
         self.unit = unit
         self.upper = UpperLayers(layers, hidden)
-        self.variational = BlockDropout(layers.variational, dim=1)
+        self.stack = Stack(self.inputs, self.unit, self.upper)
         self.backward = backward
 
     def forward(self, embedded_BSE: Tensor, mask_BS: Tensor) -> Tensor:
@@ -194,27 +234,17 @@ class RecurrentEncoder(nn.Module):
 
     def run(self, embedded_BSE: Tensor, mask_BS: Tensor) -> tuple[Tensor, list[Tensor]]:
         """The same, and the states of every layer (B, S, U), or (B, 1, U) of the ends alone."""
-        if self.backward and not self.variational.probability and in_one_call(self.unit, embedded_BSE):
-            return self._run_in_calls(self.unit, embedded_BSE, mask_BS)
+        first_BU = embedded_BSE.new_zeros(len(embedded_BSE), self.stack.state_size)
+        if self.backward and self.stack.in_one_call(embedded_BSE):
+            # from the right, padding of zeros comes first and leaves the states at zero
+            reversed_BSE = (embedded_BSE * mask_BS.unsqueeze(2)).flip(1)
+            top_BSH, ends = self.stack.run_in_calls(reversed_BSE, first_BU)
+            return top_BSH.flip(1), [state_BU.unsqueeze(1) for state_BU in ends]
 
         def run(recurrence: Recurrence, inputs_BSG: Tensor, state_BU: Tensor) -> Tensor:
             return _run(recurrence, inputs_BSG, state_BU, mask_BS, backward=self.backward)
 
-        inputs_BSG = self.inputs(self.variational(embedded_BSE))
-        first_BU = embedded_BSE.new_zeros(embedded_BSE.shape[0], self.unit.state_size)
-        kept_BH = self.variational.kept(first_BU[:, : self.unit.hidden])
-        states_BSU = run(self.unit.recurrence(kept_BH), inputs_BSG, first_BU)
-        outputs_BSH, others = self.upper.run(self.unit.hidden_part(states_BSU), run)
-        return outputs_BSH, [states_BSU, *others]
-
-    def _run_in_calls(self, unit: PlainLSTM, embedded_BSE: Tensor, mask_BS: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """From the right, padding of zeros comes first and leaves the states at zero."""
-        reversed_BSE = (embedded_BSE * mask_BS.unsqueeze(2)).flip(1)
-        size = unit.state_size + self.upper.state_size
-        first_BU, above_BU = embedded_BSE.new_zeros(len(embedded_BSE), size).tensor_split([unit.state_size], dim=1)
-        hidden_BSH, last_BU = run_layer(unit, self.inputs, reversed_BSE, first_BU)
-        top_BSH, others = self.upper.run_in_calls(hidden_BSH, above_BU)
-        return top_BSH.flip(1), [state_BU.unsqueeze(1) for state_BU in (last_BU, *others)]
+        return self.stack.run(self.stack.inputs_of(embedded_BSE), first_BU, run)
 
     def shared(self, embedding: WordVectors, source: Padded) -> SharedStates:
         """The same, each state computed once for all sentences that have it; for inference on a CPU."""
@@ -227,8 +257,7 @@ class RecurrentEncoder(nn.Module):
         known, rows = np.unique(np.concatenate([level.words for level in tree.levels]), return_inverse=True)
         known = pad_rows(known, bucket_rows(len(known), embedding.weight))
         inputs_WG = self.inputs(vectors(torch.from_numpy(known)))
-        step = self._stepper()
-        above_NU = inputs_WG.new_zeros(1, self.unit.state_size + self.upper.state_size)
+        states_NU = inputs_WG.new_zeros(1, self.stack.state_size)
         states: list[Tensor] = []
         ends = np.cumsum([len(level.words) for level in tree.levels])
         for level, words in zip(tree.levels, np.split(rows.reshape(-1), ends[:-1]), strict=True):
@@ -236,31 +265,13 @@ class RecurrentEncoder(nn.Module):
             places = level.entries[level.nodes] if states else level.nodes
             size = bucket_rows(len(words), inputs_WG)
             inputs_NG = inputs_WG.index_select(0, torch.from_numpy(pad_rows(words, size)))
-            above_NU = step(inputs_NG, above_NU.index_select(0, torch.from_numpy(pad_rows(places, size))))
-            states.append(above_NU[: len(words)])
+            before_NU = states_NU.index_select(0, torch.from_numpy(pad_rows(places, size)))
+            states_NU = self.stack.step(inputs_NG, before_NU)
+            states.append(states_NU[: len(words)])
         edges_BS = tree.edges_PL if not self.backward else np.take_along_axis(tree.edges_PL, positions_BS, axis=1)
         states_MU = torch.cat(states)
         states_MU = F.pad(states_MU, (0, 0, 0, bucket_rows(len(states_MU), states_MU) - len(states_MU)))
-        return SharedStates(self._top(states_MU), states_MU, torch.from_numpy(np.maximum(edges_BS, 0)))
-
-    def _stepper(self) -> Callable[[Tensor, Tensor], Tensor]:
-        """One step of all layers, whose states stand side by side."""
-        unit, size = self.unit.recurrence(), self.unit.state_size
-        if not self.upper.state_size:
-            return lambda inputs_NG, states_NU: unit(inputs_NG, states_NU, None)
-
-        def step(inputs_NG: Tensor, states_NU: Tensor) -> Tensor:
-            first_NU = unit(inputs_NG, states_NU[:, :size], None)
-            others_NU = self.upper.step(self.unit.hidden_part(first_NU), states_NU[:, size:])
-            return torch.cat([first_NU, others_NU], dim=1)
-
-        return step
-
-    def _top(self, states_MU: Tensor) -> Tensor:
-        size = self.unit.state_size
-        if not self.upper.state_size:
-            return self.unit.hidden_part(states_MU)
-        return self.upper.top(self.unit.hidden_part(states_MU[:, :size]), states_MU[:, size:])
+        return SharedStates(self.stack.top(states_MU), states_MU, torch.from_numpy(np.maximum(edges_BS, 0)))
 
 
 def _run(recurrence: Recurrence, inputs_BSG: Tensor, state_BU: Tensor, mask_BS: Tensor, *, backward: bool) -> Tensor:

@@ -8,7 +8,7 @@ Shapes: B sentences, T positions, E numbers of an input, H hidden units, U = 2H.
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from torch import Tensor
 from nmt_core.layers.cells import Cell, GateInputs, PlainLSTM
 
 
-def in_one_call(cell: Cell, inputs: Tensor) -> TypeGuard[PlainLSTM]:
+def in_one_call(cell: Cell, inputs: Tensor) -> bool:
     """Whether a layer of such cells over these inputs is one call."""
     return type(cell) is PlainLSTM and inputs.is_cuda and torch.is_grad_enabled()
 

@@ -33,8 +33,7 @@ from nmt_core.layers.generator import Generator, linear_generator
 from nmt_core.layers.init import RANGE, Initialisation
 from nmt_core.layers.products import shared_matrix
 from nmt_core.layers.reader import Encoded, RecurrentReader
-from nmt_core.layers.recurrent import MOST_LAYERS, Layers, RecurrentEncoder, UpperLayers, run_all
-from nmt_core.layers.whole_lstm import in_one_call, run_layer
+from nmt_core.layers.recurrent import MOST_LAYERS, Layers, RecurrentEncoder, Stack, UpperLayers, run_all
 from nmt_core.models.config import SourceFactorsConfig
 from nmt_core.models.interface import KnownTargets, Side, Step, TranslationModel
 from nmt_core.models.luong_attention import (
@@ -159,6 +158,7 @@ class DeepLSTM(TranslationModel):
         self.word_inputs = self.unit.inputs(config.embedding)
         self.fed_inputs = self.unit.inputs(config.hidden) if config.feeding else None
         self.upper = UpperLayers(layers, config.hidden)
+        self.stack = Stack(self.word_inputs, self.unit, self.upper)
         self.readout = config.new_readout()
         self.output = linear_generator(config.hidden, target_words, biased=config.output_bias)
         self.dropout = nn.Dropout(config.dropout)
@@ -192,7 +192,7 @@ class DeepLSTM(TranslationModel):
         """Have all from the target words to the output in common with another model."""
         self.target_embedding, self.unit, self.word_inputs = other.target_embedding, other.unit, other.word_inputs
         self.fed_inputs, self.upper, self.readout = other.fed_inputs, other.upper, other.readout
-        self.output = other.output
+        self.stack, self.output = other.stack, other.output
 
     def trained(self) -> Iterator[nn.Parameter]:
         """All; biases of outputs, which stay 0, only with ``output_bias``."""
@@ -225,13 +225,8 @@ class DeepLSTM(TranslationModel):
             _read(previous_N), lambda embedded: [self.word_inputs(embedded)]
         )
         fed_NG = None if self.fed_inputs is None else self.fed_inputs(state.fed_NH)
-        lowest_NU, above_NU = self._split(state.layers_NU)
-        lowest_NU = self.unit(inputs_NG, lowest_NU, fed_NG)
-        hidden_NH = self.unit.hidden_part(lowest_NU)
-        if self.upper.state_size:
-            above_NU = self.upper.step(hidden_NH, above_NU)
-        top_NH = self.upper.top(hidden_NH, above_NU)
-        layers_NU = torch.cat([lowest_NU, above_NU], dim=1)
+        layers_NU = self.stack.step(inputs_NG, state.layers_NU, fed_NG)
+        top_NH = self.stack.top(layers_NU)
         if self.readout is None:
             return Step(top_NH, DeepState(layers_NU, None, None), None)
         readout_NH, weights_NS = self.readout.over(memory)(top_NH, state.place_N, layout)
@@ -257,44 +252,30 @@ class DeepLSTM(TranslationModel):
 
     def _tops(self, embedded_BTE: Tensor, states_BU: Tensor) -> Tensor:
         """What the top layer gives out at all positions, (B, T, H)."""
-        if in_one_call(self.unit, embedded_BTE):
-            lowest_BU, above_BU = self._split(states_BU)
-            hidden_BTH, _ = run_layer(self.unit, self.word_inputs, embedded_BTE, lowest_BU)
-            return self.upper.run_in_calls(hidden_BTH, above_BU)[0]
+        if self.stack.in_one_call(embedded_BTE):
+            return self.stack.run_in_calls(embedded_BTE, states_BU)[0]
         inputs_BTG = self.word_inputs(embedded_BTE)
-        lowest_BU, above_BU = self._split(states_BU.to(inputs_BTG.dtype))
-        lowest_BTU = run_all(self.unit.recurrence(), inputs_BTG, lowest_BU)
-        return self.upper.run(self.unit.hidden_part(lowest_BTU), run_all, above_BU)[0]
+        return self.stack.run(inputs_BTG, states_BU.to(inputs_BTG.dtype), run_all)[0]
 
     def top_of(self, state: DeepState) -> Tensor:
         """What the top layer gives out in a state, (N, H)."""
-        lowest_NU, above_NU = self._split(state.layers_NU)
-        return self.upper.top(self.unit.hidden_part(lowest_NU), above_NU)
+        return self.stack.top(state.layers_NU)
 
     def _fed(self, inputs_BTG: Tensor, memory: SourceMemory) -> Decoded:
         """Position by position."""
         assert self.fed_inputs is not None and self.readout is not None
         loop, fed_product = self.readout.over(memory), shared_matrix(self.fed_inputs.weight)
-        lowest, above = self.unit.recurrence(), self.upper.stepper()
-        lowest_BU, above_BU = self._split(memory.states_BU.to(inputs_BTG.dtype))
+        step, states_BU = self.stack.stepper(), memory.states_BU.to(inputs_BTG.dtype)
         fed_BH = inputs_BTG.new_zeros(len(inputs_BTG), self.config.hidden)
         readouts, weights, tops = [], [], []
         for place, inputs_BG in enumerate(inputs_BTG.unbind(dim=1)):
-            lowest_BU = lowest(inputs_BG, lowest_BU, fed_product(self.dropout(fed_BH)))
-            hidden_BH = self.unit.hidden_part(lowest_BU)
-            if self.upper.state_size:
-                above_BU = above(hidden_BH, above_BU)
-            hidden_BH = self.upper.top(hidden_BH, above_BU)
+            states_BU = step(inputs_BG, states_BU, fed_product(self.dropout(fed_BH)))
+            hidden_BH = self.stack.top(states_BU)
             fed_BH, weights_BS = loop(hidden_BH, torch.full_like(memory.states_BU[:, 0], place, dtype=torch.int64))
             readouts.append(fed_BH)
             weights.append(weights_BS)
             tops.append(hidden_BH)
         return Decoded(*(torch.stack(one, dim=1) for one in (readouts, weights, tops)))
-
-    def _split(self, layers_NU: Tensor) -> tuple[Tensor, Tensor]:
-        """The states of the first layer, and of the others."""
-        first = self.unit.state_size
-        return layers_NU[:, :first], layers_NU[:, first:]
 
 
 def _read(previous_N: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ or nothing), and a readout. ``order`` says in which order a step works:
 With several layers the first one attends to the source and reads the context; the others read the one
 below, and what the last gives out is read out.
 
-Shapes: as in ``nmt_core.layers``; U_1 is the state of the first layer.
+Shapes: as in ``nmt_core.layers``; U the states of all layers side by side.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from torch import Tensor, nn
 
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded
-from nmt_core.layers.cells import Cell, GateInputs, Recurrence
+from nmt_core.layers.cells import Recurrence
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator
 from nmt_core.layers.reader import Reader
 from nmt_core.layers.readout import Readout
-from nmt_core.layers.recurrent import UpperLayers
+from nmt_core.layers.recurrent import Stack
 from nmt_core.models.context import AttentiveContext, Context
 from nmt_core.models.interface import NO_WORD, KnownTargets, Side, Step, TranslationModel
 from nmt_core.models.tensor_tree import Memory, State
@@ -115,13 +115,9 @@ class EncoderDecoder(TranslationModel):
 
 @dataclass(frozen=True)
 class DecoderState(State):
-    """The states of the first layer and of the others, and, while an update waits for its word, what the context adds.
-
-    ``hidden_NU`` is (N, U_1); ``upper_NU`` is None where there is one layer, ``context_NG`` where nothing waits.
-    """
+    """The states of all layers, and what the context adds while an update waits for its word (None: nothing waits)."""
 
     hidden_NU: Tensor
-    upper_NU: Tensor | None
     context_NG: Tensor | None
 
 
@@ -131,30 +127,25 @@ class RecurrentDecoder(Decoder):
     def __init__(
         self,
         embedding: WordEmbedding,
-        first_layer: tuple[GateInputs, Cell],
+        stack: Stack,
         context: Context,
         readout: Readout,
         *,
         initial: nn.Module | None = None,
         order: Order = "conditional",
-        upper: UpperLayers,
         dropout: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.embedding, self.context, self.readout, self.initial = embedding, context, readout, initial
-        self.inputs, self.cell = first_layer
-        self.upper, self.dropout = upper, dropout
+        self.stack, self.dropout = stack, dropout
         self.waits = order == "look-generate-update"
 
     def start(self, memory: Memory) -> DecoderState:
         """s_0; other layers begin with zeros."""
         first_BU = self._first(memory)
-        upper = self.upper.state_size
         waiting = self.waits and self.context.changes
         return DecoderState(
-            first_BU,
-            first_BU.new_zeros(len(first_BU), upper) if upper else None,
-            first_BU.new_zeros(len(first_BU), self.cell.input_size) if waiting else None,
+            first_BU, first_BU.new_zeros(len(first_BU), self.stack.unit.input_size) if waiting else None
         )
 
     def step(
@@ -162,38 +153,38 @@ class RecurrentDecoder(Decoder):
     ) -> Step:
         """Advance by one word."""
         assert isinstance(state, DecoderState)
+        states_NU = state.hidden_NU
         inputs_NG, *word_part = self.embedding.apply_once(previous_N, self._parts_of_word)
         fixed = None if self.context.changes else self.context.terms(state.hidden_NU, memory, layout)
         if self.waits and not (layout is not None and layout.beginning):
-            updated = self._updated(state, inputs_NG, state.context_NG if fixed is None else fixed.gates_NG)
-            state = _where(previous_N == NO_WORD, state, updated)
-        terms = fixed or self.context.terms(self.cell.hidden_part(state.hidden_NU), memory, layout)
+            updated_NU = self.stack.step(inputs_NG, states_NU, state.context_NG if fixed is None else fixed.gates_NG)
+            states_NU = torch.where((previous_N == NO_WORD).unsqueeze(1), states_NU, updated_NU)
+        terms = fixed or self.context.terms(self.stack.lowest(states_NU), memory, layout)
         if not self.waits:
-            state = self._updated(state, inputs_NG, terms.gates_NG)
-        top_NH = self._top(state)
+            states_NU = self.stack.step(inputs_NG, states_NU, terms.gates_NG)
+        top_NH = self.stack.top(states_NU)
         context_part = terms.readout_NX
         if addition is not None:
             context_part = addition(top_NH) if context_part is None else context_part + addition(top_NH)
         readout_NL = self.readout.join(top_NH, word_part[0] if word_part else None, context_part)
         kept_NG = terms.gates_NG if state.context_NG is not None else None
-        return Step(readout_NL, DecoderState(state.hidden_NU, state.upper_NU, kept_NG), terms.weights_NS)
+        return Step(readout_NL, DecoderState(states_NU, kept_NG), terms.weights_NS)
 
     def known_targets(self, words_BT: Tensor, memory: Memory, addition: Addition | None = None) -> KnownTargets:
         """As ``step``, with all that does not depend on the recurrence outside the loop."""
         shifted_BTE = self.embedding.shifted(words_BT)
-        inputs_BTG = self.inputs(self.upper.variational(shifted_BTE))
+        inputs_BTG, unit = self.stack.inputs_of(shifted_BTE), self.stack.unit
         context = self.context.loop(memory)
-        first_BU = self._first(memory).to(inputs_BTG.dtype)
-        cell = self.cell.recurrence(self.upper.variational.kept(self.cell.hidden_part(first_BU)))
-        state_BU, hiddens = first_BU, []
+        state_BU, *others = self.stack.split(self._first(memory).to(inputs_BTG.dtype))
+        recurrence, hiddens = self.stack.first_recurrence(state_BU), []
         for position, inputs_BG in enumerate(inputs_BTG.unbind(dim=1)):
             if self.waits and position > 0:
-                state_BU = cell(inputs_BG, state_BU, context.gates())
-            context.attend(self.cell.hidden_part(state_BU))
+                state_BU = recurrence(inputs_BG, state_BU, context.gates())
+            context.attend(unit.hidden_part(state_BU))
             if not self.waits:
-                state_BU = cell(inputs_BG, state_BU, context.gates())
-            hiddens.append(self.cell.hidden_part(state_BU))
-        top_BTH, _ = self.upper.run(torch.stack(hiddens, dim=1), self._run_upper)
+                state_BU = recurrence(inputs_BG, state_BU, context.gates())
+            hiddens.append(unit.hidden_part(state_BU))
+        top_BTH, _ = self.stack.run_upper(torch.stack(hiddens, dim=1), others, self._run_upper)
         context_part = context.readouts()
         if addition is not None:
             context_part = addition(top_BTH) if context_part is None else context_part + addition(top_BTH)
@@ -204,23 +195,12 @@ class RecurrentDecoder(Decoder):
         """s_0 = tanh(W_s x + b_s), or zeros."""
         source_BH = self.context.first(memory)
         if self.initial is None:
-            return self.embedding.weight.new_zeros(len(source_BH), self.cell.state_size)
-        return self.cell.state_of(torch.tanh(self.initial(source_BH)))
+            return self.embedding.weight.new_zeros(len(source_BH), self.stack.state_size)
+        return self.stack.start(torch.tanh(self.initial(source_BH)))
 
     def _parts_of_word(self, embedded: Tensor) -> list[Tensor]:
         part = self.readout.of_word(embedded)
-        return [self.inputs(embedded), *([] if part is None else [part])]
-
-    def _updated(self, state: DecoderState, inputs_NG: Tensor, context_NG: Tensor | None) -> DecoderState:
-        hidden_NU = self.cell(inputs_NG, state.hidden_NU, context_NG)
-        upper_NU = state.upper_NU
-        if upper_NU is not None:
-            upper_NU = self.upper.step(self.cell.hidden_part(hidden_NU), upper_NU)
-        return DecoderState(hidden_NU, upper_NU, state.context_NG)
-
-    def _top(self, state: DecoderState) -> Tensor:
-        hidden_NH = self.cell.hidden_part(state.hidden_NU)
-        return hidden_NH if state.upper_NU is None else self.upper.top(hidden_NH, state.upper_NU)
+        return [self.stack.inputs(embedded), *([] if part is None else [part])]
 
     def _run_upper(self, recurrence: Recurrence, inputs_BTG: Tensor, state_BU: Tensor) -> Tensor:
         """The states of a further layer at every position; the first is its first where updates wait."""
@@ -230,12 +210,3 @@ class RecurrentDecoder(Decoder):
                 state_BU = recurrence(inputs_BG, state_BU, None)
             states.append(state_BU)
         return torch.stack(states, dim=1)
-
-
-def _where(chosen_N: Tensor, those: DecoderState, others: DecoderState) -> DecoderState:
-    """``those`` states in the chosen rows, the others elsewhere."""
-    chosen_N1 = chosen_N.unsqueeze(1)
-    upper_NU = others.upper_NU
-    if upper_NU is not None and those.upper_NU is not None:
-        upper_NU = torch.where(chosen_N1, those.upper_NU, upper_NU)
-    return DecoderState(torch.where(chosen_N1, those.hidden_NU, others.hidden_NU), upper_NU, others.context_NG)

@@ -30,7 +30,7 @@ from nmt_core.layers.cells import ContextResetGRU
 from nmt_core.layers.init import Linear
 from nmt_core.layers.reader import RecurrentReader
 from nmt_core.layers.readout import MaxoutReadout
-from nmt_core.layers.recurrent import RecurrentEncoder, UpperLayers
+from nmt_core.layers.recurrent import RecurrentEncoder, Stack, UpperLayers
 from nmt_core.models.config import TranslationConfig
 from nmt_core.models.context import FixedContext
 from nmt_core.models.encoder_decoder import EncoderDecoder, RecurrentDecoder
@@ -75,12 +75,11 @@ class RNNencdec(EncoderDecoder):
         self.dropout = nn.Dropout(config.dropout)
         decoder = RecurrentDecoder(
             self.target_embedding,
-            (self.word_inputs, self.unit),
+            Stack(self.word_inputs, self.unit, self.upper),
             FixedContext(self.context_inputs, self.readout.context, summary=self.summary, dropout=self.dropout),
             self.readout,
             initial=self.initial,
             order=config.order,
-            upper=self.upper,
             dropout=self.dropout,
         )
         self.assemble(RecurrentReader(self.source_embedding, [self.encoder]), decoder, self.output)

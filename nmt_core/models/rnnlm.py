@@ -14,7 +14,7 @@ from torch import nn
 
 from nmt_core.layers.reader import NoReader
 from nmt_core.layers.readout import StateReadout
-from nmt_core.layers.recurrent import MOST_LAYERS, UpperLayers
+from nmt_core.layers.recurrent import MOST_LAYERS, Stack, UpperLayers
 from nmt_core.models.config import RecurrentConfig
 from nmt_core.models.context import NoContext
 from nmt_core.models.encoder_decoder import EncoderDecoder, RecurrentDecoder
@@ -50,10 +50,9 @@ class RNNLM(EncoderDecoder):
         self.dropout = nn.Dropout(config.dropout)
         decoder = RecurrentDecoder(
             self.target_embedding,
-            (self.word_inputs, self.unit),
+            Stack(self.word_inputs, self.unit, self.upper),
             NoContext(),
             StateReadout(),
-            upper=self.upper,
             dropout=self.dropout,
         )
         self.assemble(NoReader(), decoder, self.output)

@@ -26,7 +26,7 @@ from nmt_core.layers.attention import AdditiveAttention
 from nmt_core.layers.init import Linear
 from nmt_core.layers.reader import RecurrentReader
 from nmt_core.layers.readout import MaxoutReadout
-from nmt_core.layers.recurrent import RecurrentEncoder, UpperLayers
+from nmt_core.layers.recurrent import RecurrentEncoder, Stack, UpperLayers
 from nmt_core.models.config import TranslationConfig
 from nmt_core.models.context import AttentiveContext
 from nmt_core.models.encoder_decoder import EncoderDecoder, RecurrentDecoder
@@ -67,12 +67,11 @@ class RNNsearch(EncoderDecoder):
         directions = [self.encoder, self.backward_encoder]
         decoder = RecurrentDecoder(
             self.target_embedding,
-            (self.word_inputs, self.unit),
+            Stack(self.word_inputs, self.unit, self.upper),
             AttentiveContext(self.attention, self.context_inputs, self.readout.context),
             self.readout,
             initial=self.initial,
             order=config.order,
-            upper=self.upper,
             dropout=self.dropout,
         )
         self.assemble(RecurrentReader(self.source_embedding, directions, dropout=self.dropout), decoder, self.output)

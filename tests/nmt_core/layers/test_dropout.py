@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from nmt_core.layers.cells import GRU, LSTM, Cell
 from nmt_core.layers.dropout import BlockDropout
-from nmt_core.layers.recurrent import Layers, UpperLayers, run_all
+from nmt_core.layers.recurrent import Layers, Stack, UpperLayers, run_all
 
 
 def test_variational_dropout_drops_the_same_units_at_all_positions() -> None:
@@ -55,10 +55,13 @@ def test_dropout_between_layers_is_of_what_a_layer_reads_from_below_alone() -> N
     upper = UpperLayers(Layers(depth=2, dropout=0.5), 4)
     for parameter in upper.parameters():
         torch.nn.init.normal_(parameter)
-    below_BTH = torch.randn(2, 3, 4)
+    stack = Stack(GRU(4).inputs(4), GRU(4), upper)
+    below_BTH, states = torch.randn(2, 3, 4), [torch.zeros(2, 4)]
+    upper.train()
     torch.manual_seed(5)
-    found_BTH, _ = upper.train().run(below_BTH, run_all)
+    found_BTH, _ = stack.run_upper(below_BTH, states, run_all)
+    upper.eval()
     torch.manual_seed(5)
-    expected_BTH, _ = upper.eval().run(F.dropout(below_BTH, 0.5), run_all)
+    expected_BTH, _ = stack.run_upper(F.dropout(below_BTH, 0.5), states, run_all)
     assert torch.equal(found_BTH, expected_BTH)
-    assert not torch.equal(found_BTH, upper.run(below_BTH, run_all)[0])
+    assert not torch.equal(found_BTH, stack.run_upper(below_BTH, states, run_all)[0])
