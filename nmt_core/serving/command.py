@@ -7,13 +7,13 @@ import asyncio
 import functools
 import logging
 import signal
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.credentials import CertificateEnd, Certificates, Tokens, check_exposure, read_tokens
+from nmt_core.serving.credentials import CertificateEnd, Certificates, check_exposure, read_tokens
 from nmt_core.serving.limits import Limits, read_limits
 from nmt_core.serving.logs import STANDARD_ERROR, LogQueue, OneLine
 from nmt_core.serving.models.devices import Load
@@ -55,7 +55,8 @@ async def _serve(args: argparse.Namespace, plugins: PluginModels, log: LogQueue,
     telemetry = _telemetry(args, log, stack)
     if telemetry.metrics is not None:
         plugins.watch(telemetry.metrics.registry)
-    server = make_server(limits, address, devices, telemetry, tokens)  # a port in use shows before anything is loaded
+    servicer = NmtServicer(devices=devices, limits=limits, metrics=telemetry.metrics)
+    server = NmtServer(servicer, address, telemetry, tokens)  # a port in use shows before anything is loaded
     await server.start()
     try:
         reloader = _reloader(args, plugins, server, address, telemetry.metrics)
@@ -114,25 +115,6 @@ async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) 
         return False
     working.result()
     return True
-
-
-def make_server(
-    limits: Limits,
-    address: Address,
-    devices: Sequence[str],
-    telemetry: Telemetry,
-    tokens: Tokens | None = None,
-) -> NmtServer:
-    """A server that has no models yet. Raises NmtError when it cannot listen."""
-    servicer = NmtServicer(
-        devices=devices,
-        limits=limits,
-        metrics=telemetry.metrics,
-        capacity=limits.queue,
-        client_capacity=limits.client_work,
-        delay=limits.delay,
-    )
-    return NmtServer(servicer, address, telemetry, tokens)
 
 
 def _reloader(

@@ -1,9 +1,11 @@
-"""Work off the event loop, so that other calls are answered meanwhile."""
+"""Work off the event loop: of requests in slices, of the server in threads that its end does not wait for."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -33,3 +35,25 @@ async def off_loop(size: float, function: Callable[..., _Result], *arguments: An
     finally:
         work.give_up()
         del work  # which an exception would hold, and with it the request
+
+
+async def in_own_thread(function: Callable[[], _Result], *, name: str) -> _Result:
+    """Call ``function`` in a thread that does not keep the process alive, and wait for it."""
+    future: asyncio.Future[_Result] = asyncio.get_running_loop().create_future()
+    threading.Thread(target=call_for, args=(future, function), name=name, daemon=True).start()
+    return await future
+
+
+def call_for(future: asyncio.Future[_Result], function: Callable[[], _Result]) -> None:
+    """Call ``function`` in this thread; what it returns or raises is handed to those who still wait for ``future``."""
+
+    def arrive() -> None:
+        if not future.done():
+            settle()
+
+    try:
+        settle = functools.partial(future.set_result, function())
+    except BaseException as error:  # belongs to the caller
+        settle = functools.partial(future.set_exception, error)
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        future.get_loop().call_soon_threadsafe(arrive)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nmt_core.base.errors import NmtError
-from nmt_core.serving.background import in_own_thread
 from nmt_core.serving.models.devices import Load
+from nmt_core.serving.off_loop import in_own_thread
 from nmt_core.serving.server import NmtServer
 from nmt_core.serving.telemetry import Metrics
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nmt_core.serving.call import account, current
 from nmt_core.serving.errors import draining
@@ -25,18 +25,13 @@ from nmt_core.serving.models.served import describe
 from nmt_core.serving.off_loop import off_loop
 from nmt_core.serving.shares import Memory
 from nmt_core.serving.streams import Answer, Read, Stream
+from nmt_core.serving.telemetry import Metrics
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 
-if TYPE_CHECKING:
-    from nmt_core.serving.telemetry import Metrics
-
 
 class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
-    """Answers the methods of the service, UNAVAILABLE before ``load`` is done.
-
-    ``queue`` are the bounds of the engines of the ``devices``.
-    """
+    """Answers the methods of the service, UNAVAILABLE before ``load`` is done."""
 
     def __init__(
         self,
@@ -44,13 +39,11 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         devices: Sequence[str] = ("cpu",),
         limits: Limits | None = None,
         metrics: Metrics | None = None,
-        **queue: Any,
     ) -> None:
         self.limits = limits or Limits()
         self._metrics = metrics
         self.memory = Memory(self.limits.memory_bytes)
-        bounds = {"stuck_seconds": self.limits.stuck, **queue}
-        self.devices = Devices(devices, metrics=metrics, **bounds)
+        self.devices = Devices(devices, self.limits, metrics)
         self._streams: set[Stream] = set()
         if metrics is not None:
             metrics.watch_memory(self.memory)

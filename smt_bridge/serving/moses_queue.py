@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from nmt_core.serving.engine.round_robin import RoundRobin
+from nmt_core.serving.engine.jobs import RoundRobin
 from smt_bridge.graphs.phrase_graph import PhraseGraph
 from smt_bridge.graphs.search import GraphReader
 from smt_bridge.moses.command_line import MosesOptions

@@ -20,12 +20,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from nmt_core.serving.background import call_for
 from nmt_core.serving.engine.iteration import Iterations, Observer, give_up
 from nmt_core.serving.engine.jobs import Job, Part, deliver
 from nmt_core.serving.engine.queue import BatchQueue, Key, Queues
 from nmt_core.serving.engine.work import Work
 from nmt_core.serving.errors import draining, internal, unavailable
+from nmt_core.serving.off_loop import call_for
 
 _Result = TypeVar("_Result")
 

@@ -13,8 +13,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-from nmt_core.serving.engine.jobs import Answer, Entry, Job
-from nmt_core.serving.engine.round_robin import RoundRobin
+from nmt_core.serving.engine.jobs import Answer, Entry, Job, RoundRobin
 from nmt_core.serving.engine.slices import Sliced
 from nmt_core.serving.engine.work import Work
 from nmt_core.serving.errors import busy

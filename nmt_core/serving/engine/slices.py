@@ -70,6 +70,7 @@ class Sliced(Generic[_Result]):
         except BaseException as error:  # raised again for whoever asks for the result
             self._future.set_exception(error)
         finally:
+            del self._compute  # a thread may hold this object for a moment longer; what it has computed from can go
             self._rests.release()
 
     def _hold(self) -> None:

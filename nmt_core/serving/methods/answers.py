@@ -10,20 +10,18 @@ page by page again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nmt_core.base.interfaces import PairScore
 from nmt_core.inference.output.alignment import hard_points
+from nmt_core.inference.output.finish import Translation
 from nmt_core.serving.client.requests import utf8
 from nmt_core.serving.errors import Refusal, to_error
 from nmt_core.serving.wire import head
 from nmt_core.text.alignment import Points
 from nmt_core.v1 import nmt_pb2 as pb
-
-if TYPE_CHECKING:
-    from nmt_core.inference.output.finish import Translation
 
 _AT_A_TIME = 100  # items of a piece
 _ITEMS = 1  # of an answer: its sentences, scores, vectors or rankings; and the translations of a sentence

@@ -15,8 +15,8 @@ from nmt_core.base.pauses import yield_point
 from nmt_core.serving.errors import Refusal, invalid, to_error
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.answers import rerank_answer
-from nmt_core.serving.methods.pairs import plan_pairs
 from nmt_core.serving.methods.plan import Plan
+from nmt_core.serving.methods.score import plan_pairs
 from nmt_core.serving.methods.texts import check_items
 from nmt_core.serving.models.devices import Route
 from nmt_core.serving.models.served import Scoring

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
+from nmt_core.base.errors import NmtError
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.serving.errors import Refusal, not_supported
+from nmt_core.serving.errors import Refusal, invalid, not_supported
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods import answers
-from nmt_core.serving.methods.costs import check_cost, translation_cost
-from nmt_core.serving.methods.options import decoding_config, sample_problem, searched_as
+from nmt_core.serving.methods.costs import check_cost, count_words, translation_cost
 from nmt_core.serving.methods.plan import Plan, Words, make_plan
 from nmt_core.serving.methods.texts import check_items, read_texts, words_of, written_texts
 from nmt_core.serving.models.devices import Route
@@ -93,3 +93,102 @@ def _reply(
         shown = written_texts(shown, route)
     answered = request.with_attention and model.attends
     return answers.translate_answer(found, shown, answered, model.fields), words
+
+
+MOST_DRAWN = 100_000
+"""Words, and ends, that the samples of one text may have."""
+
+_Config = TypeVar("_Config", DecodingConfig, SamplingConfig)
+_BOTH = ("length_normalization", "max_length_ratio")
+_SEARCH = ("beam", "nbest")
+_SAMPLING = ("temperature", "seed")
+_SHARED = (*_BOTH, "length_penalty", "max_length_extra", "min_length", "forbid_unknown")
+
+
+def decoding_config(
+    request: pb.TranslateRequest, defaults: DecodingConfig, limits: Limits, *, fixed: bool = False
+) -> DecodingConfig | SamplingConfig:
+    """The options of the request. Raises Refusal with the field at fault: of a ``fixed`` search any but ``nbest``."""
+    if fixed:
+        _check_fixed(request, defaults)
+    for name in _SEARCH if request.samples else _SAMPLING:
+        if request.HasField(name):
+            raise invalid(name, f"{name} is for {'search; leave out' if request.samples else 'samples; set'} samples")
+    return _sampling(request, defaults, limits) if request.samples else _search(request, defaults, limits)
+
+
+def _check_fixed(request: pb.TranslateRequest, defaults: DecodingConfig) -> None:
+    """Raises Refusal for an option that would make other lists than the weights were tuned with."""
+    if request.samples:
+        raise not_supported("a hybrid draws no samples; its neural model does")
+    given = [name for name in (*_BOTH, "beam") if request.HasField(name)]
+    if request.forbid_unknown and not defaults.forbid_unknown:
+        given.append("forbid_unknown")
+    if given:
+        raise invalid(given[0], f"a hybrid searches as it was tuned to; leave out {', '.join(given)}")
+
+
+def searched_as(config: DecodingConfig | SamplingConfig) -> DecodingConfig:
+    """The search that costs as much: a sample is a hypothesis that is followed and answered."""
+    if isinstance(config, DecodingConfig):
+        return config
+    shared: dict[str, Any] = {name: getattr(config, name) for name in _SHARED}
+    return DecodingConfig(**shared, beam=config.samples, nbest=config.samples)
+
+
+def _search(request: pb.TranslateRequest, defaults: DecodingConfig, limits: Limits) -> DecodingConfig:
+    config = _search_with(defaults, tuple(_given(request, (*_BOTH, *_SEARCH), limits).items()))
+    if config.beam > limits.beam:
+        raise invalid("beam", f"a beam of {config.beam}; at most {limits.beam}")
+    if config.nbest > config.beam:
+        raise invalid("nbest", f"{config.nbest} best translations need a beam of at least {config.nbest}")
+    return config
+
+
+@functools.lru_cache(maxsize=1024)  # nearly all requests have the options of others
+def _search_with(defaults: DecodingConfig, given: tuple[tuple[str, Any], ...]) -> DecodingConfig:
+    settings = {**defaults.to_mapping(), **dict(given)}
+    if "beam" not in dict(given):
+        settings["beam"] = max(settings["beam"], settings["nbest"])
+    return _checked(DecodingConfig, settings)
+
+
+def _sampling(request: pb.TranslateRequest, defaults: DecodingConfig, limits: Limits) -> SamplingConfig:
+    if request.samples > limits.nbest:
+        raise invalid("samples", f"samples {request.samples}: expected a number of at most {limits.nbest}")
+    given = _given(request, (*_BOTH, *_SAMPLING), limits)
+    shared = {name: getattr(defaults, name) for name in _SHARED}
+    return _checked(SamplingConfig, {**shared, **given, "samples": request.samples, "by_text": True})
+
+
+def _given(request: pb.TranslateRequest, names: tuple[str, ...], limits: Limits) -> dict[str, Any]:
+    """The options that the request has, within the limits."""
+    given: dict[str, Any] = {name: getattr(request, name) for name in names if request.HasField(name)}
+    if request.forbid_unknown:
+        given["forbid_unknown"] = True
+    for name, most in (
+        ("beam", limits.beam),
+        ("nbest", limits.nbest),
+        ("max_length_ratio", limits.length_ratio),
+        ("length_normalization", limits.length_normalization),
+    ):
+        if name in given and not given[name] <= most:  # a NaN is no number below the limit
+            raise invalid(name, f"{name} {given[name]:g}: expected a number of at most {most:g}")
+    return given
+
+
+def _checked(kind: type[_Config], settings: Mapping[str, Any]) -> _Config:
+    try:
+        return kind.from_mapping(settings, origin="request")
+    except NmtError as error:
+        names = (*_BOTH, *_SEARCH, *_SAMPLING)
+        raise invalid(next((name for name in names if f"'{name}'" in str(error)), ""), str(error)) from error
+
+
+def sample_problem(config: SamplingConfig, text: str) -> Refusal | None:
+    """What is wrong with samples of a text: they are drawn together, and what they have drawn is kept."""
+    drawn = config.samples * (config.length_limit(count_words(text)) + 1)
+    if drawn <= MOST_DRAWN:
+        return None
+    problem = f"the samples of the text may have {drawn:,} words; at most {MOST_DRAWN:,}"
+    return invalid("samples", f"{problem}, ask for fewer of them or a smaller max_length_ratio", reason="TOO_COSTLY")

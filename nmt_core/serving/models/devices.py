@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from google.rpc import code_pb2
 
-from nmt_core.serving.background import in_own_thread
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.errors import Refusal, draining, not_allowed, unavailable
+from nmt_core.serving.limits import Limits
 from nmt_core.serving.models.served import Key, ServedModel
-
-if TYPE_CHECKING:
-    from nmt_core.serving.telemetry import Metrics
+from nmt_core.serving.off_loop import in_own_thread
+from nmt_core.serving.telemetry import Metrics
 
 Load = Callable[[str], Mapping[str, ServedModel]]
 """Loads all models for one device."""
@@ -30,24 +29,20 @@ class Route(NamedTuple):
 
 
 class Devices:
-    """The devices of these names. One whose turn lasts ``stuck_seconds`` gets no work while there is another.
+    """The devices of these names. One whose iteration lasts ``limits.stuck`` gets no work while there is another.
 
-    ``queue`` are the bounds of the engines. While ``draining`` no model is found
-    any more.
+    While ``draining`` no model is found any more.
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        *,
-        stuck_seconds: float,
-        metrics: Metrics | None,
-        **queue: Any,
-    ) -> None:
-        self._stuck_seconds, self._metrics = stuck_seconds, metrics
+    def __init__(self, names: Sequence[str], limits: Limits, metrics: Metrics | None) -> None:
+        self._stuck_seconds, self._metrics = limits.stuck, metrics
         self.models: dict[str, dict[str, ServedModel]] = {}
+        queue = {"capacity": limits.queue, "client_capacity": limits.client_work}
         self.engines = {
-            name: Engine[Key](lambda key: key.model.work(key), device=name, observer=metrics, **queue) for name in names
+            name: Engine[Key](
+                lambda key: key.model.work(key), device=name, delay=limits.delay, observer=metrics, **queue
+            )
+            for name in names
         }
         self.draining = False
         if metrics is not None:

@@ -28,7 +28,7 @@ from nmt_core.models.rnnencdec import RNNencdec
 from nmt_core.serving.engine.work import StepDecoder
 from nmt_core.serving.methods.costs import Proportions
 from nmt_core.serving.models.options import CandidateChoice, LexiconChoice
-from nmt_core.serving.models.search import CandidateSearch, RunningSearch, finish, open_finisher
+from nmt_core.serving.models.search import RunningSearch, finish, open_finisher
 from nmt_core.serving.models.served import ServedModel, Vector
 from nmt_core.text.lexicon import Keep, Lexicon, fit_lexicon, read_lexicon
 from nmt_core.text.unknown_share import UnknownShare, usual_share
@@ -132,16 +132,14 @@ def _searches(
         serve=any(loaded.unknown_words_serve for loaded in models),
         usual=usual_share(loaded.source for loaded in models),
     )
-    if candidates is None:
-        return lambda attention: RunningSearch(models, attention=attention, share=share, finisher=finisher())
-    lists = CandidateLists(
+    lists = candidates and CandidateLists(
         models[0].target,
         frequent=candidates.frequent,
         lexicon=lexicon,
         per_word=candidates.per_word,
         copying=models[0].config.copying,
     )
-    return lambda attention: CandidateSearch(models, lists, attention=attention, share=share, finisher=finisher())
+    return lambda attention: RunningSearch(models, attention=attention, lists=lists, share=share, finisher=finisher())
 
 
 def _read_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None) -> Lexicon:

@@ -65,8 +65,9 @@ def finisher_of(models: Sequence[LoadedModel]) -> Callable[[Sequence[Searched]],
 class RunningSearch:
     """A beam search that ``SearchItem``s, with their own options, enter and leave at every step.
 
-    Hypotheses that are to be scored again, or whose unknown words are to be spelled, are ``Unfinished``: a second job
-    does that (``finish``), which may take long. ``finisher`` is by default that of the models.
+    With candidate ``lists`` sentences that arrive while others are searched wait, and share the next list. Hypotheses
+    that are to be scored again, or whose unknown words are to be spelled, are ``Unfinished``: a second job does that
+    (``finish``), which may take long. ``finisher`` is by default that of the models.
     """
 
     waits = 0.0
@@ -76,24 +77,29 @@ class RunningSearch:
         models: Sequence[LoadedModel],
         *,
         attention: bool,
+        lists: CandidateLists | None = None,
         share: UnknownShare | None = None,
         finisher: Finisher | None = None,
     ) -> None:
-        self._models, self._share = tuple(models), share
+        self._models, self._lists, self._share = tuple(models), lists, share
         self._target, self._copying = models[0].target, models[0].copying
         self._predictor, self._attention = make_predictor(models), attention
-        self._finisher = finisher or open_finisher(models)
+        # with candidate lists the pair scorer has another distribution
+        self._finisher = finisher or open_finisher(models, rescores=lists is None)
         self._search: BeamSearch[int] = BeamSearch(self._predictor, attention=attention)
         self._admitted: dict[int, Request[int]] = {}
         self._empty: list[int] = []
+        self._waiting: list[Request[int]] = []  # for the next list
+        self._ids: list[int] | None = None  # of the words of the list
 
     @property
     def tokens(self) -> float:
-        """Live hypotheses times the mean length of their sources."""
+        """Live hypotheses times the mean length of their sources, and what waits."""
         if not self._admitted:
             return 0.0
         mean = sum(len(one.source) for one in self._admitted.values()) / len(self._admitted) + 1
-        return self._search.rows * mean
+        waiting = sum(request.config.beam * (len(request.source) + 1) for request in self._waiting)
+        return self._search.rows * mean + waiting
 
     def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
         """Let sentences in; one without words has the empty translation, without a search."""
@@ -108,8 +114,10 @@ class RunningSearch:
                 self._count_unknown(source)
             else:
                 self._empty.append(key)
-        if entering:
-            self._enter(entering)
+        if self._lists is not None:
+            self._waiting += entering
+        elif entering:
+            self._search.admit(entering)
 
     def _count_unknown(self, source: Sentence) -> None:
         """Count the words that none of the models knows."""
@@ -117,15 +125,20 @@ class RunningSearch:
             unknown = sum(all(word not in one.source for one in self._models) for word in source.words)
             self._share.add(words=len(source), unknown=unknown)
 
-    def _enter(self, requests: list[Request[int]]) -> None:
-        self._search.admit(requests)
+    def _begin_list(self, lists: CandidateLists) -> None:
+        """Search for the sentences that wait, among the words of their list."""
+        words_C = lists.of(word for request in self._waiting for word in request.source.words)
+        self._ids = words_C.tolist()
+        self._search = BeamSearch(self._predictor.restrict_vocabulary(words_C), attention=self._attention)
+        self._search.admit(self._waiting)
+        self._waiting = []
 
     def step(self) -> list[tuple[int, Any]]:
         """One step; an answer is the list of a sentence's translations, or its unfinished hypotheses."""
-        keys, searched = (
-            self._empty,
-            [Searched(self._models[0].encode_text(""), [], DecodingConfig())] * len(self._empty),
-        )
+        if self._lists is not None and self._waiting and not self._search.rows:
+            self._begin_list(self._lists)
+        nothing = Searched(self._models[0].encode_text(""), [], DecodingConfig())
+        keys, searched = self._empty, [nothing] * len(self._empty)
         self._empty = []
         for done in self._search.step():
             request = self._admitted.pop(done.key)
@@ -144,58 +157,15 @@ class RunningSearch:
         return Unfinished(searched, words + LARGE if self._finisher.spells else words)
 
     def cancel(self, keys: Sequence[int]) -> None:
-        """Free the rows of sentences."""
+        """Free the rows of sentences, and forget those that wait."""
         self._empty = [key for key in self._empty if key not in keys]
-        self._search.cancel([key for key in keys if self._admitted.pop(key, None) is not None])
-
-    def _in_vocabulary(self, hypothesis: Hypothesis) -> Hypothesis:
-        """With the ids of the vocabulary."""
-        return hypothesis
-
-
-class CandidateSearch(RunningSearch):
-    """The same with candidate lists: sentences that arrive while others are searched wait, and share the next list."""
-
-    def __init__(
-        self,
-        models: Sequence[LoadedModel],
-        lists: CandidateLists,
-        *,
-        attention: bool,
-        share: UnknownShare | None = None,
-        finisher: Finisher | None = None,
-    ) -> None:
-        finisher = finisher or open_finisher(models, rescores=False)  # the pair scorer has another distribution
-        super().__init__(models, attention=attention, share=share, finisher=finisher)
-        self._lists = lists
-        self._ids: list[int] = []  # of the words of the list
-        self._waiting: list[Request[int]] = []
-
-    @property
-    def tokens(self) -> float:
-        """What is searched, and what waits."""
-        return super().tokens + sum(request.config.beam * (len(request.source) + 1) for request in self._waiting)
-
-    def _enter(self, requests: list[Request[int]]) -> None:
-        self._waiting += requests
-
-    def step(self) -> list[tuple[int, Any]]:
-        """One step; when nobody is left, those who wait begin."""
-        if self._waiting and not self._search.rows:
-            words_C = self._lists.of(word for request in self._waiting for word in request.source.words)
-            self._ids = words_C.tolist()
-            self._search = BeamSearch(self._predictor.restrict_vocabulary(words_C), attention=self._attention)
-            self._search.admit(self._waiting)
-            self._waiting = []
-        return super().step()
-
-    def cancel(self, keys: Sequence[int]) -> None:
-        """Free the rows of sentences, and forget those who wait."""
         waiting = {request.key for request in self._waiting}.intersection(keys)
         self._waiting = [request for request in self._waiting if request.key not in waiting]
-        for key in waiting:
-            del self._admitted[key]
-        super().cancel([key for key in keys if key not in waiting])
+        gone = [key for key in keys if self._admitted.pop(key, None) is not None]
+        self._search.cancel([key for key in gone if key not in waiting])
 
     def _in_vocabulary(self, hypothesis: Hypothesis) -> Hypothesis:
+        """With the ids of the vocabulary, where search has those of a list."""
+        if self._ids is None:
+            return hypothesis
         return dataclasses.replace(hypothesis, words=tuple(self._ids[place] for place in hypothesis.words))

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.base.interfaces import PairScorer, SentencePair
@@ -20,17 +20,15 @@ from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.forms import OTHER_FORMS, FormReader, FormScorer, TextForm
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.serving.engine.jobs import Unfinished
 from nmt_core.serving.engine.work import BatchWork, StepDecoder, StepWork, Work
+from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.answers import model_fields
 from nmt_core.serving.methods.costs import Proportions
 from nmt_core.serving.models.search import SearchItem
+from nmt_core.text.processing import RawText
 from nmt_core.v1 import nmt_pb2 as pb
-
-if TYPE_CHECKING:
-    from nmt_core.model_directory.loaded_model import LoadedModel
-    from nmt_core.serving.limits import Limits
-    from nmt_core.text.processing import RawText
 
 _WEIGHTS = 2_000_000  # of attention, at once
 _DRAWN = 1000.0  # tokens a second: what is expected of samples that all have other options

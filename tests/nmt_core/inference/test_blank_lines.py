@@ -18,7 +18,7 @@ from nmt_core.inference.search.ensemble import FusedLanguageModel
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.models.rnnlm import RNNLMConfig
-from nmt_core.serving.models.search import CandidateSearch, RunningSearch, SearchItem
+from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.text.sentence import TargetOrder
 from tests.annotated_models import make_annotated
 from tests.nmt_core.inference.test_one_score import confident
@@ -65,7 +65,7 @@ def test_precisions_and_servers(dtype: torch.dtype) -> None:
     lists = CandidateLists(loaded.target, frequent=5)
     for search in (
         RunningSearch([loaded], attention=True),
-        CandidateSearch([loaded], lists, attention=False),
+        RunningSearch([loaded], lists=lists, attention=False),
     ):
         search.admit([(7, SearchItem("", DecodingConfig())), (8, SearchItem(" ", DecodingConfig()))])
         found = dict(search.step())

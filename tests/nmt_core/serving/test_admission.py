@@ -20,7 +20,7 @@ from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.client.connection import OPTIONS, Access
 from nmt_core.serving.errors import Refusal, from_trailers
 from nmt_core.serving.methods.costs import Proportions, count_words, count_words_of_all, score_cost, translation_cost
-from nmt_core.serving.methods.options import sample_problem
+from nmt_core.serving.methods.translate import sample_problem
 from nmt_core.serving.shares import ClientLimit, Memory
 from nmt_core.serving.wire import SHAPES, has_more_fields
 from nmt_core.v1 import nmt_pb2 as pb

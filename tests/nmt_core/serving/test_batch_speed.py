@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from nmt_core.serving.engine.batch_speed import BatchSpeed
+from nmt_core.serving.engine.work import BatchSpeed
 
 TURN = 0.02  # seconds
 

@@ -13,7 +13,7 @@ from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.serving.client.client import NmtClient
-from nmt_core.serving.models.search import CandidateSearch, RunningSearch, SearchItem
+from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.text.lexicon import Candidate, Lexicon
 
 TEXTS = ["un deux", "deux deux un", "un", "deux un un deux"]
@@ -43,7 +43,7 @@ def run(search: RunningSearch, arrivals: dict[int, list[int]], cancelled: dict[i
 
 
 def test_late_sentences_wait_for_a_list_of_their_own_and_cancelled_ones_are_gone(loaded: LoadedModel) -> None:
-    search = CandidateSearch([loaded], lists(loaded, 2), attention=False)
+    search = RunningSearch([loaded], lists=lists(loaded, 2), attention=False)
     found = run(search, {0: [0], 1: [1, 2], 2: [3]}, {1: [2], 3: [0]})
     assert set(found) == {1, 3}
     together = Translator([loaded], config=CONFIG, candidates=lists(loaded, 2)).translate([TEXTS[1], TEXTS[3]])
@@ -56,7 +56,7 @@ def test_with_all_words_as_candidates_nothing_changes(loaded: LoadedModel) -> No
     found, expected = (
         run(search, {0: [0, 1], 3: [2, 3]}, {})
         for search in (
-            CandidateSearch([loaded], lists(loaded, len(loaded.target)), attention=True),
+            RunningSearch([loaded], lists=lists(loaded, len(loaded.target)), attention=True),
             RunningSearch([loaded], attention=True),
         )
     )

@@ -15,9 +15,8 @@ from nmt_core.base.interfaces import PairScore
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.iteration import Iterations
-from nmt_core.serving.engine.jobs import Job
+from nmt_core.serving.engine.jobs import Job, RoundRobin
 from nmt_core.serving.engine.queue import Queues
-from nmt_core.serving.engine.round_robin import RoundRobin
 from nmt_core.serving.engine.work import BatchWork, StepWork
 from nmt_core.serving.errors import Refusal
 from nmt_core.serving.models.served import Decoding, Scoring, ServedModel

@@ -151,7 +151,7 @@ def test_what_fails_and_who_goes_leave_the_others_alone() -> None:
 
     async def scenario() -> None:
         gate.open.set()
-        server = server_of(capacity=30)
+        server = server_of(limits=Limits(queue=30, client_queue=30))
         await server.start()
         await server.load(gated(gate))
         engine = server.servicer.devices.engines["cpu"]
@@ -188,7 +188,7 @@ def test_a_busy_server_is_asked_again_when_it_says_so() -> None:
 
     async def scenario() -> float:
         gate.open.set()
-        server = server_of(capacity=1)
+        server = server_of(limits=Limits(queue=1, client_queue=1))
         await server.start()
         await server.load(gated(gate))
         engine = server.servicer.devices.engines["cpu"]

@@ -13,12 +13,12 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from nmt_core.commands import serve
 from nmt_core.serving.client.connection import Access
-from nmt_core.serving.command import make_server, read_address
+from nmt_core.serving.command import read_address
 from nmt_core.serving.credentials import Owner, Tokens
 from nmt_core.serving.errors import from_trailers
 from nmt_core.serving.limits import Limits, read_limits
 from nmt_core.serving.server import NmtServer
-from nmt_core.serving.telemetry import Telemetry
+from nmt_core.serving.service import NmtServicer
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.test_lifecycle import Gate, gated, until
@@ -33,7 +33,8 @@ def with_server(
         parser, gate = argparse.ArgumentParser(), Gate()
         serve.add_arguments(parser)
         args = parser.parse_args(["--model", "gate=nowhere", "--port", "0", *options.split()])
-        server = make_server(read_limits(None, args.limit), read_address(args), ["cpu"], Telemetry(), tokens)
+        servicer = NmtServicer(limits=read_limits(None, args.limit))
+        server = NmtServer(servicer, read_address(args), tokens=tokens)
         gate.open.set()
         await server.start()
         await server.load(gated(gate))

@@ -9,7 +9,7 @@ import pytest
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.serving.errors import Refusal
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.pairs import ReadPair, read_pairs, restored, scoring_work
+from nmt_core.serving.methods.score import ReadPair, read_pairs, restored, scoring_work
 
 LIMITS = Limits(words=10, characters=100)
 
@@ -63,7 +63,7 @@ def test_a_text_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         counted.append(text)
         return 1
 
-    monkeypatch.setattr("nmt_core.serving.methods.pairs.count_words", count)
+    monkeypatch.setattr("nmt_core.serving.methods.score.count_words", count)
     assert len(read([(" " * 50, ["b"] * 500)] * 3)) == 1500
     assert counted == [" " * 50, "b"]
     reader = Letters()
