@@ -16,13 +16,13 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
+from nmt_core.model_directory.commands.prune import Scheme, prune, weight_classes
 from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import AnyConfig, new_model
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.models.nematus import NematusConfig
-from nmt_core.models.pruning import Scheme, prune, weight_classes
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
