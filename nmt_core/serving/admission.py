@@ -23,12 +23,12 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.rpc import code_pb2
 
-from nmt_core.serving.call import SERVICE, Call, begin, charge_to
+from nmt_core.serving.call import ACCOUNT, CALL, SERVICE, Call
 from nmt_core.serving.credentials import Client, Tokens, address_of, certified_name, check_token, identify
-from nmt_core.serving.errors import Refusal, bare, internal, invalid, trailers
+from nmt_core.serving.errors import RpcError, bare, internal, invalid, trailers
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.off_loop import off_loop
-from nmt_core.serving.shares import ClientLimit, Memory
+from nmt_core.serving.shares import Account, ClientLimit, Memory
 from nmt_core.serving.streams import StreamRequest
 from nmt_core.serving.telemetry import Telemetry
 from nmt_core.serving.wire import SHAPES, has_more_fields
@@ -98,8 +98,8 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         async def answer(contents: AsyncIterator[bytes], context: Any) -> bytes:
             async def handle(call: Call, held: contextlib.ExitStack) -> bytes:
                 content = await self._messages.first(context, call.client)
-                account = held.enter_context(self.memory.account(call.client))
-                charge_to(account)
+                account = held.enter_context(Account(self.memory, call.client))
+                ACCOUNT.set(account)
                 account.charge_message(len(content))
                 request = await self._parsed(handler, method, content)
                 del content
@@ -152,7 +152,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
                 with self._checks.one(client):
                     request = self._question(handler, await self._questions.first(context, client))
                     return await handler.unary_unary(request, context)
-            except Refusal as refusal:
+            except RpcError as refusal:
                 await self._abort(context, refusal)
 
         return grpc.stream_unary_rpc_method_handler(answer, response_serializer=handler.response_serializer)
@@ -164,7 +164,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
                 with self._watches.one(client):
                     request = self._question(handler, await self._questions.first(context, client))
                     await handler.unary_stream(request, context)
-            except Refusal as refusal:
+            except RpcError as refusal:
                 await self._abort(context, refusal)
 
         return grpc.stream_stream_rpc_method_handler(answer, response_serializer=handler.response_serializer)
@@ -185,13 +185,13 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
                 with self._watches.one(client):
                     async for response in handler.stream_stream(requests(), context):
                         yield response
-            except Refusal as refusal:
+            except RpcError as refusal:
                 await self._abort(context, refusal)
 
         return grpc.stream_stream_rpc_method_handler(answer, response_serializer=handler.response_serializer)
 
     def _question(self, handler: Any, content: bytes) -> Any:
-        """The message of a small request. Raises Refusal for a large one."""
+        """The message of a small request. Raises RpcError for a large one."""
         if len(content) > _LONGEST_QUESTION:
             problem = f"the request has {len(content)} bytes; at most {_LONGEST_QUESTION}"
             raise invalid("", problem, reason="TOO_MANY_ITEMS")
@@ -213,18 +213,18 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         metadata = dict(context.invocation_metadata() or ())
         call, task = Call(method, context.peer(), _request_id(metadata)), asyncio.current_task()
         assert task is not None
-        begin(call)
+        CALL.set(call)
         self.unfinished += 1
         held = contextlib.ExitStack()
         task.add_done_callback(lambda _: self._finished(held))
         self._telemetry.started(call)
-        refusal: Refusal | None = None
+        refusal: RpcError | None = None
         with self._telemetry.span(call, metadata):
             try:
                 call.certificate, (call.client, call.user, call.models) = self._identify(context, metadata)
                 held.enter_context(limit.one(call.client))
                 return await handle(call, held)
-            except Refusal as error:
+            except RpcError as error:
                 refusal = error
             except asyncio.CancelledError:
                 left = context.time_remaining()
@@ -243,7 +243,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         return await self._abort(context, refusal)
 
     def _identify(self, context: Any, metadata: Mapping[str, Any]) -> tuple[str, Client]:
-        """The name in the certificate of the caller, if any, and who it is. Raises Refusal."""
+        """The name in the certificate of the caller, if any, and who it is. Raises RpcError."""
         certificate = certified_name(context.auth_context() or {}) if self._certified else ""
         return certificate, identify(context.peer(), certificate, metadata, self.tokens)
 
@@ -252,7 +252,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         self.unfinished -= 1
         held.close()
 
-    async def _abort(self, context: Any, refusal: Refusal) -> NoReturn:
+    async def _abort(self, context: Any, refusal: RpcError) -> NoReturn:
         self._telemetry.rejected(refusal.reason)
         refusal = bare(refusal)  # which the library keeps, with what it raises
         await context.abort(_CODES[refusal.code], str(refusal), trailers(refusal))
@@ -270,7 +270,7 @@ class MessageReader:
         self._of: weakref.WeakValueDictionary[str, asyncio.Semaphore] = weakref.WeakValueDictionary()
 
     async def first(self, context: Any, client: str) -> bytes:
-        """The first message of a call. Raises Refusal."""
+        """The first message of a call. Raises RpcError."""
         content = await self.next(context, client)
         if content is None:
             await asyncio.sleep(_ENDED)  # a call that the library ended, as with too large a message, is cancelled here
@@ -278,14 +278,14 @@ class MessageReader:
         return content
 
     async def next(self, context: Any, client: str) -> bytes | None:
-        """The next message; None where there is none any more. Raises Refusal."""
+        """The next message; None where there is none any more. Raises RpcError."""
         permits = self._of.setdefault(client, asyncio.Semaphore(_READ_OF_A_CLIENT))
         try:
             async with permits, asyncio.timeout(self._seconds):
                 content = await context.read()
         except TimeoutError:
             problem = f"the request did not arrive within {self._seconds:g} s"
-            raise Refusal(problem, code=code_pb2.DEADLINE_EXCEEDED, reason="SLOW_MESSAGE") from None
+            raise RpcError(problem, code=code_pb2.DEADLINE_EXCEEDED, reason="SLOW_MESSAGE") from None
         return content if isinstance(content, bytes) else None  # the library's EOF
 
 

@@ -70,25 +70,8 @@ async def write(context: Any, message: Any) -> None:
         raise asyncio.CancelledError from None
 
 
-_current: contextvars.ContextVar[Call] = contextvars.ContextVar("call")
-_account: contextvars.ContextVar[Account] = contextvars.ContextVar("account")
+CALL: contextvars.ContextVar[Call] = contextvars.ContextVar("call")
+"""The call that is being handled."""
 
-
-def begin(call: Call) -> None:
-    """Make it the call that is being handled."""
-    _current.set(call)
-
-
-def current() -> Call:
-    """The call that is being handled."""
-    return _current.get()
-
-
-def charge_to(account: Account) -> None:
-    """Make it the account of the request that is being handled."""
-    _account.set(account)
-
-
-def account() -> Account:
-    """The account of the request that is being handled."""
-    return _account.get()
+ACCOUNT: contextvars.ContextVar[Account] = contextvars.ContextVar("account")
+"""The account of the request that is being handled."""

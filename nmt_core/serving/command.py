@@ -13,7 +13,7 @@ from typing import Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.credentials import CertificateEnd, Certificates, check_exposure, read_tokens
+from nmt_core.serving.credentials import Certificates, certificate_end, check_exposure, read_tokens
 from nmt_core.serving.limits import Limits, read_limits
 from nmt_core.serving.logs import STANDARD_ERROR, LogQueue, OneLine
 from nmt_core.serving.models.devices import Load
@@ -132,7 +132,7 @@ def _reloader(
 
     check_certificate()
     if address.certificates is not None and metrics is not None:
-        metrics.watch_certificate(CertificateEnd(address.certificates))
+        metrics.watch_certificate(certificate_end(address.certificates))
     sources = Sources(
         folders=lambda: served_folders(args, plugins),
         loader=lambda: model_loader(args, plugins, server.servicer.limits),

@@ -9,7 +9,7 @@ import ipaddress
 import logging
 import os
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from google.rpc import code_pb2
 
 from nmt_core.base.errors import ConfigError, InputError, unreadable
 from nmt_core.files.small import MOST_OF_A_KEY, read_pem, read_small
-from nmt_core.serving.errors import Refusal
+from nmt_core.serving.errors import RpcError
 
 _SHORTEST_TOKEN = 16
 _log = logging.getLogger(__name__)
@@ -104,23 +104,20 @@ def _facts(path: str) -> tuple[int, ...] | None:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-class CertificateEnd:
-    """When the certificate that new connections are shown ends, in seconds of ``time.time``. Raises InputError.
+def certificate_end(certificates: Certificates) -> Callable[[], float]:
+    """Tells when the certificate that new connections are shown ends, in seconds of ``time.time``. Raises InputError.
 
-    It is looked at again when the files have changed; what cannot be used is not shown to anybody either.
+    What cannot be used later is not shown to anybody either.
     """
+    latest = certificates.check()
 
-    def __init__(self, certificates: Certificates) -> None:
-        self._certificates, self._seen = certificates, certificates.state()
-        self._end = certificates.check().end.timestamp()
+    def end() -> float:
+        nonlocal latest
+        with contextlib.suppress(InputError):
+            latest = certificates.check()
+        return latest.end.timestamp()
 
-    def __call__(self) -> float:
-        """See the class."""
-        if (state := self._certificates.state()) != self._seen:
-            self._seen = state
-            with contextlib.suppress(InputError):
-                self._end = self._certificates.check().end.timestamp()
-        return self._end
+    return end
 
 
 class Validity(NamedTuple):
@@ -248,7 +245,7 @@ class Client(NamedTuple):
 
 
 def identify(peer: str, certificate: str, metadata: Mapping[str, Any], tokens: Tokens | None) -> Client:
-    """The client of a call, from what came before its message. Raises Refusal: UNAUTHENTICATED.
+    """The client of a call, from what came before its message. Raises RpcError: UNAUTHENTICATED.
 
     ``certificate`` is the name that the connection proves, if any, ``metadata`` what the call says.
     """
@@ -261,7 +258,7 @@ def identify(peer: str, certificate: str, metadata: Mapping[str, Any], tokens: T
 
 
 def check_token(metadata: Mapping[str, Any], tokens: Tokens) -> Owner:
-    """The owner of the token in the metadata of a call. Raises Refusal."""
+    """The owner of the token in the metadata of a call. Raises RpcError."""
     given = metadata.get("authorization", "")
     owner = tokens.owner(given if isinstance(given, str) else "")
     if owner is None:
@@ -278,7 +275,7 @@ def address_of(peer: str) -> str:
 def certified_name(facts: Mapping[str, Iterable[bytes]]) -> str:
     """The name that a client's certificate proves: its first alternative name, or else its common name.
 
-    ``facts`` are what the connection proves. Raises Refusal for a certificate of a server.
+    ``facts`` are what the connection proves. Raises RpcError for a certificate of a server.
     """
     for certificate in facts.get("x509_pem_cert", ()):
         if not is_for_clients(certificate):
@@ -301,5 +298,5 @@ def is_for_clients(pem: bytes) -> bool:
     return ExtendedKeyUsageOID.CLIENT_AUTH in uses or ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE in uses
 
 
-def _unauthenticated(problem: str) -> Refusal:
-    return Refusal(problem, code=code_pb2.UNAUTHENTICATED, reason="UNAUTHENTICATED")
+def _unauthenticated(problem: str) -> RpcError:
+    return RpcError(problem, code=code_pb2.UNAUTHENTICATED, reason="UNAUTHENTICATED")

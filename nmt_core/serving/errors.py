@@ -1,6 +1,6 @@
 """Why a request, or one item of it, is not answered, and the forms in which a client is told.
 
-A ``Refusal`` has a status code, a ``reason`` for programs, a message for people, and where they help
+An ``RpcError`` has a status code, a ``reason`` for programs, a message for people, and where they help
 the field at fault and the time after which to try again. It travels as ``google.rpc.Status`` in the
 trailers of a call (``trailers``), or as ``Error`` inside an answer (``to_error``).
 """
@@ -22,7 +22,7 @@ LATE = "DEADLINE"
 """The reason where the caller's deadline has passed."""
 
 
-class Refusal(NmtError):
+class RpcError(NmtError):
     """The answer is no. ``code`` is a number of ``google.rpc.code_pb2``, ``retry_after`` is in seconds."""
 
     def __init__(
@@ -32,48 +32,48 @@ class Refusal(NmtError):
         self.code, self.reason, self.field, self.retry_after = code, reason, field, retry_after
 
 
-def invalid(field: str, problem: str, *, reason: str = "BAD_OPTION") -> Refusal:
+def invalid(field: str, problem: str, *, reason: str = "BAD_OPTION") -> RpcError:
     """The request has a mistake in ``field``."""
-    return Refusal(problem, code=code_pb2.INVALID_ARGUMENT, reason=reason, field=field)
+    return RpcError(problem, code=code_pb2.INVALID_ARGUMENT, reason=reason, field=field)
 
 
-def busy(problem: str, *, reason: str, retry_after: float) -> Refusal:
+def busy(problem: str, *, reason: str, retry_after: float) -> RpcError:
     """Too much at once; later it may go."""
-    return Refusal(problem, code=code_pb2.RESOURCE_EXHAUSTED, reason=reason, retry_after=retry_after)
+    return RpcError(problem, code=code_pb2.RESOURCE_EXHAUSTED, reason=reason, retry_after=retry_after)
 
 
-def unavailable(problem: str, *, reason: str, retry_after: float = 1.0) -> Refusal:
+def unavailable(problem: str, *, reason: str, retry_after: float = 1.0) -> RpcError:
     """The server is not ready yet, or not any more."""
-    return Refusal(problem, code=code_pb2.UNAVAILABLE, reason=reason, retry_after=retry_after)
+    return RpcError(problem, code=code_pb2.UNAVAILABLE, reason=reason, retry_after=retry_after)
 
 
-def draining() -> Refusal:
+def draining() -> RpcError:
     """The server ends, and begins nothing more."""
     return unavailable("the server is shutting down; ask another one, or try again later", reason="DRAINING")
 
 
-def not_supported(problem: str) -> Refusal:
+def not_supported(problem: str) -> RpcError:
     """The model is not of the kind that could do it."""
-    return Refusal(problem, code=code_pb2.FAILED_PRECONDITION, reason="NOT_SUPPORTED")
+    return RpcError(problem, code=code_pb2.FAILED_PRECONDITION, reason="NOT_SUPPORTED")
 
 
-def not_allowed(model: str, allowed: Iterable[str]) -> Refusal:
+def not_allowed(model: str, allowed: Iterable[str]) -> RpcError:
     """The client may use these models only, whether there is another of that name or not."""
     problem = f"this token is not for the model {model[:100]!r}; it is for {', '.join(allowed) or 'none that is here'}"
-    return Refusal(problem, code=code_pb2.PERMISSION_DENIED, reason="MODEL_NOT_ALLOWED", field="model")
+    return RpcError(problem, code=code_pb2.PERMISSION_DENIED, reason="MODEL_NOT_ALLOWED", field="model")
 
 
-def expired() -> Refusal:
+def expired() -> RpcError:
     """The deadline passed before the work began."""
-    return Refusal("the deadline passed in the queue", code=code_pb2.DEADLINE_EXCEEDED, reason=LATE)
+    return RpcError("the deadline passed in the queue", code=code_pb2.DEADLINE_EXCEEDED, reason=LATE)
 
 
-def internal() -> Refusal:
+def internal() -> RpcError:
     """A mistake of ours, whose details clients are not shown."""
-    return Refusal("the server made a mistake; its log says more", code=code_pb2.INTERNAL, reason="INTERNAL")
+    return RpcError("the server made a mistake; its log says more", code=code_pb2.INTERNAL, reason="INTERNAL")
 
 
-def to_error(refusal: Refusal) -> pb.Error:
+def to_error(refusal: RpcError) -> pb.Error:
     """The form inside an answer."""
     error = pb.Error(code=refusal.code, reason=refusal.reason, message=str(refusal))
     if refusal.retry_after is not None:
@@ -81,19 +81,19 @@ def to_error(refusal: Refusal) -> pb.Error:
     return error
 
 
-def from_error(error: pb.Error) -> Refusal:
+def from_error(error: pb.Error) -> RpcError:
     """What a client reads inside an answer."""
     delay = error.retry_delay.ToTimedelta().total_seconds() if error.HasField("retry_delay") else None
-    return Refusal(error.message, code=error.code, reason=error.reason, retry_after=delay)
+    return RpcError(error.message, code=error.code, reason=error.reason, retry_after=delay)
 
 
-def bare(refusal: Refusal) -> Refusal:
+def bare(refusal: RpcError) -> RpcError:
     """The same without the frames that it came through, which would hold the request until garbage is searched for."""
     refusal.__cause__ = refusal.__context__ = None
     return refusal.with_traceback(None)
 
 
-def trailers(refusal: Refusal) -> tuple[tuple[str, bytes], ...]:
+def trailers(refusal: RpcError) -> tuple[tuple[str, bytes], ...]:
     """The form behind a status: metadata of the call's end."""
     details: list[Any] = [error_details_pb2.ErrorInfo(reason=refusal.reason, domain=DOMAIN)]
     if refusal.retry_after is not None:

@@ -13,7 +13,7 @@ from google.rpc import code_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from nmt_core.serving.call import SERVICE, write
-from nmt_core.serving.errors import Refusal, unavailable
+from nmt_core.serving.errors import RpcError, unavailable
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -55,10 +55,10 @@ class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # the libra
         self._tell()
 
     async def Check(self, request: Any, context: Any) -> Any:
-        """See health.proto. Raises Refusal for a name that has no status."""
+        """See health.proto. Raises RpcError for a name that has no status."""
         if request.service not in _NAMES:
             problem = f"there is no service {request.service[:100]!r}"
-            raise Refusal(problem, code=code_pb2.NOT_FOUND, reason="UNKNOWN_SERVICE")
+            raise RpcError(problem, code=code_pb2.NOT_FOUND, reason="UNKNOWN_SERVICE")
         return health_pb2.HealthCheckResponse(status=self._status(request.service))
 
     async def List(self, request: Any, context: Any) -> Any:
@@ -67,7 +67,7 @@ class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # the libra
         return health_pb2.HealthListResponse(statuses=statuses)
 
     async def Watch(self, request: Any, context: Any) -> None:
-        """See health.proto. Raises Refusal when the server ends."""
+        """See health.proto. Raises RpcError when the server ends."""
         before = None
         while not self._closed:
             changed, status = self._changed, self._status(request.service)

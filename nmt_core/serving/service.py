@@ -1,7 +1,7 @@
 """The methods of the service: each request is planned, submitted to a device, and replied to.
 
-What concerns a whole request is raised as a ``Refusal`` and becomes the status of the call; what
-concerns one item is a ``Refusal`` among the answers and becomes its ``Error``.
+What concerns a whole request is raised as an ``RpcError`` and becomes the status of the call; what
+concerns one item is an ``RpcError`` among the answers and becomes its ``Error``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nmt_core.serving.call import account, current
+from nmt_core.serving.call import ACCOUNT, CALL
 from nmt_core.serving.errors import draining
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.costs import check_cost
@@ -88,7 +88,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> bytes:
         """See the .proto."""
-        models = [self._describe(name) for name in self.devices.names(current().models)]
+        models = [self._describe(name) for name in self.devices.names(CALL.get().models)]
         return pb.ListModelsResponse(models=models).SerializeToString()
 
     async def GetModel(self, request: pb.GetModelRequest, context: Any) -> bytes:
@@ -98,9 +98,9 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
     async def _answer(self, method: Method, request: Any, deadline: float | None) -> bytes:
         """Plan a request, submit it to the device with the shortest queue, and make the reply.
 
-        ``deadline`` is in seconds of ``time.monotonic``. Raises Refusal.
+        ``deadline`` is in seconds of ``time.monotonic``. Raises RpcError.
         """
-        call, held, slow = current(), account(), takes_time(request)
+        call, held, slow = CALL.get(), ACCOUNT.get(), takes_time(request)
         route = self.devices.find(request.model, call.models)
         plan = await off_loop(math.inf if slow else held.messages, method, request, route, self.limits)
         held.charge(plan.cost.memory)
@@ -121,7 +121,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
                 self._metrics.item_errors.labels(model, reason).inc(items)
 
     def _describe(self, name: str) -> pb.Model:
-        route = self.devices.find(name, current().models)
+        route = self.devices.find(name, CALL.get().models)
         return describe(route.name, route.model, self.limits, route.engine.device)
 
     def _refused(self, reason: str) -> None:

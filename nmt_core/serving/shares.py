@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from nmt_core.serving.errors import Refusal, busy, invalid
+from nmt_core.serving.errors import RpcError, busy, invalid
 from nmt_core.serving.limits import REQUEST_COPIES
 
 
@@ -22,7 +22,7 @@ class ClientLimit:
 
     @contextlib.contextmanager
     def one(self, client: str) -> Iterator[None]:
-        """One more while the block runs. Raises Refusal."""
+        """One more while the block runs. Raises RpcError."""
         if self.taken >= self.most:
             raise self._refusal(f"{self.most} {self.what} are open already")
         if self._of.get(client, 0) >= self.each:
@@ -35,7 +35,7 @@ class ClientLimit:
             self.taken -= 1
             subtract(self._of, client, 1)
 
-    def _refusal(self, problem: str) -> Refusal:
+    def _refusal(self, problem: str) -> RpcError:
         return busy(f"{problem}; try again later", reason=self._reason, retry_after=1.0)
 
 
@@ -59,12 +59,8 @@ class Memory:
         """Bytes that requests hold, and messages of those that wait."""
         return self.held + self._waiting
 
-    def account(self, client: str) -> Account:
-        """What one request holds; as a block, given back at its end."""
-        return Account(self, client)
-
     def take(self, client: str, amount: int, *, before: int, new: bool = False) -> None:
-        """More for a request that has ``before`` already. Raises Refusal, a final one if it is more than there is."""
+        """More for a request that has ``before`` already. Raises RpcError, a final one if it is more than there is."""
         if before + amount > self.most:
             problem = f"the request needs about {_mib(before + amount)} MiB of memory; at most {_mib(self.most)}"
             raise invalid("", f"{problem}, send several requests or ask for less", reason="TOO_COSTLY")
@@ -93,7 +89,10 @@ class Memory:
 
 
 class Account:
-    """The memory of one request; ``messages`` are the bytes of it and of its answer, as far as they are known."""
+    """The memory of one request of a client; as a block, given back at its end.
+
+    ``messages`` are the bytes of it and of its answer, as far as they are known.
+    """
 
     def __init__(self, memory: Memory, client: str) -> None:
         self._memory, self._client, self.held = memory, client, 0
@@ -107,13 +106,13 @@ class Account:
         self.release()
 
     def charge_message(self, size: int) -> None:
-        """Hold a request of that size while it is handled. Raises Refusal."""
+        """Hold a request of that size while it is handled. Raises RpcError."""
         self.charge(REQUEST_COPIES * size, new=not self._waiting)
         self._wait(0)
         self.messages += size
 
     def charge(self, amount: int, *, new: bool = False) -> None:
-        """Hold so many bytes more. Raises Refusal."""
+        """Hold so many bytes more. Raises RpcError."""
         self._memory.take(self._client, amount, before=self.held, new=new)
         self.held += amount
 

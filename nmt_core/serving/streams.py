@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from google.rpc import code_pb2
 
-from nmt_core.serving.call import charge_to, current, write
-from nmt_core.serving.errors import Refusal, internal, invalid, to_error, unavailable
+from nmt_core.serving.call import ACCOUNT, CALL, write
+from nmt_core.serving.errors import RpcError, internal, invalid, to_error, unavailable
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.answers import in_stream
 from nmt_core.serving.off_loop import off_loop
@@ -42,7 +42,7 @@ class Answer(NamedTuple):
     message: Callable[..., Any]
 
 
-class _Unread(Refusal):
+class _Unread(RpcError):
     """The client does not read its answers."""
 
 
@@ -66,7 +66,7 @@ class Stream:
             self._reader.cancel()
 
     async def run(self, read: Read) -> None:
-        """Answer until the client has no more requests. Raises Refusal."""
+        """Answer until the client has no more requests. Raises RpcError."""
         self._reader = asyncio.create_task(self._read(read))
         unused = asyncio.create_task(self._until_unused())
         try:
@@ -97,7 +97,7 @@ class Stream:
         if request is None:
             return False
         with contextlib.ExitStack() as held:
-            account = held.enter_context(self._memory.account(current().client))
+            account = held.enter_context(Account(self._memory, CALL.get().client))
             try:
                 while not self._has_memory(account, request.size):
                     await asyncio.sleep(_PAUSE)
@@ -115,7 +115,7 @@ class Stream:
         self._used = time.monotonic()
         try:
             account.charge_message(size)
-        except Refusal as refusal:
+        except RpcError as refusal:
             return refusal.reason not in _LATER
         return True
 
@@ -128,7 +128,7 @@ class Stream:
             self._reader.cancel()
 
     async def _one(self, message: Any, size: int, account: Account) -> None:
-        """Answer one request. Raises Refusal when the answer is not taken."""
+        """Answer one request. Raises RpcError when the answer is not taken."""
         name = message.id[:_LONGEST_ID]
         try:
             if len(message.id) > _LONGEST_ID:
@@ -137,25 +137,25 @@ class Stream:
             await self._write(await off_loop(len(response), in_stream, name, response))
         except _Unread:
             raise
-        except Refusal as refusal:
+        except RpcError as refusal:
             await self._refuse(name, refusal)
         except Exception:
             _log.exception("a request of a stream failed")
             await self._refuse(name, internal())
 
-    async def _refuse(self, name: str, refusal: Refusal) -> None:
+    async def _refuse(self, name: str, refusal: RpcError) -> None:
         self._refused(refusal.reason)
         await self._write(self._answer.message(id=name, error=to_error(refusal)).SerializeToString())
 
     async def _retried(self, request: Any, size: int, account: Account) -> bytes:
         """The response. While queue or memory is full the stream waits; its requests are not rejected."""
-        charge_to(account)
+        ACCOUNT.set(account)
         while True:
             try:
                 if not account.held:
                     account.charge_message(size)
                 return await self._answer.make(request)
-            except Refusal as refusal:
+            except RpcError as refusal:
                 if refusal.reason not in _LATER:
                     raise
                 account.wait(size)
@@ -163,7 +163,7 @@ class Stream:
             await asyncio.sleep(pause)
 
     async def _write(self, response: bytes) -> None:
-        """Write an answer, and wait until the network has taken it. Raises Refusal when that takes too long."""
+        """Write an answer, and wait until the network has taken it. Raises RpcError when that takes too long."""
         seconds = self._limits.unread
         async with self._writing:
             try:
@@ -174,7 +174,7 @@ class Stream:
                 raise _Unread(problem, code=code_pb2.DEADLINE_EXCEEDED, reason="ANSWER_UNREAD") from None
 
     async def _until_unused(self) -> None:
-        """Raises Refusal when nothing was asked or answered for some time."""
+        """Raises RpcError when nothing was asked or answered for some time."""
         while (left := self._used + self._limits.idle - time.monotonic()) > 0 or self._tasks:
             await asyncio.sleep(max(left, min(1.0, self._limits.idle)))
         raise unavailable(f"the stream was not used for {self._limits.idle:g} s", reason="STREAM_IDLE")

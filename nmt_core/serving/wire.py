@@ -1,4 +1,4 @@
-"""Counting the fields of a message before it is parsed: a few bytes on the wire can be millions of objects.
+"""Messages on the wire: their fields, counted before they are parsed, since a few bytes can be millions of objects.
 
 The format is that of protocol buffers (protobuf.dev/programming-guides/encoding): a field is a tag, a
 varint of its number and its wire type, and a value, which has a length of its own or one that the type
@@ -68,6 +68,11 @@ def has_more_fields(content: bytes, shape: Shape, most: int) -> bool:
     except IndexError:  # truncated
         return False
     return False
+
+
+def utf8(text: str) -> str:
+    """The text with U+FFFD for what was not UTF-8 in a file; messages hold UTF-8 only."""
+    return text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
 def head(number: int, size: int) -> bytes:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.serving.client.connection import AWAY, OPTIONS, Access, Attempts, OneModel, StreamFailed, split_addresses
+from nmt_core.serving.client.connection import AWAY, Access, Attempts, Connection, OneModel, StreamFailed
 
 # isort: split
 import grpc
@@ -28,7 +28,6 @@ from nmt_core.serving.client.requests import (
 )
 from nmt_core.serving.errors import from_error, unavailable
 from nmt_core.v1 import nmt_pb2 as pb
-from nmt_core.v1 import nmt_pb2_grpc
 
 _IN_FLIGHT = 4  # requests for each address
 
@@ -49,17 +48,9 @@ class AsyncNmtClient:
         access: Access | None = None,
         one_model: OneModel | None = None,
     ) -> None:
-        self.addresses, self._one_model = split_addresses(addresses), one_model
-        self.model, self._timeout, self._first_wait, self._access = model, timeout, first_wait, access or Access()
-        credentials = self._access.credentials()
-        self._channels = [
-            grpc.aio.insecure_channel(address, options=OPTIONS)
-            if credentials is None
-            else grpc.aio.secure_channel(address, credentials, options=OPTIONS)
-            for address in self.addresses
-        ]
-        self._stubs = [nmt_pb2_grpc.NmtServiceStub(channel) for channel in self._channels]
-        self._next = 0
+        how: dict[str, Any] = {"timeout": timeout, "first_wait": first_wait, "access": access}
+        self.connection = Connection(addresses, grpc_module=grpc.aio, **how)
+        self.model, self._one_model = model, one_model
 
     async def __aenter__(self) -> Self:
         return self
@@ -71,7 +62,7 @@ class AsyncNmtClient:
 
     async def close(self) -> None:
         """Give the connections back."""
-        for channel in self._channels:
+        for channel in self.connection.channels:
             await channel.close(None)
 
     async def call(self, method: str, request: Any) -> Any:
@@ -81,12 +72,12 @@ class AsyncNmtClient:
 
     async def _ask(self, method: str, request: Any) -> tuple[Any, str]:
         """The answer, and the address that gave it."""
-        attempts = self._attempts()
+        attempts = self.connection.attempts()
         while True:
-            stub, address = self._turn()
+            stub, address = self.connection.next_stub()
             send = getattr(stub, method)
             try:
-                return await send(request, timeout=attempts.left, metadata=self._access.metadata), address
+                return await send(request, timeout=attempts.left, metadata=self.connection.access.metadata), address
             except grpc.aio.AioRpcError as error:
                 await asyncio.sleep(await asyncio.to_thread(attempts.pause, error, address))
 
@@ -128,7 +119,7 @@ class AsyncNmtClient:
         attempts: Attempts | None = None
         try:
             while not stream.finished:
-                stub, address = self._turn()
+                stub, address = self.connection.next_stub()
                 try:
                     async with contextlib.aclosing(self._answers(stub, stream)) as answers:
                         async for answer in answers:
@@ -137,14 +128,14 @@ class AsyncNmtClient:
                                 attempts = None  # it works: what follows is another failure
                                 yield int(answer.id), sentence
                 except (grpc.aio.AioRpcError, StreamFailed) as error:
-                    attempts = attempts or self._attempts()
+                    attempts = attempts or self.connection.attempts()
                     await asyncio.sleep(await asyncio.to_thread(attempts.pause, error, address))
         finally:
             stream.close()
 
     async def _answers(self, stub: Any, stream: _Stream) -> AsyncGenerator[pb.TranslateStreamResponse, None]:
         """The answers of one stream. Raises StreamFailed for one that ends too early."""
-        call = stub.TranslateStream(metadata=self._access.metadata)
+        call = stub.TranslateStream(metadata=self.connection.access.metadata)
         sender = asyncio.create_task(stream.send(call))
         try:
             async for answer in call:
@@ -172,21 +163,13 @@ class AsyncNmtClient:
         try:
             for request in requests:
                 under_way.append(asyncio.create_task(self._ask(method, request)))
-                if len(under_way) >= _IN_FLIGHT * len(self.addresses):
+                if len(under_way) >= _IN_FLIGHT * len(self.connection.addresses):
                     yield await next_answer()
             while under_way:
                 yield await next_answer()
         finally:
             for task in under_way:
                 task.cancel()
-
-    def _attempts(self) -> Attempts:
-        return Attempts(len(self.addresses), timeout=self._timeout, first_wait=self._first_wait, access=self._access)
-
-    def _turn(self) -> tuple[Any, str]:
-        turn = self._next % len(self._stubs)
-        self._next += 1
-        return self._stubs[turn], self.addresses[turn]
 
 
 def _sentence(answer: pb.TranslateStreamResponse, one_model: OneModel, address: str) -> pb.Translations:

@@ -126,7 +126,7 @@ class NmtClient:
         one_model = self._one_model or OneModel()
         try:
             for request in requests:
-                under_way.append(self.connection.begin(method, request))
+                under_way.append(Pending(self.connection, method, request))
                 if len(under_way) >= _IN_FLIGHT * len(self.connection.addresses):
                     yield under_way.popleft().result(one_model)
             while under_way:

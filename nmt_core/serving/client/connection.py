@@ -19,7 +19,7 @@ from nmt_core.files.small import read_pem
 try:
     import grpc
 
-    from nmt_core.serving.errors import Refusal, from_trailers, trailers
+    from nmt_core.serving.errors import RpcError, from_trailers, trailers
     from nmt_core.v1 import nmt_pb2 as pb
     from nmt_core.v1 import nmt_pb2_grpc
 except ImportError as error:
@@ -141,7 +141,7 @@ class Attempts:
 class StreamFailed(Exception):
     """A stream whose server cannot answer; it is read like an error of gRPC."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: RpcError) -> None:
         super().__init__(str(refusal))
         self._refusal = refusal
 
@@ -203,11 +203,11 @@ def _what_to_check(access: Access) -> str:
     return "is 'nmt-core serve' running there, and without TLS (else --tls)?"
 
 
-def open_channel(address: str, credentials: grpc.ChannelCredentials | None) -> grpc.Channel:
+def open_channel(address: str, credentials: grpc.ChannelCredentials | None, grpc_module: Any = grpc) -> Any:
     """A connection, encrypted where there are credentials."""
     if credentials is None:
-        return grpc.insecure_channel(address, options=OPTIONS)
-    return grpc.secure_channel(address, credentials, options=OPTIONS)
+        return grpc_module.insecure_channel(address, options=OPTIONS)
+    return grpc_module.secure_channel(address, credentials, options=OPTIONS)
 
 
 def health_problem(address: str, *, timeout: float, access: Access) -> str:
@@ -278,16 +278,23 @@ class Connection:
 
     ``addresses`` is HOST:PORT, or several with commas, which take turns. ``timeout`` is what one call
     may take with all its attempts, of which the second comes after about ``first_wait`` seconds.
+    ``grpc_module`` opens the channels: ``grpc``, or ``grpc.aio``, with which calls are coroutines.
     """
 
     def __init__(
-        self, addresses: str, *, timeout: float = 600.0, first_wait: float = 0.2, access: Access | None = None
+        self,
+        addresses: str,
+        *,
+        timeout: float = 600.0,
+        first_wait: float = 0.2,
+        access: Access | None = None,
+        grpc_module: Any = grpc,
     ) -> None:
         self.addresses = split_addresses(addresses)
         self.timeout, self.first_wait, self.access = timeout, first_wait, access or Access()
         credentials = self.access.credentials()
-        self._channels = [open_channel(address, credentials) for address in self.addresses]
-        self.stubs = [nmt_pb2_grpc.NmtServiceStub(channel) for channel in self._channels]
+        self.channels = [open_channel(address, credentials, grpc_module) for address in self.addresses]
+        self._stubs = [nmt_pb2_grpc.NmtServiceStub(channel) for channel in self.channels]
         self._next = 0
 
     def attempts(self) -> Attempts:
@@ -296,20 +303,20 @@ class Connection:
 
     def send(self, method: str, request: Any, timeout: float) -> tuple[Any, str]:
         """One attempt, at the address whose turn it is; and that address."""
-        turn = self._next % len(self.stubs)
-        self._next += 1
-        sender = getattr(self.stubs[turn], method)
-        return sender.future(request, timeout=timeout, metadata=self.access.metadata), self.addresses[turn]
+        stub, address = self.next_stub()
+        return getattr(stub, method).future(request, timeout=timeout, metadata=self.access.metadata), address
 
-    def begin(self, method: str, request: Any) -> Pending:
-        """Send a request; its result is asked for later."""
-        return Pending(self, method, request)
+    def next_stub(self) -> tuple[Any, str]:
+        """The stub of the address whose turn it is, and that address."""
+        turn = self._next % len(self._stubs)
+        self._next += 1
+        return self._stubs[turn], self.addresses[turn]
 
     def call(self, method: str, request: Any) -> Any:
         """Ask and wait. Raises ServiceError."""
-        return self.begin(method, request).result()
+        return Pending(self, method, request).result()
 
     def close(self) -> None:
         """Give the connections back."""
-        for channel in self._channels:
+        for channel in self.channels:
             channel.close()

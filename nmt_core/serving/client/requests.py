@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, SentencePair
+from nmt_core.serving.wire import utf8
 from nmt_core.v1 import nmt_pb2 as pb
 
 CHUNK_PAIRS = 2000
@@ -15,11 +16,6 @@ CHUNK_PHRASES = 500
 CHUNK_CHARACTERS = 1 << 20
 _CHUNK_BYTES = 4 << 20  # of n-best lists
 _Request = TypeVar("_Request")
-
-
-def utf8(text: str) -> str:
-    """The text with U+FFFD for what was not UTF-8 in a file; messages hold UTF-8 only."""
-    return text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
 def score_request(pairs: Iterable[SentencePair], *, model: str, **options: Any) -> pb.ScoreRequest:

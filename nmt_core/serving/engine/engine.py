@@ -86,7 +86,7 @@ class Engine(Generic[Key]):
     ) -> list[list[Any]]:
         """The answers to the items of each part, an exception standing for an item that failed.
 
-        ``deadline`` is in seconds of ``time.monotonic``. Raises Refusal when the queue is full, the engine is closed,
+        ``deadline`` is in seconds of ``time.monotonic``. Raises RpcError when the queue is full, the engine is closed,
         or the deadline passed before the work began.
         """
         loop, jobs = asyncio.get_running_loop(), list[tuple[BatchQueue[Key], Job]]()
@@ -128,7 +128,7 @@ class Engine(Generic[Key]):
             await asyncio.sleep(0.002)
 
     def _check_open(self) -> None:
-        """Raises Refusal where the engine no longer takes work."""
+        """Raises RpcError where the engine no longer takes work."""
         if self._queues.closing:
             raise draining()
         if self.down:

@@ -20,6 +20,7 @@ from nmt_core.serving.engine.work import Work
 from nmt_core.serving.errors import expired
 
 _AT_A_TIME = 200  # items, for which the event loop may wait
+_LONG = 2  # times the seconds that an iteration should take: others do not wait so long for its end
 
 
 class Observer(Protocol):
@@ -40,11 +41,6 @@ class Observer(Protocol):
     def expired(self, device: str) -> None:
         """A job was dropped because its deadline had passed."""
         ...
-
-
-def takes_long(seconds: float, wanted: float) -> bool:
-    """Whether others would wait long for an iteration of so many seconds where one should take ``wanted``."""
-    return seconds > 2 * wanted
 
 
 class Iterations(Generic[Key]):
@@ -109,7 +105,7 @@ class Iterations(Generic[Key]):
         """The answers of an iteration, or none as long as slices of it are left."""
         if queue.sliced is None:
             begin = time.monotonic()
-            if not takes_long(work.prepare(), wanted):
+            if work.prepare() <= _LONG * wanted:
                 answers = work.iterate()
                 work.took(time.monotonic() - begin)
                 return answers

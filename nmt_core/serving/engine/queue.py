@@ -140,7 +140,7 @@ class Queues(Generic[Key]):
         return sum(len(queue.running) for queue in self.queues.values())
 
     def put(self, key: Key, priority: str, job: Job) -> BatchQueue[Key]:
-        """Let a job wait. Raises Refusal for a full queue; a second job is always accepted."""
+        """Let a job wait. Raises RpcError for a full queue; a second job is always accepted."""
         if job.parent is None:
             self._check_capacity(priority, job)
         queue = self.queues.get((key, priority))

@@ -17,9 +17,8 @@ import numpy as np
 from nmt_core.base.interfaces import PairScore
 from nmt_core.inference.output.alignment import hard_points
 from nmt_core.inference.output.finish import Translation
-from nmt_core.serving.client.requests import utf8
-from nmt_core.serving.errors import Refusal, to_error
-from nmt_core.serving.wire import head
+from nmt_core.serving.errors import RpcError, to_error
+from nmt_core.serving.wire import head, utf8
 from nmt_core.text.alignment import Points
 from nmt_core.v1 import nmt_pb2 as pb
 
@@ -28,7 +27,7 @@ _ITEMS = 1  # of an answer: its sentences, scores, vectors or rankings; and the 
 
 
 def translate_answer(
-    found: Sequence[Sequence[Translation] | Refusal],
+    found: Sequence[Sequence[Translation] | RpcError],
     shown: Sequence[Sequence[str]],
     attention: bool,
     model: bytes = b"",
@@ -40,7 +39,7 @@ def translate_answer(
     return b"".join([*parts, model])
 
 
-def score_answer(scores: Sequence[PairScore | Refusal], request: pb.ScoreRequest, model: bytes = b"") -> bytes:
+def score_answer(scores: Sequence[PairScore | RpcError], request: pb.ScoreRequest, model: bytes = b"") -> bytes:
     """A ``ScoreResponse`` with these scores."""
     start = len(request.pairs)
     parts = list(_scores(scores[:start]))
@@ -50,11 +49,11 @@ def score_answer(scores: Sequence[PairScore | Refusal], request: pb.ScoreRequest
     return b"".join([*parts, model])
 
 
-def encode_answer(found: Sequence[tuple[Sequence[float], int] | Refusal], model: bytes = b"") -> bytes:
+def encode_answer(found: Sequence[tuple[Sequence[float], int] | RpcError], model: bytes = b"") -> bytes:
     """An ``EncodeResponse`` with these vectors."""
     vectors = (
         pb.PhraseVector(error=to_error(one))
-        if isinstance(one, Refusal)
+        if isinstance(one, RpcError)
         else pb.PhraseVector(values=one[0], unknown_words=one[1])
         for one in found
     )
@@ -78,7 +77,7 @@ def in_stream(name: str, response: bytes) -> bytes:
     return b"".join([pb.ScoreStreamResponse(id=name).SerializeToString(), *_field(2, [response])])
 
 
-def _scores(scores: Sequence[PairScore | Refusal]) -> Iterator[bytes]:
+def _scores(scores: Sequence[PairScore | RpcError]) -> Iterator[bytes]:
     """The scores of a response, or of a group."""
     for start in range(0, len(scores), _AT_A_TIME):
         part = scores[start : start + _AT_A_TIME]
@@ -97,9 +96,9 @@ def _scores(scores: Sequence[PairScore | Refusal]) -> Iterator[bytes]:
             yield from _field(_ITEMS, [pb.PairScore(**_values(score)).SerializeToString(), *_weights(score)])
 
 
-def _values(score: PairScore | Refusal) -> dict[str, Any]:
+def _values(score: PairScore | RpcError) -> dict[str, Any]:
     """Of a ``PairScore`` of the contract, without its attention. What is empty is left out: a list costs a block."""
-    if isinstance(score, Refusal):
+    if isinstance(score, RpcError):
         return {"error": to_error(score)}
     values: dict[str, Any] = {
         "log_prob": score.log_prob,
@@ -113,15 +112,15 @@ def _values(score: PairScore | Refusal) -> dict[str, Any]:
     return values
 
 
-def _weights(score: PairScore | Refusal) -> list[bytes]:
-    if isinstance(score, Refusal) or score.attention is None:
+def _weights(score: PairScore | RpcError) -> list[bytes]:
+    if isinstance(score, RpcError) or score.attention is None:
         return []
     return _packed(pb.PairScore.ATTENTION_FIELD_NUMBER, score.attention)
 
 
-def _translations(nbest: Sequence[Translation] | Refusal, texts: Sequence[str], *, attention: bool) -> Iterator[bytes]:
+def _translations(nbest: Sequence[Translation] | RpcError, texts: Sequence[str], *, attention: bool) -> Iterator[bytes]:
     """The n-best list of one sentence; ``texts`` is what is shown of each."""
-    if isinstance(nbest, Refusal):
+    if isinstance(nbest, RpcError):
         yield pb.Translations(error=to_error(nbest)).SerializeToString()
         return
     for one, text in zip(nbest, texts, strict=True):

@@ -90,7 +90,7 @@ def score_cost(pairs: Sequence[tuple[int, int]], *, per_word: bool, attention: b
 
 
 def check_cost(limits: Limits, *, answer: int, steps: int) -> None:
-    """Raises Refusal for an answer that could not be sent, and for work without end."""
+    """Raises RpcError for an answer that could not be sent, and for work without end."""
     if answer > limits.message_bytes:
         sizes = f"up to {-(-answer // (1 << 20))} MiB, at most {limits.message_bytes >> 20}"
         problem = f"the answer would have {sizes}; send several requests, or ask for fewer translations"

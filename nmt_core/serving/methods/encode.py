@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from nmt_core.serving.errors import Refusal, not_supported
+from nmt_core.serving.errors import RpcError, not_supported
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.answers import encode_answer
 from nmt_core.serving.methods.costs import Cost, check_cost
@@ -17,7 +17,7 @@ from nmt_core.v1 import nmt_pb2 as pb
 
 
 def encode(request: pb.EncodeRequest, route: Route, limits: Limits) -> Plan:
-    """The plan of an ``EncodeResponse``. Raises Refusal."""
+    """The plan of an ``EncodeResponse``. Raises RpcError."""
     if route.model.encode is None:
         raise not_supported(f"the model {route.name!r} has no single vector of a phrase; an rnnencdec has")
     check_items(limits, len(request.texts), "texts")
@@ -30,5 +30,5 @@ def encode(request: pb.EncodeRequest, route: Route, limits: Limits) -> Plan:
     return make_plan(Encoding(route.model), texts, tokens, priority=request.priority, cost=cost, reply=reply)
 
 
-def _reply(model: bytes, found: Sequence[Vector | Refusal]) -> tuple[bytes, Words]:
+def _reply(model: bytes, found: Sequence[Vector | RpcError]) -> tuple[bytes, Words]:
     return encode_answer(found, model), {}

@@ -17,7 +17,7 @@ from google.rpc import code_pb2
 from nmt_core.base.errors import is_full_gpu
 from nmt_core.serving.engine.jobs import Part
 from nmt_core.serving.engine.work import LARGE
-from nmt_core.serving.errors import Refusal, internal
+from nmt_core.serving.errors import RpcError, internal
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.costs import Cost
 from nmt_core.serving.models.devices import Route
@@ -45,7 +45,7 @@ class Reply(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Items for a device, in parts of one priority class each; a Refusal among the items is its own answer.
+    """Items for a device, in parts of one priority class each; an RpcError among the items is its own answer.
 
     ``indices`` are those of each part's items. ``reply`` makes the response of the answers to all items, and counts
     words.
@@ -62,7 +62,7 @@ class Plan(NamedTuple):
         """The reply to the request, made of the answers to each part."""
         found = self._merged(answers)
         content, words = self.reply(found)
-        errors = Counter(one.reason for one in found if isinstance(one, Refusal)) if _has_any(found, Refusal) else {}
+        errors = Counter(one.reason for one in found if isinstance(one, RpcError)) if _has_any(found, RpcError) else {}
         return Reply(content, words, errors)
 
     def _merged(self, answers: Sequence[list[Any]]) -> list[Any]:
@@ -77,7 +77,7 @@ class Plan(NamedTuple):
 
 
 Method = Callable[[Any, Route, Limits], Plan]
-"""Plans what is done for a request. Raises Refusal."""
+"""Plans what is done for a request. Raises RpcError."""
 
 
 def make_plan(
@@ -93,9 +93,9 @@ def make_plan(
     few = priority == pb.PRIORITY_UNSPECIFIED and len(items) <= INTERACTIVE_ITEMS
     name = "interactive" if few or priority == pb.PRIORITY_INTERACTIVE else "bulk"
     most = key.model.proportions.together // LONG if isinstance(key, Decoding) else LARGE
-    if items and max(tokens) <= most and not _has_any(items, Refusal):  # as nearly always
+    if items and max(tokens) <= most and not _has_any(items, RpcError):  # as nearly always
         return Plan(key, items, [Part(name, items, tokens)], [range(len(items))], cost, reply)
-    wanted = [index for index, item in enumerate(items) if not isinstance(item, Refusal)]
+    wanted = [index for index, item in enumerate(items) if not isinstance(item, RpcError)]
     divided = [
         (name, [index for index in wanted if tokens[index] <= most]),
         ("long", [index for index in wanted if tokens[index] > most]),
@@ -118,12 +118,12 @@ def _has_any(values: Iterable[object], kind: type) -> bool:
     return any(issubclass(one, kind) for one in set(map(type, values)))
 
 
-def _as_refusal(error: Exception) -> Refusal:
+def _as_refusal(error: Exception) -> RpcError:
     """What a client is told of an item that the model failed at."""
-    if isinstance(error, Refusal):
+    if isinstance(error, RpcError):
         return error
     _log.error("an item failed", exc_info=error)
     if is_full_gpu(error):
         problem = "the device has not enough memory for this item"
-        return Refusal(problem, code=code_pb2.RESOURCE_EXHAUSTED, reason="OUT_OF_MEMORY")
+        return RpcError(problem, code=code_pb2.RESOURCE_EXHAUSTED, reason="OUT_OF_MEMORY")
     return internal()

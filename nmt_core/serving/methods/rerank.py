@@ -12,7 +12,7 @@ import numpy as np
 from nmt_core.base.interfaces import PairScore
 from nmt_core.base.messages import counted
 from nmt_core.base.pauses import yield_point
-from nmt_core.serving.errors import Refusal, invalid, to_error
+from nmt_core.serving.errors import RpcError, invalid, to_error
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.answers import rerank_answer
 from nmt_core.serving.methods.plan import Plan
@@ -26,7 +26,7 @@ _LARGEST = 1e30  # of weights and values: sums of their products are finite
 
 
 def rerank(request: pb.RerankRequest, route: Route, limits: Limits) -> Plan:
-    """The plan of a ``RerankResponse``. Raises Refusal."""
+    """The plan of a ``RerankResponse``. Raises RpcError."""
     count = sum(len(one.hypotheses) for one in request.lists)
     check_items(limits, max(count, len(request.lists)), "lists")
     check_columns(request, limits)
@@ -35,7 +35,7 @@ def rerank(request: pb.RerankRequest, route: Route, limits: Limits) -> Plan:
     return plan_pairs(request, groups, "lists", Scoring(route.model), limits, reply)
 
 
-def _reply(request: pb.RerankRequest, model: bytes, scores: Sequence[PairScore | Refusal]) -> bytes:
+def _reply(request: pb.RerankRequest, model: bytes, scores: Sequence[PairScore | RpcError]) -> bytes:
     ends = list(itertools.accumulate(len(one.hypotheses) for one in request.lists))
     parts = (scores[start:end] for start, end in itertools.pairwise([0, *ends]))
     rankings = (ranking(one, part, request) for one, part in zip(request.lists, parts, strict=True))
@@ -43,7 +43,7 @@ def _reply(request: pb.RerankRequest, model: bytes, scores: Sequence[PairScore |
 
 
 def check_columns(request: pb.RerankRequest, limits: Limits) -> None:
-    """Every hypothesis has a value for every column, and all numbers can be reckoned with. Raises Refusal."""
+    """Every hypothesis has a value for every column, and all numbers can be reckoned with. Raises RpcError."""
     if len(request.columns) > limits.columns:
         raise invalid("columns", f"{len(request.columns)} columns; at most {limits.columns}", reason="TOO_MANY_ITEMS")
     for field, weights in (
@@ -69,13 +69,13 @@ def _usable(numbers: Sequence[float]) -> bool:
     return bool(np.all(np.abs(np.array(numbers)) <= _LARGEST))
 
 
-def ranking(one: pb.NbestList, scores: Sequence[PairScore | Refusal], request: pb.RerankRequest) -> pb.Ranking:
+def ranking(one: pb.NbestList, scores: Sequence[PairScore | RpcError], request: pb.RerankRequest) -> pb.Ranking:
     """The hypotheses in order of their totals, those without one last."""
     yield_point()
     weights = [column.weight for column in request.columns]
     ranked = []
     for position, (hypothesis, score) in enumerate(zip(one.hypotheses, scores, strict=True)):
-        if isinstance(score, Refusal):
+        if isinstance(score, RpcError):
             ranked.append(pb.RankedHypothesis(position=position, error=to_error(score)))
             continue
         products = [weight * value for weight, value in zip(weights, hypothesis.values, strict=True)]

@@ -14,7 +14,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.base.pauses import yield_point
 from nmt_core.inference.scoring.forms import FormReader, TextForm
-from nmt_core.serving.errors import Refusal, invalid, not_supported
+from nmt_core.serving.errors import RpcError, invalid, not_supported
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.answers import score_answer
 from nmt_core.serving.methods.costs import Cost, check_cost, count_words, score_cost
@@ -26,7 +26,7 @@ from nmt_core.v1 import nmt_pb2 as pb
 
 
 def score(request: pb.ScoreRequest, route: Route, limits: Limits) -> Plan:
-    """The plan of a ``ScoreResponse``. Raises Refusal."""
+    """The plan of a ``ScoreResponse``. Raises RpcError."""
     count = len(request.pairs) + sum(len(group.targets) for group in request.groups)
     check_items(limits, max(count, len(request.groups)), "pairs")
     key = Scoring(route.model, request.per_word, request.with_attention and route.model.attends)
@@ -34,7 +34,7 @@ def score(request: pb.ScoreRequest, route: Route, limits: Limits) -> Plan:
     return plan_pairs(request, groups_of(request), "pairs", key, limits, reply)
 
 
-def _reply(request: pb.ScoreRequest, model: bytes, scores: Sequence[PairScore | Refusal]) -> bytes:
+def _reply(request: pb.ScoreRequest, model: bytes, scores: Sequence[PairScore | RpcError]) -> bytes:
     return score_answer(scores, request, model)
 
 
@@ -66,7 +66,7 @@ _TEXT_FORMS: dict[int, TextForm] = {
     pb.TEXT_FORM_SURFACE: "surface",
     pb.TEXT_FORM_RAW: "raw",
 }
-_Score = PairScore | Refusal
+_Score = PairScore | RpcError
 
 
 def plan_pairs(
@@ -77,7 +77,10 @@ def plan_pairs(
     limits: Limits,
     reply: Callable[[Sequence[_Score]], bytes],
 ) -> Plan:
-    """The plan for the scores of every source and its targets; ``reply`` makes the response of them. Raises Refusal."""
+    """The plan for the scores of every source and its targets. Raises RpcError.
+
+    ``reply`` makes the response of the scores.
+    """
     reader = _form_reader(key.model, request.form)
     pairs = list(read_pairs(groups, field, limits, reader, key.model.source_factors))
     work = scoring_work(pairs, per_word=key.per_word, attention=key.attention)
@@ -91,7 +94,7 @@ def plan_pairs(
 
 
 def _form_reader(model: ServedModel, number: int) -> FormReader | None:
-    """What reads the texts of a request, None for words as they are. Raises Refusal where the model cannot."""
+    """What reads the texts of a request, None for words as they are. Raises RpcError where the model cannot."""
     if number not in _TEXT_FORMS:
         raise invalid("form", f"there is no form of text {number}")
     try:
@@ -106,13 +109,13 @@ def read_pairs(
     limits: Limits,
     reader: FormReader | None,
     factors: int = 0,
-) -> Iterator[ReadPair | Refusal]:
+) -> Iterator[ReadPair | RpcError]:
     """The pairs of every source and its targets, or what is wrong with them.
 
     ``reader`` reads another form of text; source words have so many ``factors`` beside them.
     """
     read_source, read_target = (None, None) if reader is None else (reader.read_source, reader.read_target)
-    targets: dict[str, ReadText | Refusal] = {}
+    targets: dict[str, ReadText | RpcError] = {}
     sources = targets if read_source is read_target and not factors else {}
     for source, texts in groups:
         yield_point()
@@ -120,16 +123,18 @@ def read_pairs(
             first = sources[source] = _read(source, field, limits, read_source, factors)
         for text in texts:
             yield_point()
-            second = first if isinstance(first, Refusal) else targets.get(text)
+            second = first if isinstance(first, RpcError) else targets.get(text)
             if second is None:
                 second = targets[text] = _read(text, field, limits, read_target, 0)
-            if isinstance(second, Refusal):
+            if isinstance(second, RpcError):
                 yield second
-            elif not isinstance(first, Refusal):
+            elif not isinstance(first, RpcError):
                 yield ReadPair(first, second)
 
 
-def _read(text: str, field: str, limits: Limits, read: Callable[[str], Any] | None, factors: int) -> ReadText | Refusal:
+def _read(
+    text: str, field: str, limits: Limits, read: Callable[[str], Any] | None, factors: int
+) -> ReadText | RpcError:
     short = len(text) <= limits.words and len(text) <= limits.characters  # most are, and may be any text
     if (factors or not short) and (problem := source_problem(limits, text, field, factors=factors)):
         return problem
@@ -141,12 +146,12 @@ def _read(text: str, field: str, limits: Limits, read: Callable[[str], Any] | No
 
 
 def restored(
-    scores: Sequence[PairScore | Refusal], pairs: Sequence[ReadPair | Refusal], reader: FormReader | None
-) -> Iterator[PairScore | Refusal]:
+    scores: Sequence[PairScore | RpcError], pairs: Sequence[ReadPair | RpcError], reader: FormReader | None
+) -> Iterator[PairScore | RpcError]:
     """The scores with their numbers for the words of the request."""
     for score, pair in zip(scores, pairs, strict=True):
         yield_point()
-        if reader is None or isinstance(score, Refusal) or isinstance(pair, Refusal):
+        if reader is None or isinstance(score, RpcError) or isinstance(pair, RpcError):
             yield score
         else:
             yield reader.restore(score, pair.source.reading, pair.target.reading)
@@ -155,19 +160,19 @@ def restored(
 class ScoringWork(NamedTuple):
     """What a device is asked for pairs, how many tokens each has, and what they cost; ``words`` are target words."""
 
-    items: list[SentencePair | Refusal]
+    items: list[SentencePair | RpcError]
     tokens: list[int]
     cost: Cost
     words: int
 
 
-def scoring_work(pairs: Sequence[ReadPair | Refusal], *, per_word: bool, attention: bool) -> ScoringWork:
+def scoring_work(pairs: Sequence[ReadPair | RpcError], *, per_word: bool, attention: bool) -> ScoringWork:
     """Of these pairs."""
-    items: list[SentencePair | Refusal] = []
+    items: list[SentencePair | RpcError] = []
     tokens: list[int] = []
     lengths: list[tuple[int, int]] = []
     for pair in pairs:
-        if isinstance(pair, Refusal):
+        if isinstance(pair, RpcError):
             items.append(pair)
             tokens.append(0)
             continue

@@ -8,7 +8,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
 from nmt_core.base.pauses import yield_point
 from nmt_core.base.words import factors_problem
-from nmt_core.serving.errors import Refusal, invalid, not_supported
+from nmt_core.serving.errors import RpcError, invalid, not_supported
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.costs import count_words, count_words_of_all
 from nmt_core.serving.models.devices import Route
@@ -16,14 +16,14 @@ from nmt_core.text.processing import RawText
 
 
 def check_items(limits: Limits, count: int, field: str, *, answers: int = 1) -> None:
-    """Raises Refusal for too many of them."""
+    """Raises RpcError for too many of them."""
     if count * answers > limits.items:
         asked = f"{count} items" if answers == 1 else f"{answers} translations of each of {counted(count, 'item')}"
         problem = f"{asked} in one request; at most {limits.items}, send several requests"
         raise invalid(field, problem, reason="TOO_MANY_ITEMS")
 
 
-def text_problem(limits: Limits, text: str, field: str, *, what: str = "the text") -> Refusal | None:
+def text_problem(limits: Limits, text: str, field: str, *, what: str = "the text") -> RpcError | None:
     """What is wrong with a text, before and after it was tokenised or cut."""
     if len(text) > limits.characters:
         problem = f"{what} has {len(text)} characters; at most {limits.characters}"
@@ -33,7 +33,7 @@ def text_problem(limits: Limits, text: str, field: str, *, what: str = "the text
     return None
 
 
-def source_problem(limits: Limits, text: str, field: str, *, factors: int) -> Refusal | None:
+def source_problem(limits: Limits, text: str, field: str, *, factors: int) -> RpcError | None:
     """The same, and words without the factors that the model reads beside them."""
     if problem := text_problem(limits, text, field):
         return problem
@@ -41,17 +41,17 @@ def source_problem(limits: Limits, text: str, field: str, *, factors: int) -> Re
     return None if wrong is None else invalid(field, wrong, reason="WRONG_FACTORS")
 
 
-def read_texts(texts: Sequence[str], route: Route, limits: Limits, *, raw: bool) -> list[str | Refusal]:
-    """Every text as words that the model reads, or what is wrong with it. Raises Refusal where raw text cannot be."""
+def read_texts(texts: Sequence[str], route: Route, limits: Limits, *, raw: bool) -> list[str | RpcError]:
+    """Every text as words that the model reads, or what is wrong with it. Raises RpcError where raw text cannot be."""
     factors = 0 if raw else route.model.source_factors
     checked = [source_problem(limits, text, "texts", factors=factors) or text for text in texts]
     if not raw:
         return checked
     tokenize = _raw_text(route).tokenize
-    return [text if isinstance(text, Refusal) else _tokenized(text, tokenize, limits) for text in checked]
+    return [text if isinstance(text, RpcError) else _tokenized(text, tokenize, limits) for text in checked]
 
 
-def _tokenized(text: str, tokenize: Callable[[str], str], limits: Limits) -> str | Refusal:
+def _tokenized(text: str, tokenize: Callable[[str], str], limits: Limits) -> str | RpcError:
     yield_point()
     tokenized = tokenize(text)
     return text_problem(limits, tokenized, "texts") or tokenized
@@ -76,6 +76,6 @@ def _raw_text(route: Route) -> RawText:
         raise not_supported(str(error)) from error
 
 
-def words_of(texts: Sequence[str | Refusal]) -> list[int]:
+def words_of(texts: Sequence[str | RpcError]) -> list[int]:
     """How many words each text has; one that was rejected has none."""
-    return count_words_of_all(["" if isinstance(text, Refusal) else text for text in texts])
+    return count_words_of_all(["" if isinstance(text, RpcError) else text for text in texts])

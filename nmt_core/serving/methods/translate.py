@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from nmt_core.base.errors import NmtError
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.serving.errors import Refusal, invalid, not_supported
+from nmt_core.serving.errors import RpcError, invalid, not_supported
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods import answers
 from nmt_core.serving.methods.costs import check_cost, count_words, translation_cost
@@ -22,7 +22,7 @@ from nmt_core.v1 import nmt_pb2 as pb
 
 
 def translate(request: pb.TranslateRequest, route: Route, limits: Limits) -> Plan:
-    """The plan of a ``TranslateResponse``. Raises Refusal."""
+    """The plan of a ``TranslateResponse``. Raises RpcError."""
     model = route.model
     config = decoding_config(request, model.defaults, limits, fixed=model.kind == "hybrid")
     _check_supported(request, route, config)
@@ -32,7 +32,7 @@ def translate(request: pb.TranslateRequest, route: Route, limits: Limits) -> Pla
     words = words_of(texts)
     attention = request.with_attention or _replaces(request, model)
     answered = request.with_attention and model.attends
-    sizes = [(n, 4 * len(text)) for n, text in zip(words, texts, strict=True) if not isinstance(text, Refusal)]
+    sizes = [(n, 4 * len(text)) for n, text in zip(words, texts, strict=True) if not isinstance(text, RpcError)]
     cost = translation_cost(sizes, size, model.proportions, answered=answered, kept=attention)
     check_cost(limits, answer=cost.answer, steps=cost.steps)
     key, items = _work(route, config, attention, texts)
@@ -47,7 +47,7 @@ def _replaces(request: pb.TranslateRequest, model: ServedModel) -> bool:
 
 
 def _check_supported(request: pb.TranslateRequest, route: Route, config: DecodingConfig | SamplingConfig) -> None:
-    """Raises Refusal for what the model cannot do about unknown words."""
+    """Raises RpcError for what the model cannot do about unknown words."""
     model = route.model
     if model.copies and config.forbid_unknown:
         raise not_supported(f"forbid_unknown: {route.name!r} writes unknown words as places of the source")
@@ -60,27 +60,27 @@ def _check_supported(request: pb.TranslateRequest, route: Route, config: Decodin
 
 
 def _work(
-    route: Route, config: DecodingConfig | SamplingConfig, attention: bool, texts: Sequence[str | Refusal]
+    route: Route, config: DecodingConfig | SamplingConfig, attention: bool, texts: Sequence[str | RpcError]
 ) -> tuple[Key, list[Any]]:
     """What is done with the texts, and each as an item of it, or why it is none."""
     if isinstance(config, DecodingConfig):
-        items = [text if isinstance(text, Refusal) else SearchItem(text, config) for text in texts]
+        items = [text if isinstance(text, RpcError) else SearchItem(text, config) for text in texts]
         return Decoding(route.model, attention), items
     if route.model.sampler is None:
         raise not_supported(f"samples of the model {route.name!r} cannot be drawn")
     drawn = [
-        text if isinstance(text, Refusal) else sample_problem(config, text) or SampleItem(text, config)
+        text if isinstance(text, RpcError) else sample_problem(config, text) or SampleItem(text, config)
         for text in texts
     ]
     return Sampling(route.model, attention), drawn
 
 
 def _reply(
-    request: pb.TranslateRequest, route: Route, read: int, found: Sequence[Sequence[Translation] | Refusal]
+    request: pb.TranslateRequest, route: Route, read: int, found: Sequence[Sequence[Translation] | RpcError]
 ) -> tuple[bytes, Words]:
     """The ``TranslateResponse`` with the texts of all translations as the request wants them."""
     model, words = route.model, {"read": read}
-    nbests = [[] if isinstance(one, Refusal) else one for one in found]
+    nbests = [[] if isinstance(one, RpcError) else one for one in found]
     words["written"] = sum(len(one[0].words) for one in nbests if one)
     if _replaces(request, model):
         replaced = [[one.with_unknown_replaced(model.unknowns) for one in nbest] for nbest in nbests]
@@ -108,7 +108,7 @@ _SHARED = (*_BOTH, "length_penalty", "max_length_extra", "min_length", "forbid_u
 def decoding_config(
     request: pb.TranslateRequest, defaults: DecodingConfig, limits: Limits, *, fixed: bool = False
 ) -> DecodingConfig | SamplingConfig:
-    """The options of the request. Raises Refusal with the field at fault: of a ``fixed`` search any but ``nbest``."""
+    """The options of the request. Raises RpcError with the field at fault: of a ``fixed`` search any but ``nbest``."""
     if fixed:
         _check_fixed(request, defaults)
     for name in _SEARCH if request.samples else _SAMPLING:
@@ -118,7 +118,7 @@ def decoding_config(
 
 
 def _check_fixed(request: pb.TranslateRequest, defaults: DecodingConfig) -> None:
-    """Raises Refusal for an option that would make other lists than the weights were tuned with."""
+    """Raises RpcError for an option that would make other lists than the weights were tuned with."""
     if request.samples:
         raise not_supported("a hybrid draws no samples; its neural model does")
     given = [name for name in (*_BOTH, "beam") if request.HasField(name)]
@@ -185,7 +185,7 @@ def _checked(kind: type[_Config], settings: Mapping[str, Any]) -> _Config:
         raise invalid(next((name for name in names if f"'{name}'" in str(error)), ""), str(error)) from error
 
 
-def sample_problem(config: SamplingConfig, text: str) -> Refusal | None:
+def sample_problem(config: SamplingConfig, text: str) -> RpcError | None:
     """What is wrong with samples of a text: they are drawn together, and what they have drawn is kept."""
     drawn = config.samples * (config.length_limit(count_words(text)) + 1)
     if drawn <= MOST_DRAWN:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from google.rpc import code_pb2
 
 from nmt_core.serving.engine.engine import Engine
-from nmt_core.serving.errors import Refusal, draining, not_allowed, unavailable
+from nmt_core.serving.errors import RpcError, draining, not_allowed, unavailable
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.models.served import Key, ServedModel
 from nmt_core.serving.off_loop import in_own_thread
@@ -81,7 +81,7 @@ class Devices:
         return self.loaded and bool(self._working())
 
     def names(self, allowed: Collection[str] | None) -> list[str]:
-        """The models that a caller may use (None: all). Raises Refusal where none is served yet, or any more."""
+        """The models that a caller may use (None: all). Raises RpcError where none is served yet, or any more."""
         if self.draining:
             raise draining()
         if not self.models:
@@ -91,7 +91,7 @@ class Devices:
     def find(self, name: str, allowed: Collection[str] | None) -> Route:
         """A model that a caller may use, and where it has least to do. The only one need not be named.
 
-        Raises Refusal.
+        Raises RpcError.
         """
         names = self.names(allowed)
         if not name and len(names) == 1:
@@ -101,7 +101,7 @@ class Devices:
         if name not in names:
             asked = f"there is no model {name[:100]!r}" if name else "the request names no model"
             problem = f"{asked}; models here: {', '.join(names) or 'none that you may use'}"
-            raise Refusal(problem, code=code_pb2.NOT_FOUND, reason="UNKNOWN_MODEL", field="model")
+            raise RpcError(problem, code=code_pb2.NOT_FOUND, reason="UNKNOWN_MODEL", field="model")
         device = self._least_busy()
         return Route(name, self.models[device][name], self.engines[device])
 

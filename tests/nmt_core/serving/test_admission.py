@@ -18,10 +18,10 @@ from nmt_core.base.words import split_words
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.client.connection import OPTIONS, Access
-from nmt_core.serving.errors import Refusal, from_trailers
+from nmt_core.serving.errors import RpcError, from_trailers
 from nmt_core.serving.methods.costs import Proportions, count_words, count_words_of_all, score_cost, translation_cost
 from nmt_core.serving.methods.translate import sample_problem
-from nmt_core.serving.shares import ClientLimit, Memory
+from nmt_core.serving.shares import Account, ClientLimit, Memory
 from nmt_core.serving.wire import SHAPES, has_more_fields
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
@@ -341,9 +341,9 @@ def test_an_answer_is_never_larger_than_was_expected(strict, attention: bool, nb
 def test_shares_are_given_back_and_nobody_has_all() -> None:
     shares = ClientLimit("calls", most=4, each=2, reason="TOO_MANY_CALLS")
     with shares.one("a"), shares.one("a"):
-        with pytest.raises(Refusal, match="2 calls of this client are open"), shares.one("a"):
+        with pytest.raises(RpcError, match="2 calls of this client are open"), shares.one("a"):
             pass
-        with shares.one("b"), shares.one("c"), pytest.raises(Refusal, match="4 calls are open"), shares.one("d"):
+        with shares.one("b"), shares.one("c"), pytest.raises(RpcError, match="4 calls are open"), shares.one("d"):
             pass
     assert shares.taken == 0
     with shares.one("a"):
@@ -352,23 +352,23 @@ def test_shares_are_given_back_and_nobody_has_all() -> None:
 
 def test_memory_is_accounted_for() -> None:
     memory = Memory(100)
-    with memory.account("a") as first:
+    with Account(memory, "a") as first:
         first.charge(10)
         first.charge(80)  # alone a request may have nearly all
-        with memory.account("b") as other, pytest.raises(Refusal, match="try again later"):
+        with Account(memory, "b") as other, pytest.raises(RpcError, match="try again later"):
             other.charge(20)
-        with memory.account("b") as other:
+        with Account(memory, "b") as other:
             other.charge(10)
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(RpcError) as caught:
             first.charge(11)
         assert caught.value.reason == "TOO_COSTLY"
     assert memory.held == 0
-    with memory.account("a") as first, memory.account("a") as second:
+    with Account(memory, "a") as first, Account(memory, "a") as second:
         first.charge(40)
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(RpcError) as caught:
             second.charge(20)  # more than half of all for one client's requests together
         assert caught.value.reason == "MEMORY_FULL"
-        with memory.account("b") as other:
+        with Account(memory, "b") as other:
             other.charge(20)
     assert memory.held == 0
 

@@ -15,7 +15,7 @@ import pytest
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.jobs import Part, Unfinished
 from nmt_core.serving.engine.work import BatchWork, StepWork
-from nmt_core.serving.errors import Refusal
+from nmt_core.serving.errors import RpcError
 
 
 def batches(run: Callable[[object, list], list], **bounds) -> Callable[[object], BatchWork]:
@@ -125,7 +125,7 @@ def test_jobs_of_one_key_that_wait_are_done_together() -> None:
             tasks[3].cancel()
         answers = await asyncio.gather(*tasks, return_exceptions=True)
         await engine.close()
-        with pytest.raises(Refusal, match="shutting down"):
+        with pytest.raises(RpcError, match="shutting down"):
             await submit(engine, "x", [6], tokens=[1])
         return answers
 
@@ -180,7 +180,7 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_come_again() -> None:
         await until(lambda: engine.running_items == 1)
         waiting = asyncio.create_task(submit(engine, "x", [2], tokens=[8]))
         await asyncio.sleep(0)
-        with pytest.raises(Refusal, match="8 tokens wait") as caught:
+        with pytest.raises(RpcError, match="8 tokens wait") as caught:
             await submit(engine, "x", [3], tokens=[8])
         assert caught.value.reason == "QUEUE_FULL"
         assert caught.value.retry_after
@@ -300,7 +300,7 @@ def test_work_whose_deadline_has_passed_is_never_begun() -> None:
         await asyncio.sleep(0.1)
         work.release()
         assert await running == ["first"]
-        with pytest.raises(Refusal, match="deadline"):
+        with pytest.raises(RpcError, match="deadline"):
             await late
         assert engine.waiting_tokens == 0
         await engine.close()

@@ -18,7 +18,7 @@ from nmt_core.serving.engine.iteration import Iterations
 from nmt_core.serving.engine.jobs import Job, RoundRobin
 from nmt_core.serving.engine.queue import Queues
 from nmt_core.serving.engine.work import BatchWork, StepWork
-from nmt_core.serving.errors import Refusal
+from nmt_core.serving.errors import RpcError
 from nmt_core.serving.models.served import Decoding, Scoring, ServedModel
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.service import NmtServicer
@@ -163,7 +163,7 @@ def test_one_client_cannot_fill_the_queue() -> None:
         await until(lambda: engine.running_items == 1)
         waiting = [asyncio.create_task(submit(engine, "x", [1], tokens=[20], client=name)) for name in "ab"]
         await asyncio.sleep(0)
-        with pytest.raises(Refusal, match="20 tokens of this client wait"):
+        with pytest.raises(RpcError, match="20 tokens of this client wait"):
             await submit(engine, "x", [2], tokens=[20], client="a")
         release.set()
         await asyncio.gather(running, *waiting)
@@ -183,7 +183,7 @@ def test_a_thread_that_fails_fails_its_jobs_and_begins_anew(monkeypatch) -> None
             return choose()
 
         monkeypatch.setattr(engine._queues, "choose", fails_once)
-        with pytest.raises(Refusal, match="its log says more"):
+        with pytest.raises(RpcError, match="its log says more"):
             await asyncio.wait_for(submit(engine, "x", [1], tokens=[1]), 10)
         assert await asyncio.wait_for(submit(engine, "x", [2], tokens=[1]), 10) == [2]
         assert engine.waiting_tokens == engine.running_items == 0
@@ -232,11 +232,11 @@ def test_a_device_that_fails_again_and_again_is_down_and_health_says_so(monkeypa
 
         monkeypatch.setattr(engine._queues, "choose", fails)
         for _ in range(5):
-            with pytest.raises(Refusal):
+            with pytest.raises(RpcError):
                 await asyncio.wait_for(submit(engine, key, [1], tokens=[1]), 10)
         await until(lambda: engine.down)
         assert up() == 0
-        with pytest.raises(Refusal, match="has failed"):
+        with pytest.raises(RpcError, match="has failed"):
             await submit(engine, key, [1], tokens=[1])
         await until(lambda: not server.health.serving)
         await server.stop(1.0)

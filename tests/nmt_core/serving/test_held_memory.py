@@ -18,15 +18,15 @@ import pytest
 
 from nmt_core.serving import streams
 from nmt_core.serving.admission import Calls
-from nmt_core.serving.call import Call, begin
-from nmt_core.serving.errors import Refusal, invalid
+from nmt_core.serving.call import CALL, Call
+from nmt_core.serving.errors import RpcError, invalid
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.texts import read_texts
 from nmt_core.serving.models.served import ServedModel
 from nmt_core.serving.off_loop import off_loop
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.service import NmtServicer
-from nmt_core.serving.shares import REQUEST_COPIES, Memory
+from nmt_core.serving.shares import REQUEST_COPIES, Account, Memory
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.http2 import RudeClient
@@ -57,24 +57,24 @@ class Context(SimpleNamespace):
 
 def test_requests_that_wait_leave_no_room_for_new_ones_but_are_in_nobodys_way() -> None:
     memory = Memory(100 * REQUEST_COPIES)
-    with memory.account("a") as first, memory.account("a") as second, memory.account("a") as new:
+    with Account(memory, "a") as first, Account(memory, "a") as second, Account(memory, "a") as new:
         for one in (first, second):
             one.charge_message(20)
             one.wait(20)
         assert memory.held == 0
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(RpcError) as caught:
             new.charge_message(20)  # with those that wait more than the half that one client has
         assert caught.value.reason == "MEMORY_FULL"
-        with memory.account("b") as other:
+        with Account(memory, "b") as other:
             other.charge_message(50)
         first.charge_message(20)
         first.charge(30 * REQUEST_COPIES)
-        with pytest.raises(Refusal):
+        with pytest.raises(RpcError):
             second.charge_message(20)
         first.release()
         second.charge_message(20)
         assert memory.held == 20 * REQUEST_COPIES
-    with memory.account("a") as new:
+    with Account(memory, "a") as new:
         new.charge_message(90)
     assert memory.held == 0
 
@@ -86,17 +86,17 @@ def test_clients_whose_messages_wait_leave_room_for_others() -> None:
 
         def waiting(client: str) -> int:
             for count in range(100):
-                account = stack.enter_context(memory.account(client))
+                account = stack.enter_context(Account(memory, client))
                 try:
                     account.charge_message(4)
-                except Refusal:
+                except RpcError:
                     return count
                 account.wait(4)
             raise AssertionError("there is no end of room")
 
         assert [waiting(client) for client in "abcd"] == [16, 8, 4, 2]
         for amount in (4, 4):
-            stack.enter_context(memory.account("new")).charge_message(amount)
+            stack.enter_context(Account(memory, "new")).charge_message(amount)
 
 
 def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(monkeyp
     def counted_take(self: Memory, *arguments: Any, **options: Any) -> None:
         try:
             take(self, *arguments, **options)
-        except Refusal:
+        except RpcError:
             refused.append(1)
             raise
 
@@ -256,7 +256,7 @@ def test_a_stream_that_has_ended_does_not_hold_what_waited_for_room() -> None:
         return streams.StreamRequest(functools.partial(parse, content), 1)
 
     async def scenario() -> None:
-        begin(Call("ScoreStream", "", ""))
+        CALL.set(Call("ScoreStream", "", ""))
         memory = Memory(10)
         memory.take("another", 10, before=0)
         answer: Any = streams.Answer(None, None)  # type: ignore[arg-type]  # nothing is answered

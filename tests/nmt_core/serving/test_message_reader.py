@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from nmt_core.serving.admission import MessageReader
-from nmt_core.serving.errors import Refusal
+from nmt_core.serving.errors import RpcError
 
 
 class Context:
@@ -48,7 +48,7 @@ def test_a_message_that_is_late_is_refused_and_one_that_is_slow_is_read() -> Non
         await asyncio.sleep(0.2)
         slow.send(b"slow")
         assert await reading == b"slow"
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(RpcError) as caught:
             await late
         assert caught.value.reason == "SLOW_MESSAGE"
 

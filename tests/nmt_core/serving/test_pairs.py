@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from nmt_core.base.interfaces import PairScore, SentencePair
-from nmt_core.serving.errors import Refusal
+from nmt_core.serving.errors import RpcError
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.score import ReadPair, read_pairs, restored, scoring_work
 
@@ -35,7 +35,7 @@ class Letters:
         return score._replace(log_prob=score.log_prob - len(source.text))
 
 
-def read(groups: list[tuple[str, list[str]]], reader: Letters | None = None) -> list[ReadPair | Refusal]:
+def read(groups: list[tuple[str, list[str]]], reader: Letters | None = None) -> list[ReadPair | RpcError]:
     return list(read_pairs(groups, "pairs", LIMITS, reader))
 
 
@@ -51,7 +51,7 @@ def test_a_word_of_many_pieces_is_as_long_as_these() -> None:
     long = "a" * 11  # one word, and more pieces than are allowed
     assert all(isinstance(one, ReadPair) for one in read([(long, [long])]))
     for one in read([(long, ["b"]), ("b", [long, long])], Letters()):
-        assert isinstance(one, Refusal)
+        assert isinstance(one, RpcError)
         assert one.reason == "TEXT_TOO_LONG"
         assert str(one) == "the text as the model reads it has 11 words; at most 10"
 
@@ -74,7 +74,7 @@ def test_a_text_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_factors_are_those_of_source_words() -> None:
     same, plain = read_pairs([("a|b", ["a|b"]), ("a", ["a"])], "pairs", LIMITS, None, 1)
     assert isinstance(same, ReadPair)
-    assert isinstance(plain, Refusal)
+    assert isinstance(plain, RpcError)
     assert plain.reason == "WRONG_FACTORS"
     (swapped,) = read_pairs([("a|b", ["a"])], "pairs", LIMITS, None, 1)
     assert isinstance(swapped, ReadPair)
@@ -82,7 +82,7 @@ def test_factors_are_those_of_source_words() -> None:
 
 def test_what_is_wrong_stays_in_its_place() -> None:
     pairs = read([("a", ["b", "c" * 101]), ("d" * 101, ["e", "f"])], Letters())
-    assert [isinstance(one, Refusal) for one in pairs] == [False, True, True, True]
+    assert [isinstance(one, RpcError) for one in pairs] == [False, True, True, True]
     work = scoring_work(pairs, per_word=False, attention=False)
     assert work.tokens == [4, 0, 0, 0]
     assert work.words == 1

@@ -24,7 +24,7 @@ from nmt_core.serving.engine.jobs import Job
 from nmt_core.serving.engine.queue import Queues
 from nmt_core.serving.engine.slices import Sliced
 from nmt_core.serving.engine.work import LARGE, BatchWork, StepWork
-from nmt_core.serving.errors import Refusal, invalid
+from nmt_core.serving.errors import RpcError, invalid
 from nmt_core.serving.methods.costs import Cost, Proportions
 from nmt_core.serving.methods.plan import Plan, make_plan
 from nmt_core.serving.models.served import Decoding, Encoding, SampleItem, Sampling, Scoring, ServedModel
@@ -180,7 +180,7 @@ def test_every_item_has_its_answer_or_why_it_has_none() -> None:
     refused = invalid("texts", "too long")
     plan = planned(Encoding(ServedModel(None, decoder=None)), ["a", refused, "b", "c"], [LARGE + 1, 0, 1, 1])  # type: ignore[arg-type]
     reply = plan.finish([["B", ValueError("secret")], ["A"]])
-    assert reply.content.startswith(b"['A', Refusal('too long'), 'B', Refusal(")
+    assert reply.content.startswith(b"['A', RpcError('too long'), 'B', RpcError(")
     assert reply.errors == {"BAD_OPTION": 1, "INTERNAL": 1}
 
 
@@ -344,7 +344,7 @@ def test_what_is_done_in_slices_ends_when_an_engine_begins_anew(monkeypatch: pyt
             raise SystemExit
 
         monkeypatch.setattr(engine._queues, "choose", fail)
-        assert [type(found) for found in await large] == [Refusal]
+        assert [type(found) for found in await large] == [RpcError]
         assert await asyncio.to_thread(ended.wait, 30)
         assert await submit(engine, "small", ["b"], tokens=[1]) == ["b"]
         await engine.close()
