@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+from multiprocessing.context import BaseContext
 from pathlib import Path
 
 import pytest
@@ -20,3 +22,18 @@ def shared() -> Path:
     if not (folder / "moses" / "en-fr").is_dir():
         pytest.skip("real input is not here (set HYBRIDMT_SHARED to its folder)")
     return folder
+
+
+@pytest.fixture
+def quick_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other processes that the program starts are copies of one that has loaded PyTorch, which alone takes seconds.
+
+    For tests of what they compute. They have the environment and the standard error of the first test that starts one.
+    """
+    context_of, forks = multiprocessing.get_context, multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload(["nmt_core.training.run", "nmt_core.inference.translator", "nmt_core.jobs.workers"])
+
+    def quick(method: str | None = None) -> BaseContext:
+        return forks if method == "spawn" else context_of(method)
+
+    monkeypatch.setattr(multiprocessing, "get_context", quick)

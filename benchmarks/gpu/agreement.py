@@ -26,7 +26,7 @@ def rows(device: str) -> Iterator[Row]:
     gradients of float32 beside the CPU's, the norm of the difference over the norm, at most 1e-4.
     """  # noqa: D205
     words = WORDS if device == "cuda" else 200
-    pairs = Text(words).parallel(16 if device == "cuda" else 4)
+    pairs = Text(words).parallel(16) if device == "cuda" else Text(words).table(4)
     for name in PRESETS:
         one = made_up_model(name, device, torch.float32, words=words, dropout=0.0)
         here = _at(one, "cpu")

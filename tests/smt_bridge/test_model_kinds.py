@@ -13,6 +13,7 @@ from smt_bridge.commands.main import main
 from smt_bridge.errors import WiringError
 from smt_bridge.model_checks import check_kind
 
+pytestmark = pytest.mark.usefixtures("quick_processes")
 SIZES = {
     "rnnencdec": ("hidden=8", "embedding=4", "maxout=4"),
     "rnnlm": ("hidden=8", "embedding=4"),

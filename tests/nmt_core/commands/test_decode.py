@@ -127,6 +127,7 @@ def test_heatmaps_are_numbered_by_line(folder: Path) -> None:
     assert sorted(path.name for path in (folder / "maps").iterdir()) == ["1.png", "3.png"]
 
 
+@pytest.mark.usefixtures("quick_processes")
 @pytest.mark.parametrize("name", ["none", "none/"])
 @pytest.mark.parametrize("jobs", [(), ("--jobs", "2")])
 def test_what_needs_attention_is_refused_before_a_model_without_it_translates(

@@ -211,7 +211,7 @@ def test_a_bad_line_is_named_by_its_number_in_the_file(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # processes that load PyTorch, on a busy machine
+@pytest.mark.usefixtures("quick_processes")
 def test_two_processes_write_what_one_writes(folder: Path, tmp_path: Path) -> None:
     assert decode(folder, tmp_path / "whole", "--nbest", "2") == 0
     assert decode(folder, tmp_path / "out", "--nbest", "2", "--jobs", "2") == 0

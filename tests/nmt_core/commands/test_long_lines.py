@@ -13,6 +13,7 @@ from nmt_core.models.build import new_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
+pytestmark = pytest.mark.usefixtures("quick_processes")
 LINES = ["a man", "men of a . group of men of", "", "a a a a a a a a a", "of"]
 PIECES = ["a man", "men of a .", "group of men of", "", "a a a a", "a a a a", "a", "of"]
 

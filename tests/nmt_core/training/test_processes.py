@@ -6,8 +6,6 @@ import itertools
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -22,7 +20,7 @@ import torch.distributed as dist
 from nmt_core.base.errors import ModelError
 from nmt_core.commands.main import main
 from nmt_core.training import processes, trainer
-from nmt_core.training.processes import OrderedSum, Ranks, ranks_of_torchrun
+from nmt_core.training.processes import OrderedSum, Ranks, SharedSum, joined, ranks_of_torchrun
 
 
 def ordered_sum(vectors: list[np.ndarray]) -> np.ndarray:
@@ -63,35 +61,31 @@ def test_a_sum_takes_no_memory_but_that_of_the_first_vector() -> None:
         assert total.finish().data_ptr() == vectors.data_ptr(), count
 
 
-SUMS = """
-import sys, torch
-from nmt_core.training.processes import OrderedSum, Ranks, joined
-from nmt_core.training.processes import SharedSum
-rank, size = map(int, sys.argv[1:3])
-with joined(Ranks(rank, size), cuda=False, meeting=sys.argv[3]) as ranks:
-    shared = SharedSum(ranks)
-    for number, length in enumerate((7, 1, 1001, 1001, 500, 2)):  # buffers that grow, and are written again
-        vectors = torch.randn(size, length, generator=torch.Generator().manual_seed(number))
-        expected, buffer = OrderedSum(size), shared.buffer(length, torch.float32)
-        buffer.copy_(vectors[rank])
-        over_the_network = ranks.total(vectors[rank])
-        for vector in vectors:
-            expected.add(vector.clone())
-        total = expected.finish()
-        assert torch.equal(shared.total(length), total)
-        assert torch.equal(over_the_network, total)
-"""
+def share_sums(rank: int, size: int, meeting: str) -> None:
+    """What each process does: the others' numbers come by memory and by the network."""
+    with joined(Ranks(rank, size), cuda=False, meeting=meeting) as ranks:
+        shared = SharedSum(ranks)
+        for number, length in enumerate((7, 1, 1001, 1001, 500, 2)):  # buffers that grow, and are written again
+            vectors = torch.randn(size, length, generator=torch.Generator().manual_seed(number))
+            buffer = shared.buffer(length, torch.float32)
+            buffer.copy_(vectors[rank])
+            over_the_network = ranks.total(vectors[rank])
+            total = added(list(vectors))
+            assert torch.equal(shared.total(length), total)
+            assert torch.equal(over_the_network, total)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # processes that load PyTorch, on a busy machine
-def test_memory_and_network_give_every_process_the_same_sum(tmp_path: Path) -> None:
-    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo"}
-    programs = [
-        subprocess.Popen([sys.executable, "-c", SUMS, str(rank), "3", f"file://{tmp_path}/meeting"], env=environment)
-        for rank in range(3)
-    ]
-    assert [program.wait() for program in programs] == [0, 0, 0]
+@pytest.mark.usefixtures("quick_processes")
+def test_memory_and_network_give_every_process_the_same_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    context = multiprocessing.get_context("spawn")
+    programs = [context.Process(target=share_sums, args=(rank, 3, f"file://{tmp_path}/meeting")) for rank in range(3)]
+    for program in programs:
+        program.start()
+    for program in programs:
+        program.join()
+    assert [program.exitcode for program in programs] == [0, 0, 0]
 
 
 def train(runs: Any, folder: str, processes: int, *options: str) -> int:
@@ -108,7 +102,7 @@ def assert_same_state(runs: Any, one: str, other: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # processes that load PyTorch, on a busy machine
+@pytest.mark.usefixtures("quick_processes")
 def test_one_two_and_four_processes_train_the_same_model(runs: Any) -> None:
     settings = {
         "microbatches": 4,
@@ -165,7 +159,7 @@ def test_a_lost_process_is_one_line_and_the_run_goes_on(runs: Any, capsys: pytes
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("quick_processes")
 def test_a_process_that_starts_when_the_first_one_was_killed_ends_silently(capfd: pytest.CaptureFixture[str]) -> None:
     ours, theirs = multiprocessing.Pipe()
     ours.close()

@@ -86,7 +86,7 @@ def test_a_run_of_tasks_resumes_exactly(runs, training: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # processes that load PyTorch, on a busy machine
+@pytest.mark.usefixtures("quick_processes")
 def test_processes_share_the_updates_of_tasks(runs) -> None:
     for processes in ("1", "2"):
         path = write(runs, processes, several(runs), max_updates=12, microbatches=2, **ADAM)

@@ -101,6 +101,7 @@ def test_the_bytes_depend_on_no_block_and_no_part(
     assert 0 < record["counts"]["written"] == len((tmp_path / "one").read_bytes().splitlines())
 
 
+@pytest.mark.usefixtures("quick_processes")
 def test_several_processes_write_what_one_does(models: Path, tmp_path: Path) -> None:
     words = [" ".join(one) for length in range(1, 11) for one in itertools.product(("deux", "un"), repeat=length)]
     table = tmp_path / "large"

@@ -74,6 +74,7 @@ def test_a_graphs_posteriors_are_those_of_the_list_of_all_its_derivations(
     assert of_list == pytest.approx({key: p for key, p in of_graph.items() if p}, abs=1e-5)
 
 
+@pytest.mark.usefixtures("quick_processes")
 def test_translations_follow_advice(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     posteriors(capsysbinary, "list-posteriors", "list")
     assert decode("--output", "plain") == 0
