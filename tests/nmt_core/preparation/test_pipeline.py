@@ -97,7 +97,6 @@ def test_bytes_do_not_depend_on_processes(tmp_path: Path) -> None:
     assert one == two
 
 
-@pytest.mark.usefixtures("quick_processes")
 def test_errors_of_other_processes_are_told(tmp_path: Path) -> None:
     inputs = write(tmp_path, ENGLISH, GERMAN)
     prepare(tmp_path, inputs, **LEARNED)
