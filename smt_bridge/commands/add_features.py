@@ -29,9 +29,7 @@ FirstNmt0 (1 for its best) and RankNmt0 (1/place). See docs/lists.md for values 
 columns, in this order (natural logarithms; the rest of each line stays byte for byte):
   NMT0= NMT1= ...      log p(hypothesis | source), one per --scorer
   NMTreverse0= ...     log p(source | hypothesis), one per --reverse-scorer
-  RNNLM0= ...          log p(hypothesis) of a neural language model, one per --rnnlm
-  KENLM0= KenLMoov0=   log p(hypothesis) with sentence boundaries, and unknown words
-  WordCount0=          number of words
+  KENLM0= KenLMoov0=   log p(hypothesis) with sentence boundaries, and unknown words, of --lm
   and those of each --feature: nmt nmtnorm nmtmin nmtunk coverage attention (of a SPEC), the first four also
   with reverse behind (nmtnormreverse); phrases phrasesreverse (lists with
   -report-segmentation); rnnlm rnnlmnorm cslm; kenlm kenlmnorm;
@@ -52,7 +50,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     more: dict[str, Any] = {"action": "append", "default": [], "metavar": "SPEC"}
     parser.add_argument("--scorer", **more, help="DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT")
     parser.add_argument("--reverse-scorer", **more, help="a model of target to source")
-    parser.add_argument("--rnnlm", **more, help="a neural language model")
     parser.add_argument(
         "--lm", type=InputFile, metavar="FILE", help="KenLM language model of the target (ARPA or binary)"
     )
@@ -62,11 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of words with factors (das|ART) take this one, from 0; or SOURCE,TARGET."
         " Models of source factors read all of the source",
     )
-    parser.add_argument("--word-count", action="store_true", help="add the number of words")
     add_feature_argument(parser, help="any feature by its name; may be repeated")
     add_backoff_argument(parser)
     parser.add_argument("--names", metavar="A,B,...", help="names of the new columns instead of those below, in order")
-    parser.add_argument("--window", type=int, default=100, metavar="N", help="sentences scored together (100)")
     parser.add_argument(
         "--output", type=OutputFile, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"
     )

@@ -27,7 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output", type=OutputFile, default="-", metavar="FILE", help="ARPA file; *.gz is compressed ('-')"
     )
     parser.add_argument("--estimator", choices=["auto", "lmplz", "own"], default="auto", help="who does it (auto)")
-    parser.add_argument("--skip-symbols", action="store_true", help="ignore <s>, </s> and <unk> in the text")
     parser.add_argument(
         "--discount-fallback",
         type=float,

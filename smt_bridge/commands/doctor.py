@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.commands.parser import from_zero
 from smt_bridge.commands.list_options import add_format_argument
 
 RUN = "smt_bridge.doctor.examination:diagnose"
@@ -33,7 +32,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(option, default="", metavar="FILE", help=help_text)
     add_format_argument(parser)
     parser.add_argument("--scorer", default="", metavar="SPEC", help="a model folder, or several with commas")
-    parser.add_argument(
-        "--lines", type=from_zero, default=200_000, metavar="N", help="of each file, 0 for all (200000)"
-    )
     parser.add_argument("--json", action="store_true", help="findings as JSON, one a line")

@@ -159,7 +159,7 @@ def diagnose(args: argparse.Namespace) -> int:
     given = (args.ini, args.table, args.nbest, args.weights, args.source, args.reference, args.scorer, args.lm)
     if not any(given):
         raise ConfigError("give a moses.ini or other files to look at")
-    files = Files(*given, args.lines, check_format(args.nbest_format))
+    files = Files(*given, format=check_format(args.nbest_format))
     for path in filter(None, (args.source, args.reference)):
         check_regular(path)  # read more than once
     errors = warnings = 0

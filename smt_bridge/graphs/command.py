@@ -6,7 +6,7 @@ import argparse
 import itertools
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from smt_bridge.graphs.features import GraphFeatures, read_graph_features
 from smt_bridge.graphs.oracle import oracle_string
 from smt_bridge.graphs.phrase_graph import PhraseGraph, Words
 from smt_bridge.graphs.posteriors import TooLarge, ngram_posteriors, posteriors_of
-from smt_bridge.graphs.prune import likely, per_word, within_gap
+from smt_bridge.graphs.prune import within_gap
 from smt_bridge.graphs.reading import beside_lines, format_graph, read_graphs
 from smt_bridge.graphs.search import FEATURE, WINDOW, SearchedGraph, Searcher, search_window
 from smt_bridge.graphs.word_graph import word_graph
@@ -32,11 +32,26 @@ from smt_bridge.nbest.entry import words_as_text
 from smt_bridge.nbest.order import ordered_lists
 
 NAME = "graph"
+_NEEDED = "needed"  # an option without default
 _MOST_WORDS = 9  # of an n-gram
+_NGRAMS = {"scale": 1.0, "order": 4, "minimum": 0.001}
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "nbest": {"ini": _NEEDED, "weights": None, "nbest": 100},
+    "prune": {"ini": _NEEDED, "weights": None, "gap": 1.0},
+    "oracle": {"ini": _NEEDED, "weights": None, "reference": _NEEDED, "beam": 20},
+    "posteriors": {"ini": _NEEDED, "weights": None, **_NGRAMS},
+    "list-posteriors": _NGRAMS,
+    "search": {
+        "ini": _NEEDED, "weights": None, "model": _NEEDED, "source": _NEEDED, "nbest": 1, "beam": 12, "exact": 0,
+        "graph_weight": 1.0,
+    },
+}  # fmt: skip
+"""The options of each use, and what they are where they are not given."""
 
 
 def run(args: argparse.Namespace) -> int:
     """One graph after the other, each written before the next is read."""
+    _set_defaults(args)
     _check(args)
     if args.use == "list-posteriors":
         _write(_list_posteriors(args))
@@ -56,12 +71,25 @@ def _write(parts: Iterable[bytes]) -> None:
             stream.flush()
 
 
+def _set_defaults(args: argparse.Namespace) -> None:
+    """Raises ConfigError for an option of another use, and without one that this use needs."""
+    own = _DEFAULTS[args.use]
+    for name in sorted(set().union(*_DEFAULTS.values())):
+        option = f"--{name.replace('_', '-')}"
+        if getattr(args, name) is None:
+            setattr(args, name, own.get(name))
+        elif name not in own:
+            raise ConfigError(f"{option} is not for `smt-bridge graph {args.use}`; --help says for which use it is")
+        if getattr(args, name) is _NEEDED:
+            raise ConfigError(f"`smt-bridge graph {args.use}` needs {option}")
+
+
 def _check(args: argparse.Namespace) -> None:
-    for name in ("gap", "arcs_per_word", "posterior", "scale", "minimum", "graph_weight"):
-        value = getattr(args, name, None)
+    for name in ("gap", "scale", "minimum", "graph_weight"):
+        value = getattr(args, name)
         if value is not None and not 0.0 <= value < float("inf"):
             raise ConfigError(f"--{name.replace('_', '-')} must be a number from 0 on")
-    if not 1 <= getattr(args, "order", 1) <= _MOST_WORDS:
+    if args.order is not None and not 1 <= args.order <= _MOST_WORDS:
         raise ConfigError(f"--order must be from 1 to {_MOST_WORDS}")
 
 
@@ -77,13 +105,7 @@ def _lists(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[P
 def _smaller(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
     counts = _Counts()
     for graph in graphs:
-        scores_E = features.scores(graph)
-        if args.gap is not None:
-            kept = within_gap(graph, scores_E, args.gap)
-        elif args.arcs_per_word is not None:
-            kept = per_word(graph, scores_E, args.arcs_per_word)
-        else:
-            kept = likely(graph, scores_E, args.posterior, args.scale)
+        kept = within_gap(graph, features.scores(graph), args.gap)
         counts.add(graph, kept=kept.arcs)
         yield format_graph(kept)
     counts.tell(args)
@@ -158,12 +180,11 @@ def _search_graphs(
 
 def _nmt_weight(args: argparse.Namespace, features: GraphFeatures) -> float:
     """Raises ConfigError where it is not above 0, without which nothing would bound the search."""
-    weight, name = args.nmt_weight, "--nmt-weight"
-    if weight is None:
-        weight, name = features.others.get(FEATURE, (1.0,))[0], f"{args.weights}: {FEATURE}"
+    weight = float(features.others.get(FEATURE, (1.0,))[0])
     if not 0.0 < weight < float("inf"):
-        raise ConfigError(f"{name} must be a number above 0; without a neural model take `smt-bridge graph nbest`")
-    return float(weight)
+        problem = f"{args.weights}: {FEATURE} must be a number above 0"
+        raise ConfigError(f"{problem}; without a neural model take `smt-bridge graph nbest`")
+    return weight
 
 
 def _source(args: argparse.Namespace, line: bytes, graph: PhraseGraph) -> str:
@@ -178,7 +199,7 @@ def _source(args: argparse.Namespace, line: bytes, graph: PhraseGraph) -> str:
 def _open_searcher(args: argparse.Namespace) -> Searcher:
     if args.model.startswith(REMOTE):
         raise ConfigError(f"{args.model}: a server does not search in graphs; give the folder of its model")
-    model = open_model(args.model, ModelOptions(device=args.device))
+    model = open_model(args.model, ModelOptions())
     found: Searcher = model.searcher(beam=args.beam, nbest=args.nbest, widest=args.exact)
     return found
 

@@ -9,14 +9,13 @@ the posteriors of the steps that end it; for the others, 1 - Z_u / Z with Z_u th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import exp, fsum, inf
+from math import exp, fsum, inf, log1p
 from typing import NamedTuple
 
 import numpy as np
 
 from smt_bridge.errors import FormatError
 from smt_bridge.graphs.phrase_graph import Words
-from smt_bridge.graphs.prune import add_logs
 from smt_bridge.graphs.word_graph import WordGraph
 from smt_bridge.moses_lines import split_tokens
 from smt_bridge.nbest.entry import NbestList
@@ -130,10 +129,17 @@ def _chances(split: _Split, states: int) -> list[float]:
     backward[1] = 0.0
     steps = list(zip(split.begins, split.ends, split.scores, strict=True))
     for begin, end, score in reversed(steps):
-        backward[begin] = add_logs(backward[begin], score + backward[end])
+        backward[begin] = _add_logs(backward[begin], score + backward[end])
     return [
         exp(score + backward[end] - backward[begin]) if backward[end] > -inf else 0.0 for begin, end, score in steps
     ]
+
+
+def _add_logs(first: float, second: float) -> float:
+    """log(exp(first) + exp(second))."""
+    if first < second:
+        first, second = second, first
+    return first if second == -inf else first + log1p(exp(second - first))
 
 
 def _masses(split: _Split, states: int, chances: Sequence[float]) -> list[float]:

@@ -32,9 +32,9 @@ from smt_bridge.nbest.order import undivided
 from smt_bridge.signature import Signature
 
 NAME = "add-features"
+WINDOW = 100  # sentences that are scored together: a shard of the work
 _OPTIONS = (
-    "source", "scorer", "reverse_scorer", "rnnlm", "lm", "word_count", "feature", "factor", "names", "window",
-    "unknown_backoff",
+    "source", "scorer", "reverse_scorer", "lm", "feature", "factor", "names", "unknown_backoff",
 )  # fmt: skip
 _MERGING = ("lists", "fill", "exact")
 
@@ -87,8 +87,6 @@ def _add(
     if args.source == "-" and args.nbest == "-":
         raise ConfigError("--source and --nbest cannot both be standard input")
     _format(args)
-    if args.window < 1:
-        raise ConfigError("--window must be at least 1")
     files = files or {args.nbest: args.nbest}
     jobs = count_jobs(args, models_of(feature_specs(args)))
     record = new_metadata(args.output)
@@ -176,7 +174,7 @@ def _read_windows(args: argparse.Namespace, merged: MergedFiles | None) -> Itera
     comparing = next(filter(compares_hypotheses, args.feature), None)
     if comparing is not None and merged is None:
         lists = undivided(lists, path=args.nbest, needed_by=comparing)
-    while window := list(itertools.islice(lists, args.window)):
+    while window := list(itertools.islice(lists, WINDOW)):
         yield window
 
 

@@ -125,12 +125,10 @@ def feature_specs(args: argparse.Namespace) -> list[str]:
     """All features as NAME:ARGUMENT; raises ConfigError when there is none."""
     specs = [f"nmt:{spec}" for spec in args.scorer]
     specs += [f"nmtreverse:{spec}" for spec in args.reverse_scorer]
-    specs += [f"rnnlm:{spec}" for spec in args.rnnlm]
     specs += [f"kenlm:{args.lm}"] if args.lm else []
-    specs += ["wordcount"] if args.word_count else []
     specs += args.feature
     if not specs and not args.lists:
-        raise ConfigError("nothing to add: give --scorer, --reverse-scorer, --rnnlm, --lm, --word-count or --feature")
+        raise ConfigError("nothing to add: give --scorer, --reverse-scorer, --lm or --feature")
     return specs
 
 

@@ -37,13 +37,9 @@ def build_lm(args: argparse.Namespace) -> int:
     lines = read_lines(args.input)
     with open_output(args.output) as stream:
         if program is not None:
-            build_with_lmplz(
-                program, lines, stream, order=args.order, skip_symbols=args.skip_symbols, fallback=fallback
-            )
+            build_with_lmplz(program, lines, stream, order=args.order, fallback=fallback)
         else:
-            build_own(
-                lines, stream, order=args.order, path=args.input, skip_symbols=args.skip_symbols, fallback=fallback
-            )
+            build_own(lines, stream, order=args.order, path=args.input, fallback=fallback)
     who = "lmplz" if program is not None else "own estimator"
     say(f"{args.order}-gram model in {time.perf_counter() - started:.1f} s ({who})")
     return 0
@@ -69,11 +65,10 @@ def build_own(
     *,
     order: int,
     path: str,
-    skip_symbols: bool = False,
     fallback: Sequence[float] | None = None,
 ) -> None:
     """Estimate from ``lines`` (of ``path``) and write the ARPA file."""
-    text = read_text(_tokens(lines, path, skip_symbols=skip_symbols))
+    text = read_text(_tokens(lines, path))
     write_arpa(stream, text.words, estimate(text, order, fallback=fallback))
 
 
@@ -83,13 +78,10 @@ def build_with_lmplz(
     stream: BinaryIO,
     *,
     order: int,
-    skip_symbols: bool = False,
     fallback: Sequence[float] | None = None,
 ) -> None:
     """Let ``lmplz`` do it. Raises ToolError with its last words if it fails."""
     command = [program, "-o", str(order)]
-    if skip_symbols:
-        command.append("--skip_symbols")
     if fallback is not None:
         command += ["--discount_fallback", *(f"{value:g}" for value in fallback)]
     with orderly_end(), tempfile.TemporaryFile() as arpa, tempfile.TemporaryFile() as messages:
@@ -122,12 +114,12 @@ def _exit_code(process: subprocess.Popen[bytes], lines: Iterable[bytes]) -> int:
             process.stdin.close()
 
 
-def _tokens(lines: Iterable[bytes], path: str, *, skip_symbols: bool) -> Iterator[list[bytes]]:
+def _tokens(lines: Iterable[bytes], path: str) -> Iterator[list[bytes]]:
     """Words of every line, cut where ``lmplz`` cuts: at space, tab, carriage return and NUL."""
     for number, line in enumerate(lines, start=1):
         words = [word for word in line.translate(_BLANKS).split(b" ") if word]
         special = next((word for word in words if word in SPECIAL), None)
-        if special is not None and not skip_symbols:
-            problem = f"the word {special.decode()} has a meaning of its own; remove it, or give --skip-symbols"
+        if special is not None:
+            problem = f"the word {special.decode()} has a meaning of its own; remove it"
             raise InputError(path, problem, line=number)
-        yield [word for word in words if word not in SPECIAL] if special is not None else words
+        yield words

@@ -56,7 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("add-features --source source --nbest list --feature phrases:rnnlm", f"NMTphrases0 {READS}"),
         ("add-features --source source --nbest list --feature phrasesreverse:rnnlm", f"NMTphrasesreverse0 {READS}"),
         ("add-features --source source --nbest list --feature cslm:rnnencdec", f"CSLM0 {IS_ONE}"),
-        ("add-features --source source --nbest list --rnnlm rnnencdec", f"RNNLM0 {IS_ONE}"),
+        ("add-features --source source --nbest list --feature rnnlm:rnnencdec", f"RNNLM0 {IS_ONE}"),
         ("add-features --source source --nbest list --feature rnnlmnorm:rnnencdec", f"RNNLMnorm0 {IS_ONE}"),
     ],
 )
@@ -75,7 +75,15 @@ def test_either_kind_of_language_model_may_score_hypotheses(
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(folder)
-    features = ["--rnnlm", "rnnlm", "--feature", "cslm:cslm-cho2014", "--output", str(tmp_path / "new"), "--quiet"]
+    features = [
+        "--feature",
+        "rnnlm:rnnlm",
+        "--feature",
+        "cslm:cslm-cho2014",
+        "--output",
+        str(tmp_path / "new"),
+        "--quiet",
+    ]
     assert main(["add-features", "--source", "source", "--nbest", "list", *features]) == 0
     assert " RNNLM0= " in (tmp_path / "new").read_text()
 

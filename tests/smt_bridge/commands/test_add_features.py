@@ -37,13 +37,13 @@ def files(tmp_path: Path) -> Path:
 
 def test_features_by_name_in_the_order_given(files: Path) -> None:
     specs = ("--feature", "mbrbleu", "--feature", f"model1:{files / 'lex.f2e'}", "--feature", "mbrbleu:posterior")
-    assert call(files, "--word-count", *specs, "--output", files / "out") == 0
+    assert call(files, "--feature", "wordcount", *specs, "--output", files / "out") == 0
     lines = [list(entry.features) for entry in read_entries(str(files / "out"))]
     assert lines == [["A", "WordCount0", "MBRBLEU0", "ModelOne0", "MBRBLEU1"]] * 3
 
 
 def test_sidecar_names_what_every_column_depends_on(files: Path) -> None:
-    call(files, "--word-count", "--feature", "mbrchrf:posterior:0.5", "--output", files / "out.gz")
+    call(files, "--feature", "wordcount", "--feature", "mbrchrf:posterior:0.5", "--output", files / "out.gz")
     found = read_metadata(str(files / "out.gz.json"))
     assert found.input == str(files / "nbest")
     assert {name: str(signature) for name, signature in found.columns.items()} == {
@@ -51,11 +51,11 @@ def test_sidecar_names_what_every_column_depends_on(files: Path) -> None:
         "MBRCHRF0": f"feature:mbrchrf|weights:posterior:0.5|nc:6|nw:0|space:no|tok:none|version:{VERSION}",
     }
     assert dict(found.counts) == {"hypotheses": 3, "sentences": 2}
-    assert found.options["feature"] == ["mbrchrf:posterior:0.5"]
+    assert found.options["feature"] == ["wordcount", "mbrchrf:posterior:0.5"]
 
 
 def test_columns_of_an_earlier_run_stay_in_the_record(files: Path) -> None:
-    call(files, "--word-count", "--names", "Words", "--output", files / "first")
+    call(files, "--feature", "wordcount", "--names", "Words", "--output", files / "first")
     call(files, "--nbest", files / "first", "--feature", "lengthratio", "--output", files / "second")
     assert list(read_metadata(str(files / "second.json")).columns) == ["Words", "LengthRatio0", "LengthRatiolog0"]
 
@@ -63,7 +63,7 @@ def test_columns_of_an_earlier_run_stay_in_the_record(files: Path) -> None:
 def test_strange_file_beside_the_list_is_refused_and_left(files: Path) -> None:
     (files / "nbest.json").write_text("[]")
     with pytest.raises(InputError, match=r"nbest\.json: is not a record"):
-        call(files, "--word-count", "--output", files / "out")
+        call(files, "--feature", "wordcount", "--output", files / "out")
     assert (files / "nbest.json").read_text() == "[]"
     assert not (files / "out").exists()
 
@@ -73,13 +73,13 @@ def test_standard_output_has_no_record(
 ) -> None:
     monkeypatch.chdir(files)
     before = sorted(files.iterdir())
-    call(files, "--word-count")
+    call(files, "--feature", "wordcount")
     assert sorted(files.iterdir()) == before
     assert capfdbinary.readouterr().out.count(b"WordCount0= 2 ||| -1\n") == 1
 
 
 def test_failed_run_leaves_the_old_list_with_its_record(files: Path) -> None:
-    call(files, "--word-count", "--output", files / "out")
+    call(files, "--feature", "wordcount", "--output", files / "out")
     old = (files / "out").read_bytes(), (files / "out.json").read_bytes()
     (files / "source").write_text("the house\n")
     with pytest.raises(NmtError, match="beyond the source"):
@@ -94,16 +94,17 @@ def test_list_without_totals_has_no_posterior(files: Path) -> None:
 
 
 def test_names_reach_columns_of_features_with_several(files: Path) -> None:
-    call(files, "--word-count", "--feature", "lengthratio", "--names", "A1,B2,C3", "--output", files / "out")
+    call(files, "--feature", "wordcount", "--feature", "lengthratio", "--names", "A1,B2,C3", "--output", files / "out")
     assert list(next(read_entries(str(files / "out"))).features) == ["A", "A1", "B2", "C3"]
 
 
-def test_parts_processes_and_streams_make_the_same_bytes(tmp_path: Path) -> None:
+def test_parts_processes_and_streams_make_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("smt_bridge.lists.add.WINDOW", 4)
     sentences = 25
     (tmp_path / "source").write_text("".join(f"a{number} b\n" for number in range(sentences)))
     lines = [f"{number} ||| x y{rank} ||| LM0= -{rank} ||| -1\n" for number in range(sentences) for rank in range(3)]
     (tmp_path / "nbest").write_text("".join(lines))
-    options = ["--source", str(tmp_path / "source"), "--feature", "wordcount", "--feature", "mbrbleu", "--window", "4"]
+    options = ["--source", str(tmp_path / "source"), "--feature", "wordcount", "--feature", "mbrbleu"]
     options += ["--quiet", "--nbest"]
     found = []
     for name, extra in (("one", ["--jobs", "1"]), ("two", ["--jobs", "2"])):
@@ -134,14 +135,14 @@ def test_a_list_of_another_source_is_warned_of(files: Path, capsys: pytest.Captu
         moved = lengths[shift:] + lengths[:shift]
         (files / "source").write_text("".join(f"{'the ' * size}end\n" for size in moved))
         for output in ("out", "-"):
-            assert call(files, "--word-count", "--output", files / output if output == "out" else output) == 0
+            assert call(files, "--feature", "wordcount", "--output", files / output if output == "out" else output) == 0
             assert capsys.readouterr().err.count("a list of another source than") == expected
 
 
 def test_a_list_with_factors_needs_to_be_told_which_one_counts(files: Path) -> None:
     (files / "nbest").write_bytes(FACTORED)
     (files / "source").write_text("the|D house|N\nno|N\nthe|D\n")
-    options = ("--feature", f"model1:{files / 'lex.f2e'}", "--word-count", "--output", files / "out")
+    options = ("--feature", "wordcount", "--feature", f"model1:{files / 'lex.f2e'}", "--output", files / "out")
     with pytest.raises(NmtError, match=r"nbest:1: the words have factors .* --factor"):
         call(files, *options)
     assert not (files / "out").exists()
@@ -172,9 +173,9 @@ def test_a_line_of_too_many_words_is_named(files: Path, place: str) -> None:
     long = NBEST.replace(b"maison la", b"la  la la") if place == "nbest" else b"the house\nno\tno no\nthe\n"
     (files / place).write_bytes(long)
     with pytest.raises(NmtError, match=rf"{place}:2: has 3 words; up to 2 are taken"):
-        call(files, "--word-count", "--max-words", "2", "--output", files / "out", "--jobs", "1")
+        call(files, "--feature", "wordcount", "--max-words", "2", "--output", files / "out", "--jobs", "1")
     assert not (files / "out").exists()
-    assert call(files, "--word-count", "--max-words", "3", "--output", files / "out", "--jobs", "1") == 0
+    assert call(files, "--feature", "wordcount", "--max-words", "3", "--output", files / "out", "--jobs", "1") == 0
 
 
 SCATTERED = b"0 ||| la maison ||| A= 1 ||| -1\n2 ||| la ||| A= 3 ||| -3\n0 ||| maison la ||| A= 2 ||| -2\n"
@@ -188,7 +189,8 @@ def test_an_id_that_comes_again_is_refused_where_whole_sentences_count(
     (files / "nbest").write_bytes(SCATTERED)
     nbest = "-" if from_stream else str(files / "nbest")
     command = ["add-features", "--source", str(files / "source"), "--nbest", nbest, "--output", str(files / "out")]
-    command += ["--jobs", "1", "--quiet", "--window", str(window), "--feature"]
+    command += ["--jobs", "1", "--quiet", "--feature"]
+    monkeypatch.setattr("smt_bridge.lists.add.WINDOW", window)
     with open(files / "nbest") as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
         assert main([*command, "mbrchrf:posterior"]) == 2

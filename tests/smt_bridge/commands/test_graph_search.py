@@ -43,6 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("graphs.gz").write_bytes(gzip.compress("".join(graph.extended() for graph in GRAPHS).encode()))
     Path("source").write_text("".join(f"{line}\n" for line in SOURCES))
     Path("reference").write_text("a b c\n" * len(GRAPHS))
+    Path("quarter").write_text("LM0= 0.5\nWordPenalty0= -0.3\nTranslationModel0= 0.2 0.7\nNMT0= 0.25\n")
     save("model", 1)
     save("other", 2)
     return tmp_path
@@ -69,7 +70,7 @@ def by_hand(model: str, *, graph: float = 1.0, nmt: float = 1.0) -> list[dict[st
 @pytest.mark.parametrize("model", ["model", "model,other"])
 @pytest.mark.parametrize(
     ("options", "weights"),
-    [([], {}), (["--nmt-weight", "0.25"], {"nmt": 0.25}), (["--graph-weight", "0"], {"graph": 0.0})],
+    [([], {}), (["--weights", "quarter"], {"nmt": 0.25}), (["--graph-weight", "0"], {"graph": 0.0})],
 )
 def test_all_translations_of_the_graphs_are_ranked(
     folder: Path,
@@ -207,7 +208,6 @@ def test_real_graphs(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--nmt-weight", "0"], "--nmt-weight must be a number above 0"),
         (["--graph-weight", "-1"], "--graph-weight must be a number from 0 on"),
         (["--nbest", "13"], "13 best translations need a beam of at least 13"),
         (["--beam", "0"], "--beam: expected a whole number from 1 up"),

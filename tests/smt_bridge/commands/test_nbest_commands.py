@@ -42,7 +42,7 @@ def files(tmp_path: Path) -> Path:
 
 
 def test_features_are_added_and_not_twice(files: Path) -> None:
-    arguments = ("--source", files / "source", "--word-count", "--quiet", "--output", files / "out.gz")
+    arguments = ("--source", files / "source", "--feature", "wordcount", "--quiet", "--output", files / "out.gz")
     assert call(add_features, "--nbest", files / "nbest", *arguments) == 0
     assert [entry.features["WordCount0"] for entry in read_entries(str(files / "out.gz"))] == [(6,), (6,), (6,), (7,)]
     (files / "out.gz").rename(files / "once.gz")
@@ -55,7 +55,17 @@ def test_adding_nothing_is_refused(files: Path) -> None:
     with pytest.raises(ConfigError, match="nothing to add"):
         call(add_features, "--nbest", files / "nbest", "--source", files / "source")
     with pytest.raises(ConfigError, match="2 names for 1 column"):
-        call(add_features, "--nbest", files / "nbest", "--source", files / "source", "--word-count", "--names", "A,B")
+        call(
+            add_features,
+            "--nbest",
+            files / "nbest",
+            "--source",
+            files / "source",
+            "--feature",
+            "wordcount",
+            "--names",
+            "A,B",
+        )
 
 
 def test_tuned_weights_find_the_reference(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,24 +138,6 @@ def test_reranking_reports_before_and_after(files: Path, capsys: pytest.CaptureF
     assert "chrF2" in said
     assert "tok:13a" in said
     assert "p = " in said
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ("doctor --nbest nbest --lines -1", "--lines: expected a whole number from 0 up, found '-1'"),
-    ],
-)
-def test_numbers_that_mean_nothing_are_refused(
-    files: Path, arguments: str, problem: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(files)
-    try:
-        code: int | str | None = main(arguments.split())
-    except SystemExit as ended:
-        code = ended.code
-    assert code == 2
-    assert problem in capsys.readouterr().err
 
 
 def test_a_feature_that_changes_nothing_has_no_sign(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,13 +13,13 @@ import pytest
 
 from smt_bridge.commands.main import main
 
-LINES = "".join(f"{n} ||| x y{rank} ||| LM0= -{rank} ||| -1\n" for n in range(12) for rank in range(3))
+LINES = "".join(f"{n} ||| x y{rank} ||| LM0= -{rank} ||| -1\n" for n in range(250) for rank in range(3))
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     (tmp_path / "nbest").write_text(LINES)
-    (tmp_path / "source").write_text("".join(f"a{number} b\n" for number in range(12)))
+    (tmp_path / "source").write_text("".join(f"a{number} b\n" for number in range(250)))
     (tmp_path / "weights").write_text("LM0= 1\n")
     return tmp_path
 
@@ -33,7 +33,7 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-ADD = "add-features --feature wordcount --feature lengthratio --window 3 --quiet"
+ADD = "add-features --feature wordcount --feature lengthratio --quiet"
 MERGE = "add-features --nbest a=nbest --nbest b=nbest --source source --max-words 9999 --quiet"
 
 

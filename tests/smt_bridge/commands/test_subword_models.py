@@ -84,7 +84,7 @@ def test_a_list_of_other_conventions_is_noticed(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Words of another script, or of another language, are unknown to the model; it is said once."""
-    options = ["--scorer", str(model), "--quiet", "--jobs", "1", "--window", "1"]
+    options = ["--scorer", str(model), "--quiet", "--jobs", "1"]
     for sentences, warnings in ((5, 0), (200, 1)):  # 60 words are too few to judge
         lists = [f"{number} ||| {'x ' * 9}\u0416{number} ||| A= 1 ||| -1\n" for number in range(sentences)]
         (tmp_path / "nbest").write_text("".join(lists))

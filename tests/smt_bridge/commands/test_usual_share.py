@@ -61,11 +61,14 @@ def test_features_of_lists(folder: Path, read: Counter[str], capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_a_short_list_is_enough_for_the_warning(folder: Path, capfd: pytest.CaptureFixture[str], jobs: str) -> None:
+def test_a_short_list_is_enough_for_the_warning(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, jobs: str
+) -> None:
     """At the end the words of all windows are looked at, whoever did them; it is said once."""
+    monkeypatch.setattr("smt_bridge.lists.add.WINDOW", 12)
     (folder / "short").write_text("".join((folder / "list").read_text().splitlines(keepends=True)[:20]))
     files = ["--source", str(folder / "text"), "--nbest", str(folder / "short"), "--output", str(folder / "out")]
-    options = ["--scorer", str(folder / "model"), "--devices", "cpu", "--jobs", jobs, "--window", "12", "--quiet"]
+    options = ["--scorer", str(folder / "model"), "--devices", "cpu", "--jobs", jobs, "--quiet"]
     assert smt_bridge(["add-features", *files, *options]) == 0
     said = capfd.readouterr().err
     assert said.count("unknown to the model (30 % in its training text)") == 1

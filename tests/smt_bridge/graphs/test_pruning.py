@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, inf
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ import pytest
 from smt_bridge.graphs.best import best_strings
 from smt_bridge.graphs.features import read_graph_features
 from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph
-from smt_bridge.graphs.prune import at_most, best_path, gaps, likely, per_word, posteriors, potentials, within_gap
+from smt_bridge.graphs.prune import gap_of, gaps, potentials, within_gap
 from smt_bridge.graphs.reading import read_graphs
 from tests.small_graphs import SmallGraph, random_graph, write_ini
 
@@ -40,17 +40,14 @@ def paths(graph: PhraseGraph, scores_E: Floats) -> list[tuple[tuple[int, ...], f
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_gaps_and_posteriors_are_those_of_all_paths(tmp_path: Path, seed: int) -> None:
+def test_gaps_are_those_of_all_paths(tmp_path: Path, seed: int) -> None:
     graph, scores_E = opened(tmp_path, random_graph(seed))
     every = paths(graph, scores_E)
     best = max(score for _, score in every)
     assert potentials(graph, scores_E).whole == pytest.approx(best)
-    assert scores_E[list(best_path(graph, scores_E))].sum() == pytest.approx(best)
-    whole = sum(exp(0.5 * score) for _, score in every)
-    for arc, (gap, share) in enumerate(zip(gaps(graph, scores_E), posteriors(graph, scores_E, scale=0.5), strict=True)):
+    for arc, gap in enumerate(gaps(graph, scores_E)):
         through = [score for arcs, score in every if arc in arcs]
         assert gap == pytest.approx(best - max(through) if through else inf)
-        assert share == pytest.approx(sum(exp(0.5 * score) for score in through) / whole)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -65,12 +62,11 @@ def test_within_a_gap_are_exactly_the_arcs_of_the_paths_that_are_so_good(tmp_pat
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_rule_keeps_the_best_and_no_loose_ends(tmp_path: Path, seed: int) -> None:
+def test_every_gap_keeps_the_best_and_no_loose_ends(tmp_path: Path, seed: int) -> None:
     graph, scores_E = opened(tmp_path, random_graph(seed, nodes=8, arcs=30))
     best = best_strings(graph, scores_E, 1)[0]
-    smaller = [at_most(graph, scores_E, arcs) for arcs in (1, 5, 12)]
-    smaller += [per_word(graph, scores_E, 2.0), per_word(graph, scores_E, 0.0)]
-    smaller += [likely(graph, scores_E, least, 1.0) for least in (0.05, 0.5, 2.0)]
+    limits = [gap_of(gaps(graph, scores_E), arcs) for arcs in (1, 5, 12)]
+    smaller = [within_gap(graph, scores_E, gap) for gap in (*limits, 0.0, 1.0, inf)]
     for kept in smaller:
         scores = scores_E[[graph.lines_E.tolist().index(line) for line in kept.lines_E.tolist()]]
         assert best_strings(kept, scores, 1)[0].words == best.words
@@ -84,6 +80,5 @@ def test_a_graph_without_translations_stays_empty(tmp_path: Path) -> None:
     (tmp_path / "graph").write_text("0 hyp=0 stack=0 forward=1 fscore=-1.5\n")
     (graph,) = read_graphs(str(tmp_path / "graph"), features)
     scores_E = features.scores(graph)
-    kept = [within_gap(graph, scores_E, 1.0), per_word(graph, scores_E, 9.0), likely(graph, scores_E, 0.5, 1.0)]
-    assert [one.arcs for one in kept] == [0, 0, 0]
+    assert [within_gap(graph, scores_E, gap).arcs for gap in (1.0, inf)] == [0, 0]
     assert best_strings(graph, scores_E, 5) == []
