@@ -81,9 +81,10 @@ def test_every_neural_column_of_a_list(model: Path, tmp_path: Path) -> None:
 
 
 def test_a_list_of_other_conventions_is_noticed(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Words of another script, or of another language, are unknown to the model; it is said once."""
+    monkeypatch.setattr("smt_bridge.lists.add.WINDOW", 1)
     options = ["--scorer", str(model), "--quiet", "--jobs", "1"]
     for sentences, warnings in ((5, 0), (200, 1)):  # 60 words are too few to judge
         lists = [f"{number} ||| {'x ' * 9}\u0416{number} ||| A= 1 ||| -1\n" for number in range(sentences)]
