@@ -24,7 +24,7 @@ from google.protobuf.message import DecodeError
 from google.rpc import code_pb2
 
 from nmt_core.serving.call import ACCOUNT, CALL, SERVICE, Call
-from nmt_core.serving.credentials import Client, Tokens, address_of, certified_name, check_token, identify
+from nmt_core.serving.credentials import Tokens, address_of, certified_name, check_token, identify
 from nmt_core.serving.errors import RpcError, bare, internal, invalid, trailers
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.off_loop import off_loop
@@ -181,7 +181,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
 
             try:
                 metadata = dict(context.invocation_metadata() or ())
-                client = self._identify(context, metadata)[1].key
+                client = identify(context.peer(), self._certificate(context), metadata, self.tokens).key
                 with self._watches.one(client):
                     async for response in handler.stream_stream(requests(), context):
                         yield response
@@ -221,7 +221,8 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         refusal: RpcError | None = None
         with self._telemetry.span(call, metadata):
             try:
-                call.certificate, (call.client, call.user, call.models) = self._identify(context, metadata)
+                call.certificate = self._certificate(context)  # which the log has of callers without a token, too
+                call.client, call.user, call.models = identify(call.peer, call.certificate, metadata, self.tokens)
                 held.enter_context(limit.one(call.client))
                 return await handle(call, held)
             except RpcError as error:
@@ -242,10 +243,9 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
                 self._telemetry.ended(call)
         return await self._abort(context, refusal)
 
-    def _identify(self, context: Any, metadata: Mapping[str, Any]) -> tuple[str, Client]:
-        """The name in the certificate of the caller, if any, and who it is. Raises RpcError."""
-        certificate = certified_name(context.auth_context() or {}) if self._certified else ""
-        return certificate, identify(context.peer(), certificate, metadata, self.tokens)
+    def _certificate(self, context: Any) -> str:
+        """The name in the certificate of the caller, if any. Raises RpcError."""
+        return certified_name(context.auth_context() or {}) if self._certified else ""
 
     def _finished(self, held: contextlib.ExitStack) -> None:
         """The status of a call was sent, or cannot be."""

@@ -159,7 +159,7 @@ def test_a_server_names_the_model_in_every_answer(both) -> None:
         "Rerank": pb.RerankRequest(lists=lists),
         "Encode": pb.EncodeRequest(texts=["un"]),
     }
-    stub = client.connection.stubs[0]
+    stub, _ = client.connection.next_stub()
     for name, expected in described.items():
         assert all(expected)
         for method, request in requests.items():
