@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import say
-from nmt_core.files import InputFile, OutputFile
+from nmt_core.files import InputFile, OutputDirectory, OutputFile
 from scripts.experiments.cho2014.analyse_maps import add_map_arguments, check_maps, check_words, make_maps
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 RUN = "scripts.experiments.cho2014.analyse:run"
 NAME = "analyse"
-_DATA = ("table2.tsv", "table3.tsv", "figure3.tsv", "figure4.tsv", "figure5.tsv", "claims.json")
 _EXAMPLE = """examples, with cho2014 for `python -m scripts.experiments.cho2014`:
   cho2014 analyse nmt-table.gz --output analysis.html
   cho2014 analyse nmt-table.gz --generator runs/encdec --output analysis.html --data analysis
@@ -32,14 +31,6 @@ and 5, with --vectors; they need scikit-learn), and the paper's claims as number
 TABLE is what rescore-table wrote, sorted and with Moses' counts. --data writes the numbers as TSV and JSON."""
 
 
-class _DataFolder(OutputFile):
-    """The type of ``--data``."""
-
-    def files(self) -> Iterable[str]:
-        """What may be written there."""
-        return (os.path.join(self, name) for name in _DATA)
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
@@ -48,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--output", type=OutputFile, required=True, metavar="FILE", help="the page")
     add(
         "--data",
-        type=_DataFolder,
+        type=OutputDirectory,
         metavar="DIR",
         help="folder for table2.tsv, table3.tsv, figure3.tsv to figure5.tsv and claims.json",
     )
@@ -71,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Look at the table and write the page."""
     from nmt_core.files import open_output
+    from nmt_core.files.arguments import overwritten
     from scripts.experiments.cho2014.map_page import map_claims, map_files, map_sections
     from scripts.experiments.cho2014.study_page import claims, data_files, study_page
     from scripts.experiments.cho2014.table_study import Pool, study
@@ -95,7 +87,10 @@ def run(args: argparse.Namespace) -> int:
     if args.data is not None:
         measured = {**claims(found, drawn), **({} if maps is None else map_claims(maps))}
         files = {**data_files(found, drawn, top=args.top), **({} if maps is None else map_files(maps))}
-        _write_data(args.data, {**files, "claims.json": json.dumps(measured, indent=2, ensure_ascii=False) + "\n"})
+        files["claims.json"] = json.dumps(measured, indent=2, ensure_ascii=False) + "\n"
+        if lost := overwritten([args.table], [os.path.join(args.data, name) for name in files]):
+            raise ConfigError(f"--data {args.data}: {lost} is read, and would be lost; give another directory")
+        _write_data(args.data, files)
     with open_output(args.output) as stream:
         stream.write(content.encode("utf-8", "replace"))
     say(f"{NAME}: {args.output} has {len(content) >> 10} KiB")

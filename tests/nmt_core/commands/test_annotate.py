@@ -82,7 +82,7 @@ def test_a_filter(files: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pyt
         def fileno(self) -> int:
             raise OSError
 
-    monkeypatch.setattr("sys.stdin", Input(io.BytesIO(SOURCE.encode())))
+    monkeypatch.setattr("sys.stdin", Input(io.BufferedReader(io.BytesIO(SOURCE.encode()))))
     assert annotate(files, source="-", output="-") == 0
     lines = capfdbinary.readouterr().out.decode().splitlines()
     assert lines[0] == "the <unk> gate in <unk>\tthe <unkpos_-1> <unkpos_1> de <unkpos_0>"

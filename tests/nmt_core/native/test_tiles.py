@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt_core.layers.generator import linear_generator
 from nmt_core.layers.normalizer import BlockNormalizer
-from nmt_core.layers.products import FrozenParameter, in_order, linear
+from nmt_core.layers.products import FrozenParameter, freeze, in_order, linear
 from nmt_core.native import kernels
 from nmt_core.native.library import VERSION, Library
 from nmt_core.native.tiles import TiledMatrix, TiledWords
@@ -94,14 +94,14 @@ def test_scores_of_a_row_are_the_same_whatever_is_beside_it() -> None:
 
 
 def test_search_asks_for_scores_of_weights_in_use_alone(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In training weights change at every update, and would be put in order at every step."""
+    """Only frozen weights are put in order: in training they change at every update."""
     with torch.inference_mode(mode=False):
         generator = linear_generator(40, 500).bfloat16()
         for parameter in generator.parameters():
             torch.nn.init.normal_(parameter)
     readout_NL, room_NV = numbers(3, 40), numbers(3, 500)
     assert generator.scores_into(room_NV, readout_NL, 128) is None
-    generator.requires_grad_(False)
+    freeze(generator)
     found = generator.scores_into(room_NV, readout_NL, 128)
     assert found is not None and torch.equal(room_NV, generator.logits(readout_NL))
     assert torch.allclose(found[1], room_NV.float().logsumexp(dim=1), rtol=1e-6)

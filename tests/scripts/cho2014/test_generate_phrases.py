@@ -175,7 +175,7 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
 
 def test_a_generated_table_has_no_scores_to_compare(models: Path, table: Path, tmp_path: Path, capsys) -> None:
     generate(models, tmp_path / "new", "--table", str(table))
-    assert smt_bridge(["report", "--table", str(tmp_path / "new"), "--output", str(tmp_path / "page")]) == 2
+    assert smt_bridge(["report", "--table", str(tmp_path / "new"), "--output", str(tmp_path / "page.html")]) == 2
     assert "without scores of a translation model" in capsys.readouterr().err
     command = ["filter-table", str(tmp_path / "new"), "--keep", "1", "--output", str(tmp_path / "small")]
     assert smt_bridge(command) == 0

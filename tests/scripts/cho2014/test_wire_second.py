@@ -287,18 +287,6 @@ def test_the_real_system_with_two_tables_passes_the_doctor(shared: Path, tmp_pat
 MERGED = ["--second", "second", "--lex-f2e", "f2e", "--lex-e2f", "e2f"]
 
 
-@pytest.mark.parametrize("written", ["old", "reordering.gz"])
-@pytest.mark.parametrize("options", [["--second", "second", "--output"], [*MERGED, "--output", "new.ini", "--merge"]])
-def test_no_file_that_the_ini_names_is_overwritten(folder: Path, capsys, written: str, options: list[str]) -> None:
-    reordering = "LexicalReordering num-features=6 type=wbe-msd-bidirectional-fe-allff path=reordering\n"
-    Path("moses.ini").write_text(INI.replace("Distortion\n", reordering, 1))
-    Path("reordering.gz").write_bytes(gzip.compress(OLD))  # the decoder adds the ending
-    before = Path(written).read_bytes()
-    assert main(["wire", "moses.ini", *options, written]) == 2
-    assert f"{written} is also read, as {written} of moses.ini, and would be lost" in capsys.readouterr().err
-    assert Path(written).read_bytes() == before
-
-
 def test_the_record_of_an_older_table_goes(folder: Path) -> None:
     Path("one").write_bytes(SECOND)
     options = {"input": "table", "scorer": "model"}
