@@ -65,7 +65,12 @@ def check_files(args: argparse.Namespace) -> None:
         if found is not None and found in outputs:
             raise ConfigError(f"{shown} is also {outputs[found]}; give each output a name of its own")
         outputs[found] = shown
-    for _, path in _of_type(args, OutputFile):
+    for option, path in _of_type(args, OutputFile):
+        directory = identity(os.path.dirname(os.path.realpath(path)), 1)
+        if path != "-" and directory in inputs:
+            raise ConfigError(
+                f"--{option} {path} lies in {inputs[directory][1]}, which is read; name another directory"
+            )
         check_output(path)
 
 

@@ -42,6 +42,17 @@ def test_every_name_of_an_input_is_refused_as_output(
         check([str(file)], [name])
 
 
+@pytest.mark.parametrize("name", ["model/config.yaml", "model/new", "link/new"])
+def test_no_output_lies_in_a_directory_that_is_read(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.yaml").write_text("model: {}")
+    (tmp_path / "link").symlink_to("model")
+    with pytest.raises(ConfigError, match=f"--out {name} lies in .*model, which is read; name another directory"):
+        check(["model"], [name])
+    check(["model"], ["model.out"])
+
+
 def test_outputs_are_different_files(file: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("new")
     for first, second in ((str(file), str(file)), ("new", "./new"), (str(tmp_path / "new"), str(tmp_path / "link"))):
