@@ -366,7 +366,7 @@ def _call(folder: str, name: str, content: bytes) -> None:
     """Bytes to a request as gRPC does it, and the servicer's answer to that."""
     from google.protobuf.message import DecodeError
 
-    from nmt_core.serving.call import Call, begin, charge_to
+    from nmt_core.serving.call import ACCOUNT, CALL, Call
     from nmt_core.serving.shares import Account, Memory
     from nmt_core.v1 import nmt_pb2 as pb
 
@@ -375,8 +375,8 @@ def _call(folder: str, name: str, content: bytes) -> None:
     except DecodeError:
         return  # refused by gRPC itself
     loop, servicer = _service(os.path.join(folder, "model"))
-    begin(Call(name, "ipv4:127.0.0.1:1", ""))
-    charge_to(Account(Memory(1 << 30), "someone"))
+    CALL.set(Call(name, "ipv4:127.0.0.1:1", ""))
+    ACCOUNT.set(Account(Memory(1 << 30), "someone"))
     answer = loop.run_until_complete(getattr(servicer, name)(request, _Context()))
     getattr(pb, f"{name}Response").FromString(answer)
 
