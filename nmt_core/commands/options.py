@@ -11,11 +11,18 @@ from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile
 
 
+def models(text: str) -> InputFile:
+    """The type of ``--model`` where several directories are an ensemble."""
+    if not all(text.split(",")):
+        raise argparse.ArgumentTypeError(f"expected DIR or DIR,DIR,..., not {text!r}")
+    return InputFile(text)
+
+
 def add_models(group: argparse._ActionsContainer) -> None:
     """``--model``: one model, or an ensemble."""
     group.add_argument(
         "--model",
-        type=InputFile,
+        type=models,
         required=True,
         metavar="DIR[,DIR...]",
         help="model directory; several, with commas, are an ensemble",

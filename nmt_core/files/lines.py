@@ -69,7 +69,7 @@ def packing_of(path: str) -> str:
 @functools.cache
 def _report_mark(shown: str) -> None:
     if multiprocessing.parent_process() is None:  # the processes of a job read what the program itself has read
-        say(f"{shown}: begins with a byte order mark, which is left out")
+        say(f"{input_name(shown)}: begins with a byte order mark, which is left out")
 
 
 @contextmanager
