@@ -155,7 +155,7 @@ def test_a_record_that_is_none_is_not_replaced(files: Path, capfd: pytest.Captur
 def test_another_source_of_the_same_size_is_refused(files: Path, capfd: pytest.CaptureFixture[str]) -> None:
     command = [*ADD.split(), "--source", str(files / "source"), "--nbest", str(files / "nbest"), "--jobs", "1"]
     command += ["--output", str(files / "out")]
-    assert main([*command, "--shards", "1-4"]) == 0
+    assert main([*command, "--shards", "1-3"]) == 0
     (files / "source").write_text((files / "source").read_text().replace("a1 b", "a1 c"))
     assert main(command) == 2
     assert "source: changed since the job was begun" in capfd.readouterr().err
@@ -166,4 +166,4 @@ def test_a_long_line_in_a_packed_list_is_named(files: Path, capfd: pytest.Captur
     with gzip.open(files / "nbest", "wb", compresslevel=1) as stream:
         stream.write(LINES.encode() + b"5 ||| " + b"x" * (20 << 20) + b" ||| LM0= 1 ||| 0\n")
     assert main(["rerank", "--nbest", str(files / "nbest"), "--weights", str(files / "weights"), "--output", "-"]) == 2
-    assert "nbest:37: is longer than 16 MiB" in capfd.readouterr().err
+    assert "nbest:751: is longer than 16 MiB" in capfd.readouterr().err
