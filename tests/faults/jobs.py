@@ -50,8 +50,8 @@ def _table(models: Path, folder: Path) -> None:
 
 def _list(models: Path, folder: Path) -> None:
     _model(models, folder)
-    (folder / "source").write_text(_lines(_texts(3, 120)))
-    entries = [f"{number // 8} ||| {text} ||| LM0= -{number} ||| -1" for number, text in enumerate(_texts(4, 960))]
+    (folder / "source").write_text(_lines(_texts(3, 1_200)))
+    entries = [f"{number // 2} ||| {text} ||| LM0= -{number} ||| -1" for number, text in enumerate(_texts(4, 2_400))]
     (folder / "nbest").write_text(_lines(entries))
 
 
@@ -95,7 +95,7 @@ JOBS = {
     "add-features": LongJob(
         _list,
         [
-            "smt-bridge add-features --source source --nbest nbest --scorer model --feature mbrbleu --window 10"
+            "smt-bridge add-features --source source --nbest nbest --scorer model --feature mbrbleu"
             " --output out.gz --jobs 1 --devices cpu --quiet"
         ],
         ["out.gz"],

@@ -49,7 +49,7 @@ def list_job(folder: Path) -> list[str]:
     lines = [f"{n} ||| {'one ' * (n % 3 + 1)}two ||| A= 1 ||| 1" for n in range(LINES)]
     (folder / "list").write_text("".join(f"{line}\n" for line in lines))
     (folder / "source").write_text("".join(f"{'un ' * (n % 5 + 1)}deux\n" for n in range(LINES)))
-    nbest = ["--nbest", str(folder / "list"), "--source", str(folder / "source"), "--window", "1"]
+    nbest = ["--nbest", str(folder / "list"), "--source", str(folder / "source")]
     return ["add-features", *nbest, "--scorer", "SPEC"]
 
 
@@ -67,6 +67,7 @@ def test_a_job_ends_and_goes_on_with_its_first_model_only(
     command += ["--jobs", "1", "--quiet", "--output"]
     output = str(tmp_path / "out")
     monkeypatch.setattr("smt_bridge.tables.table.WINDOW", 4)
+    monkeypatch.setattr("smt_bridge.lists.add.WINDOW", 1)
     append = JournaledOutputs.append
 
     def exchanging(outputs: JournaledOutputs, shard: Any, piece: Any) -> None:

@@ -110,7 +110,7 @@ def test_what_a_model_proposes_is_marked_where_the_table_has_it(folder: Path) ->
     ("options", "said"),
     [
         (["old"], "old.json: there is no such record; `rescore-table` writes it"),
-        (["."], "analyse: .: is a folder; expected a table that `rescore-table` wrote"),
+        (["sub"], "analyse: sub: is a folder; expected a table that `rescore-table` wrote"),
         (["nmt", "--rare", "10"], "--rare 10 must be less than --frequent 10"),
         (["nmt", "--phrases", "1"], "--phrases must be at least 2"),
         (["nmt", "--top", "0"], "--top must be at least 1"),
@@ -123,6 +123,7 @@ def test_what_a_model_proposes_is_marked_where_the_table_has_it(folder: Path) ->
 )
 def test_what_does_not_fit_is_one_line_and_no_page(folder: Path, capsys, options: list[str], said: str) -> None:
     Path("old").write_bytes(content())
+    Path("sub").mkdir()
     Path("plain").write_bytes(b"a ||| x ||| 1 1 1 1 0.5 ||| 0-0\n")
     describe("plain", RECORD)
     Path("odd").write_bytes(content().replace(b"9 10 3", b"9 nan 3"))

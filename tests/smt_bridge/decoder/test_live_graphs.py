@@ -48,7 +48,7 @@ def test_it_is_what_the_batch_commands_make(
     capsysbinary.readouterr()
     assert main(["graph", "prune", "graphs", "--ini", "moses.ini", "--gap", "2"]) == 0
     Path("small").write_bytes(capsysbinary.readouterr().out)
-    search = ["--model", "model", "--source", "source", "--nbest", "4", "--device", "cpu"]
+    search = ["--model", "model", "--source", "source", "--nbest", "4"]
     assert main(["graph", "search", "small", "--ini", "moses.ini", *search]) == 0
     Path("graph.nbest").write_bytes(capsysbinary.readouterr().out)
     free = [
