@@ -14,7 +14,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from types import FrameType
 from typing import Any
 
@@ -79,8 +79,9 @@ class StopSignals:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-        if self._announced:
-            say("stopping after this update; --resume will go on from it")
+        if self._announced:  # not by print, which the signal may have interrupted
+            with suppress(OSError):
+                os.write(2, b"stopping after this update; --resume will go on from it\n")
 
 
 MOST_SKIPPED_IN_A_ROW = 20
