@@ -158,16 +158,17 @@ def _score_distinct(phrases: Sequence[_Phrases], scorers: Scorers, window: Windo
     answers = []
     for side, scorer in enumerate((scorers.direct, scorers.reverse)):
         if scorer is not None and asked:
-            count = factors_read(scorer.signature)
+            signature = scorer.signature
+            count = factors_read(signature)
             read = _factored(phrases, side, count, window) if count else words[side]
             turned = [SentencePair(read[key[side]], pair[1 - side]) for key, pair in asked.items()]
             answers.append(scorer.score(turned))
             if side:
-                check_reverse(turned, answers[-1], signature=scorer.signature)
+                check_reverse(turned, answers[-1], signature=signature)
             if window.first == 1:  # later, after hours, it may be the fault of a part of the table
                 check_exchanged(scorer, turned, answers[-1], reverse=side == 1)
             for (key, pair), score in zip(asked.items(), answers[-1], strict=True):
-                problem = score_problem(pair, score, signature=scorer.signature)
+                problem = score_problem(pair, score, signature=signature)
                 if problem is not None:
                     raise BridgeError(f"{window.path}:{window.first + phrases.index(key)}: {problem}")
     scored = {key: _Scored(asked[key], tuple(scores)) for key, *scores in zip(asked, *answers, strict=True)}
