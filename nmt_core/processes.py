@@ -57,7 +57,7 @@ def interrupts_held_back() -> Iterator[None]:
 
 @contextlib.contextmanager
 def orderly_end() -> Iterator[None]:
-    """Where the program is told to end (SIGTERM, SIGHUP), what the block has opened is closed first; exit code 128 + N.
+    """On SIGTERM and SIGHUP, what the block has opened is closed first; exit code 128 + N.
 
     Of a program that dies by the signal, processes, semaphores and half-written files stay behind.
     """

@@ -51,7 +51,7 @@ class SurfaceWords(NamedTuple):
 class Local:
     """A model, or an ensemble, in this process.
 
-    ``warn`` is told, once, where it does not know many of the words that it translates.
+    ``warn`` is called once where the model does not know many of the words that it translates.
     """
 
     def __init__(

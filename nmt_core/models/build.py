@@ -75,7 +75,7 @@ PRESETS: dict[str, AnyConfig] = {
     "luong2016-hybrid": HybridConfig(character_depth=2),
     # Luong et al. 2016, section 4.2
     "luong2016-multitask": DeepLSTMConfig(init_range=0.06),
-    # the sizes of Nematus unless it is told otherwise
+    # the sizes of Nematus unless the settings say otherwise
     "nematus": NematusConfig(),
     # Cho et al. 2014, section 4.1.2: 7-grams, 15,000 words
     "cslm-cho2014": CSLMConfig(initialisation="uniform"),

@@ -88,7 +88,7 @@ def _server_log(program: str) -> Iterator[LogQueue]:
 
 
 def _telemetry(args: argparse.Namespace, log: LogQueue, stack: ExitStack) -> Telemetry:
-    """What is told of calls. Raises InputError or NmtError."""
+    """Metrics, spans and the access log that the arguments ask for. Raises InputError or NmtError."""
     telemetry = Telemetry()
     if args.metrics_port is not None:
         telemetry.metrics, port = serve_metrics(args.metrics_host, args.metrics_port)

@@ -1,4 +1,4 @@
-"""Why a request, or one item of it, is not answered, and the forms in which a client is told.
+"""Why a request, or one item of it, is not answered, and the forms of the error that a client gets.
 
 An ``RpcError`` has a status code, a ``reason`` for programs, a message for people, and where they help
 the field at fault and the time after which to try again. It travels as ``google.rpc.Status`` in the

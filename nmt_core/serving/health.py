@@ -31,7 +31,7 @@ class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # the libra
 
     @property
     def serving(self) -> bool:
-        """What everybody is told."""
+        """The status of every service."""
         return self._serving and not self._ending
 
     @property
@@ -40,7 +40,7 @@ class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # the libra
         return self._serving
 
     def set(self, serving: bool) -> None:
-        """Change what is told."""
+        """Change the status."""
         self._serving = serving
         self._tell()
 

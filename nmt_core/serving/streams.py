@@ -103,7 +103,7 @@ class Stream:
                     await asyncio.sleep(_PAUSE)
                 task = asyncio.create_task(self._one(await request.parse(), request.size, account))
             finally:
-                del request  # which whoever holds an exception would hold
+                del request  # which a kept exception would hold
             until_done = held.pop_all()
         task.add_done_callback(lambda _: until_done.close())
         self._tasks.add(task)

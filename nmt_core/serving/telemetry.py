@@ -202,7 +202,7 @@ def _processor() -> Any:
 
 @dataclass(eq=False)
 class Telemetry:
-    """What is told of every call; each part may be missing."""
+    """Metrics, spans and the access log of calls; each part may be missing."""
 
     metrics: Metrics | None = None
     log: LogQueue | None = None

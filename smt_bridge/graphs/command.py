@@ -205,7 +205,7 @@ def _open_searcher(args: argparse.Namespace) -> Searcher:
 
 
 class _Counts:
-    """What is told on stderr in the end."""
+    """The summary that goes to stderr at the end."""
 
     _NAMES: ClassVar = {
         "translations": "translations",

@@ -143,7 +143,7 @@ _PART = 100  # sentences
 def decode(
     options: MosesOptions, sentences: Sequence[bytes], folder: str, name: str, tell: Callable[[int], None]
 ) -> None:
-    """Write ``FOLDER/NAME.nbest.gz``, unless it is there; ``tell`` is told the sentences that are done.
+    """Write ``FOLDER/NAME.nbest.gz``, unless it is there; ``tell`` gets the number of sentences that are done.
 
     Sentences that Moses fails at twice have no list. Raises MosesFailed.
     """

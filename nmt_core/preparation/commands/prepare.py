@@ -37,7 +37,7 @@ def _prepare_lines(args: argparse.Namespace) -> int:
         for line in lines:
             write_lines(stream, [line])
             if args.jobs == 1:
-                stream.flush()  # whoever reads the pipe sees a line as soon as it is there
+                stream.flush()  # the reader of the pipe sees a line as soon as it is there
     return 0
 
 

@@ -67,7 +67,7 @@ class Sliced(Generic[_Result]):
             self._rest()
             with held_up_by(self._hold):
                 self._future.set_result(self._compute())
-        except BaseException as error:  # raised again for whoever asks for the result
+        except BaseException as error:  # raised again where the result is asked for
             self._future.set_exception(error)
         finally:
             del self._compute  # a thread may hold this object for a moment longer; what it has computed from can go

@@ -119,7 +119,7 @@ def _has_any(values: Iterable[object], kind: type) -> bool:
 
 
 def _as_refusal(error: Exception) -> RpcError:
-    """What a client is told of an item that the model failed at."""
+    """The error of an item that the model failed at."""
     if isinstance(error, RpcError):
         return error
     _log.error("an item failed", exc_info=error)

@@ -189,10 +189,10 @@ class ServedModel:
         """Do each kind of work once, and open what reads other forms of text; signatures take a moment, too."""
         _ = self.fields, self.surface_signature
         for form in OTHER_FORMS:
-            with contextlib.suppress(NmtError):  # whoever asks for it is told
+            with contextlib.suppress(NmtError):  # the call that needs it reports the error
                 self.scorer_of(form)
         source = SEPARATOR.join(["a"] * (1 + self.source_factors))
-        with contextlib.suppress(ConfigError):  # whoever asks for scores is told
+        with contextlib.suppress(ConfigError):  # the call that needs scores reports the error
             self.scorer.score([SentencePair(source, "a")])
         decoder = self.decoder(False)
         decoder.admit([(0, SearchItem(source, self.defaults))])
