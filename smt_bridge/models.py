@@ -115,12 +115,12 @@ class Local:
         config = DecodingConfig.from_mapping(self._search._asdict(), origin="the neural model's search")
         return Translator(self.models, config=config)
 
-    def nbest(self, sentences: Sequence[str], advice: Sequence[NgramGuidance | None] = ()) -> list[list[str]]:
-        """As ``nmt-core decode --nbest`` writes them, with advice for each or none; no list for a blank sentence."""
+    def nbest(self, sentences: Sequence[str], guidance: Sequence[NgramGuidance | None] = ()) -> list[list[str]]:
+        """As ``nmt-core decode --nbest`` writes them, each with its guidance or none; a blank one has no list."""
         from nmt_core.inference.lines import SourceLine
 
         joined = joins_words(self.models)
-        about_words = [one and one._replace(joined=joined) for one in advice]
+        about_words = [one and one._replace(joined=joined) for one in guidance]
         asked = itertools.zip_longest(map(self._words.read, sentences), about_words)
         found = self._translator.translate([SourceLine(text, guidance=one) for text, one in asked])
         words = [word for translations in found if translations for word in translations[0].source_words]
@@ -175,10 +175,10 @@ class Remote:
         """As a ``PairScorer``."""
         return self._scorer.score(pairs, per_word=per_word, attention=attention)
 
-    def nbest(self, sentences: Sequence[str], advice: Sequence[NgramGuidance | None] = ()) -> list[list[str]]:
-        """As ``Local.nbest``. Raises ConfigError for advice."""
-        if any(advice):
-            raise ConfigError(f"{self._spec}: a server takes no advice; give the folder of its model")
+    def nbest(self, sentences: Sequence[str], guidance: Sequence[NgramGuidance | None] = ()) -> list[list[str]]:
+        """As ``Local.nbest``. Raises ConfigError for n-gram guidance."""
+        if any(guidance):
+            raise ConfigError(f"{self._spec}: a server takes no n-gram guidance; give the folder of its model")
         answers = self.client.translate(sentences, **self._search._asdict())
         return _lists(sentences, [answer.translations for answer in answers], str)
 
@@ -273,21 +273,21 @@ def surface_words(models: Sequence[Any]) -> SurfaceWords:
 
 
 def joins_words(models: Sequence[Any]) -> bool:
-    """Whether they write parts of words with a mark behind each but the last, so that advice about words is joined."""
+    """Whether they mark each part of a word but the last, so that guidance about words is joined."""
     from nmt_core.model_directory.raw_text import shared_preparation
 
     preparation = shared_preparation(models)
     return preparation is not None and preparation.joins("target")
 
 
-def check_takes_advice(models: Sequence[Any]) -> None:
-    """Raise ConfigError for models that write parts of words of which advice cannot be, or in another order."""
+def check_takes_guidance(models: Sequence[Any]) -> None:
+    """Raise ConfigError for models that write parts of words of which guidance cannot be, or in another order."""
     from nmt_core.inference.lines import check_follows_guidance
     from nmt_core.model_directory.raw_text import shared_preparation
 
     preparation = shared_preparation(models)
     if preparation is not None and preparation.cuts("target") and not joins_words(models):
-        problem = "writes parts of words without a mark behind each but the last, of which advice can say nothing"
+        problem = "writes parts of words without a mark behind each but the last, of which guidance can say nothing"
         raise ConfigError(f"{models[0].folder} {problem}; tune, or use another model")
     check_follows_guidance(models[0].target_order, models[0].copying, models[0].folder)
 

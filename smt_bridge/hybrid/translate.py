@@ -31,7 +31,7 @@ from smt_bridge.hybrid.parts import (
 from smt_bridge.hybrid.translator import HybridTranslator
 from smt_bridge.metadata import content_of_list, new_metadata, write_metadata
 from smt_bridge.model_specs import search_options
-from smt_bridge.models import Remote, SearchOptions, check_takes_advice, open_model, source_factors
+from smt_bridge.models import Remote, SearchOptions, check_takes_guidance, open_model, source_factors
 from smt_bridge.moses.process import MosesFailed, MosesProcess
 from smt_bridge.nbest.entry import format_entry
 from smt_bridge.nbest.recompute import exact_signatures
@@ -96,7 +96,7 @@ def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack)
         if advice:
             raise ConfigError("guidance_weight needs a model in a folder")
     elif advice:
-        check_takes_advice(decoder.models)
+        check_takes_guidance(decoder.models)
     graphs = graph_lists_of(recipe, lambda how: decoder.searcher(beam=how.beam, nbest=how.nbest))
     moses = _moses(args, recipe, stack)
     chooser = open_chooser(recipe, features)

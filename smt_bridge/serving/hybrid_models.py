@@ -28,7 +28,7 @@ from smt_bridge.hybrid.chooser import GIVEN_UP, UNTRANSLATED, Chooser, lists_of
 from smt_bridge.hybrid.guidance import AdvisedChooser, Adviser
 from smt_bridge.hybrid.parts import graph_lists_of, graph_reader_of, moses_of, open_chooser, open_features
 from smt_bridge.model_specs import REMOTE, model_folders
-from smt_bridge.models import Remote, SearchOptions, check_takes_advice, joins_words, surface_words
+from smt_bridge.models import Remote, SearchOptions, check_takes_guidance, joins_words, surface_words
 from smt_bridge.moses.command_line import MosesOptions
 from smt_bridge.moses.process import MosesLines
 from smt_bridge.recipe import Recipe, read_recipe
@@ -161,7 +161,7 @@ def _advise(recipe: Recipe, neural: ServedModel) -> Callable[[MosesLines | None]
     """What makes advice of Moses' answer, where the recipe says so. Raises ConfigError for a model that takes none."""
     if recipe.advice is None:
         return None
-    check_takes_advice(neural.loaded)
+    check_takes_guidance(neural.loaded)
     adviser, joined = Adviser(recipe.advice), joins_words(neural.loaded)
 
     def advise(lines: MosesLines | None) -> NgramGuidance | None:
