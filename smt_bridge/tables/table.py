@@ -17,8 +17,10 @@ phrase changes and depend on the content alone, so that work in order, in parall
 from __future__ import annotations
 
 import codecs
+import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
@@ -56,23 +58,24 @@ _NUMBER = rb"(?: [0-9]{1,300}(?:\.[0-9]{0,300})?(?:[eE]-[0-9]{1,300})?)"
 """As programs write it: neither negative nor too large."""
 
 
-class Columns(NamedTuple):
+@dataclass(frozen=True)
+class Columns:
     """The lines of a window, field by field; ``mark`` is a byte order mark in front of them, or nothing."""
 
     rows: list[Row]
     mark: bytes = b""
 
-    @property
+    @functools.cached_property
     def sources(self) -> list[bytes]:
         """The first fields."""
         return [row[0] for row in self.rows]
 
-    @property
+    @functools.cached_property
     def targets(self) -> list[bytes]:
         """The second fields."""
         return [row[1] for row in self.rows]
 
-    @property
+    @functools.cached_property
     def scores(self) -> list[bytes]:
         """The third fields, with single blanks between numbers."""
         return [row[SCORES] for row in self.rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import itertools
 import json
@@ -232,7 +233,7 @@ def test_one_window_at_a_time_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> N
 
     def splitting(window: phrase_table.Window) -> phrase_table.Columns:
         columns = split(window)
-        columns = columns._replace(rows=WatchedRows(columns.rows))
+        columns = dataclasses.replace(columns, rows=WatchedRows(columns.rows))
         made.append(weakref.ref(columns.rows))
         return columns
 
