@@ -17,10 +17,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.files import open_output
 from nmt_core.files.small import json_bytes, read_json
-from smt_bridge.moses.command_line import check_further_options
+from smt_bridge.metadata import OF_THE_MACHINE, Signature
+from smt_bridge.moses.process import check_further_options
 from smt_bridge.nbest.entry import LARGEST
 from smt_bridge.nbest.merge import Columns, Fill
-from smt_bridge.signature import OF_THE_MACHINE, Signature
 
 MOSES, NEURAL, GRAPH = "moses", "nmt", "graph"
 """The systems whose lists a recipe can merge."""

@@ -9,8 +9,12 @@ from typing import Any
 
 from nmt_core.commands.options import add_part_arguments, add_word_limit
 from nmt_core.files import InputFile, NamedInput, OutputFile
-from smt_bridge.commands.list_options import add_feature_argument, add_format_argument
-from smt_bridge.commands.scoring_options import add_backoff_argument, add_scoring_arguments
+from smt_bridge.commands.options import (
+    add_backoff_argument,
+    add_feature_argument,
+    add_format_argument,
+    add_scoring_arguments,
+)
 
 RUN = "smt_bridge.lists.add:add_features"
 _NAMED = re.compile(r"([A-Za-z][A-Za-z0-9]*)=(.+)", re.DOTALL)

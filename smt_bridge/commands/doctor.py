@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from smt_bridge.commands.list_options import add_format_argument
+from smt_bridge.commands.options import add_format_argument
 
 RUN = "smt_bridge.doctor.examination:diagnose"
 _EXAMPLE = """examples:

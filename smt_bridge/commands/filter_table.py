@@ -6,7 +6,7 @@ import argparse
 
 from nmt_core.files import InputFile, OutputFile
 
-RUN = "smt_bridge.tables.filter_table:filter_table"
+RUN = "smt_bridge.tables.filter:filter_table"
 _EXAMPLE = """examples:
   smt-bridge filter-table nmt-table.gz --keep 20 --minimum-share 0.001 --output small-table.gz
   smt-bridge filter-table phrase-table.gz --by 3 --keep 20 --output small-table.gz

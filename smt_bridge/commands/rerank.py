@@ -6,7 +6,7 @@ import argparse
 
 from nmt_core.commands.options import add_word_limit
 from nmt_core.files import InputFile, OutputFile
-from smt_bridge.commands.list_options import add_nbest_arguments
+from smt_bridge.commands.options import add_nbest_arguments
 
 RUN = "smt_bridge.lists.rerank:rerank"
 _EXAMPLE = """example:

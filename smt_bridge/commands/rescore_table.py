@@ -7,7 +7,7 @@ import argparse
 from nmt_core.commands.options import add_part_arguments, add_word_limit
 from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile, OutputFile
-from smt_bridge.commands.scoring_options import add_backoff_argument, add_scoring_arguments
+from smt_bridge.commands.options import add_backoff_argument, add_scoring_arguments
 
 RUN = "smt_bridge.tables.rescore:rescore_files"
 _EXAMPLE = """example:

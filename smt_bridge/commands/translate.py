@@ -7,9 +7,12 @@ import argparse
 from nmt_core.commands.options import add_word_limit
 from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile, NamedInput, OutputFile
-from smt_bridge.commands.list_options import add_feature_argument
-from smt_bridge.commands.moses_options import add_moses_arguments, add_moses_options
-from smt_bridge.commands.scoring_options import add_search_arguments
+from smt_bridge.commands.options import (
+    add_feature_argument,
+    add_moses_arguments,
+    add_moses_options,
+    add_search_arguments,
+)
 
 RUN = "smt_bridge.hybrid.translate:translate_text"
 _EXAMPLE = """example:

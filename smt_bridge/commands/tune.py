@@ -6,8 +6,7 @@ import argparse
 from typing import Any
 
 from nmt_core.files import InputFile, OutputFile
-from smt_bridge.commands.list_options import add_format_argument
-from smt_bridge.commands.tuner_options import add_tuner_arguments
+from smt_bridge.commands.options import add_format_argument, add_tuner_arguments
 
 RUN = "smt_bridge.tuning.run:tune"
 _EXAMPLE = """examples:

@@ -6,8 +6,7 @@ import argparse
 
 from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile, OutputDirectory, OutputFile
-from smt_bridge.commands.moses_options import add_moses_arguments, add_moses_options
-from smt_bridge.commands.tuner_options import add_tuner_arguments
+from smt_bridge.commands.options import add_moses_arguments, add_moses_options, add_tuner_arguments
 
 RUN = "smt_bridge.tuning.system:tune_system"
 _EXAMPLE = """examples:

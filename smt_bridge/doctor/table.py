@@ -13,8 +13,7 @@ from nmt_core.base.messages import counted
 from smt_bridge.doctor.findings import Finding, Words, error, note, warning
 from smt_bridge.moses.feature_functions import binarised_kind
 from smt_bridge.moses_lines import SEPARATOR, has_wide_blanks, phrase_of, text_of
-from smt_bridge.tables.lines import OtherTable
-from smt_bridge.tables.rules import unlinked_rules
+from smt_bridge.tables.lines import OtherTable, unlinked_rules
 from smt_bridge.tables.table import Columns, Window, phrases_of, read_windows, split_window
 
 

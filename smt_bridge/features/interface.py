@@ -37,7 +37,7 @@ class Feature(Protocol):
 
     @property
     def signature(self) -> str:
-        """What the numbers depend on, in one line; see ``smt_bridge.signature``."""
+        """What the numbers depend on, in one line; see ``smt_bridge.metadata``."""
         ...
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:

@@ -22,8 +22,8 @@ from nmt_core.files.lexicon_lines import NULL, read_lexicon_lines
 from nmt_core.kenlm import NgramModel
 from smt_bridge.errors import WiringError
 from smt_bridge.features.interface import Candidates
+from smt_bridge.metadata import Signature, file_fingerprint
 from smt_bridge.ordered_sum import ordered_sum
-from smt_bridge.signature import Signature, file_fingerprint
 
 _SHIFT = 32
 

@@ -23,8 +23,8 @@ import numpy.typing as npt
 from nmt_core.base.errors import ConfigError
 from smt_bridge.errors import WiringError
 from smt_bridge.features.interface import Candidates
+from smt_bridge.metadata import Signature
 from smt_bridge.ordered_sum import ordered_sum
-from smt_bridge.signature import Signature
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

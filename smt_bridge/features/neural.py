@@ -24,6 +24,7 @@ from typing import Literal, NamedTuple
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from smt_bridge.errors import BridgeError, WiringError
 from smt_bridge.features.interface import Candidates
+from smt_bridge.metadata import Signature
 from smt_bridge.model_checks import (
     FLOOR,
     check_exchanged,
@@ -32,7 +33,6 @@ from smt_bridge.model_checks import (
     check_reverse,
     score_problem,
 )
-from smt_bridge.signature import Signature
 
 _CHECKED = 100  # pairs, of which the direction of a scorer is seen
 Direction = Literal["forward", "reverse", "target"]

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from smt_bridge.features.interface import Candidates
-from smt_bridge.signature import Signature
+from smt_bridge.metadata import Signature
 
 
 class WordCount:

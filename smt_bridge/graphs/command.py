@@ -15,12 +15,10 @@ from nmt_core.base.messages import counted, say
 from nmt_core.base.words import check_words
 from nmt_core.files import open_output
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.graphs.best import best_strings, nbest_line
+from smt_bridge.graphs.best import best_strings, nbest_line, oracle_string
 from smt_bridge.graphs.features import GraphFeatures, read_graph_features
-from smt_bridge.graphs.oracle import oracle_string
-from smt_bridge.graphs.phrase_graph import PhraseGraph, Words
+from smt_bridge.graphs.phrase_graph import PhraseGraph, Words, within_gap
 from smt_bridge.graphs.posteriors import TooLarge, ngram_posteriors, posteriors_of
-from smt_bridge.graphs.prune import within_gap
 from smt_bridge.graphs.reading import beside_lines, format_graph, read_graphs
 from smt_bridge.graphs.search import FEATURE, WINDOW, SearchedGraph, Searcher, search_window
 from smt_bridge.graphs.word_graph import word_graph

@@ -12,8 +12,7 @@ from nmt_core.base.interfaces import Guide, GuideStep
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.graphs.best import BEGINNING, Derivation, Prefix, Reached, ended, followed, nbest_line
 from smt_bridge.graphs.features import GraphFeatures
-from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph
-from smt_bridge.graphs.prune import potentials, within_gap
+from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph, potentials, within_gap
 from smt_bridge.graphs.reading import read_graph
 from smt_bridge.graphs.word_graph import word_graph
 from smt_bridge.moses_lines import text_of

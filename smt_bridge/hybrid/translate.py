@@ -16,11 +16,10 @@ from nmt_core.files import open_output
 from nmt_core.jobs.work import progress_bar
 from nmt_core.processes import orderly_end
 from smt_bridge.features.interface import Feature
-from smt_bridge.hybrid.chooser import GIVEN_UP, Choice, Chooser
-from smt_bridge.hybrid.guidance import AdvisedTranslator
-from smt_bridge.hybrid.line_windows import windows_of_lines
-from smt_bridge.hybrid.options import recipe_of
-from smt_bridge.hybrid.parts import (
+from smt_bridge.hybrid.chooser import (
+    GIVEN_UP,
+    Choice,
+    Chooser,
     graph_lists_of,
     graph_reader_of,
     moses_of,
@@ -28,15 +27,16 @@ from smt_bridge.hybrid.parts import (
     open_features,
     signatures_of,
 )
-from smt_bridge.hybrid.translator import HybridTranslator
-from smt_bridge.metadata import content_of_list, new_metadata, write_metadata
+from smt_bridge.hybrid.line_windows import windows_of_lines
+from smt_bridge.hybrid.options import recipe_of
+from smt_bridge.hybrid.translator import AdvisedTranslator, HybridTranslator
+from smt_bridge.metadata import Signature, content_of_list, new_metadata, write_metadata
 from smt_bridge.model_specs import search_options
 from smt_bridge.models import Remote, SearchOptions, check_takes_guidance, open_model, source_factors
 from smt_bridge.moses.process import MosesFailed, MosesProcess
 from smt_bridge.nbest.entry import format_entry
 from smt_bridge.nbest.recompute import exact_signatures
 from smt_bridge.recipe import GRAPH, MOSES, Recipe, write_recipe
-from smt_bridge.signature import Signature
 
 NAME = "translate"
 WINDOW = 100  # sentences that are translated together, at most

@@ -20,7 +20,7 @@ from nmt_core.jobs.work import remark, run_with_options
 from smt_bridge.errors import FormatError
 from smt_bridge.features.registry import compares_hypotheses
 from smt_bridge.lists.worker import FACTORS, feature_specs, models_of, open_worker, warn_at_the_end
-from smt_bridge.metadata import content_of_list, known_columns, new_metadata, write_metadata
+from smt_bridge.metadata import Signature, content_of_list, known_columns, new_metadata, write_metadata
 from smt_bridge.model_specs import count_jobs
 from smt_bridge.moses_lines import look_factored, parse_factors
 from smt_bridge.nbest.checks import looks_unrelated, sampled_pair
@@ -29,7 +29,6 @@ from smt_bridge.nbest.formats import read_entries
 from smt_bridge.nbest.merged_files import MergedFiles, NamedList, Source, check_names
 from smt_bridge.nbest.moses import clean_words
 from smt_bridge.nbest.order import undivided
-from smt_bridge.signature import Signature
 
 NAME = "add-features"
 WINDOW = 100  # sentences that are scored together: a shard of the work

@@ -17,16 +17,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from nmt_core.base.messages import counted
 from nmt_core.files import read_blocks
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.moses.feature_functions import Feature, find_file, parse_features
-from smt_bridge.moses.ini_lines import BLANKS, code_of, section_lines, section_name
-from smt_bridge.moses.weights import parse_weight_line
+from smt_bridge.moses.feature_functions import (
+    BLANKS,
+    Feature,
+    code_of,
+    find_file,
+    is_true,
+    parse_features,
+    section_lines,
+    section_name,
+)
+from smt_bridge.moses.weights import format_weight_line, parse_weight_line
 
 __all__ = ["Feature", "MosesIni", "PathOption", "read_ini"]
 
@@ -282,3 +290,56 @@ def _with_option(line: bytes, key: str, value: str) -> bytes:
         body = code.rstrip(BLANKS)
         edited = body + b" " + written + code[len(body) :]
     return edited + hash_sign + comment
+
+
+_OTHER_SECTIONS = ("weight-overwrite", "alternate-weight-setting", "weight-add")
+
+
+def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]]) -> MosesIni:
+    """The ini with these weights; components that lists do not show (``tuneable-components``) keep theirs.
+
+    Raises WiringError for a name that the ini does not have, for another number of weights than its feature shows, and
+    where weights stand outside of ``[weight]`` too.
+    """
+    for section in _OTHER_SECTIONS:
+        if section_lines(ini.lines, section):
+            raise WiringError(f"{ini.path}: has weights in [{section}] too; put them into [weight] first")
+    features = {feature.name: feature for feature in ini.features}
+    for name, values in weights.items():
+        if name not in features:
+            known = ", ".join(features) or "none"
+            raise WiringError(f"{ini.path}: has no feature {name}, which the n-best lists show; it has {known}")
+        ini = _with_weight(ini, features[name], values)
+    return ini
+
+
+def _with_weight(ini: MosesIni, feature: Feature, values: Sequence[float]) -> MosesIni:
+    lines = [(number, code) for number, code in section_lines(ini.lines, "weight") if _label(code) == feature.name]
+    number, code = lines[-1] if lines else (0, b"")  # Moses takes the last
+    present = parse_weight_line(code.decode("utf-8", "surrogateescape"))[1] if lines else (1.0,) * feature.num_features
+    shown = feature.listed(present)
+    if len(shown) != len(values):
+        raise WiringError(
+            f"{ini.path}: {feature.name} shows {counted(len(shown), 'weight')}, but the n-best lists have {len(values)}"
+        )
+    written = format_weight_line(feature.name, list(_merged(feature, present, values))).encode(
+        "utf-8", "surrogateescape"
+    )
+    if not lines:
+        return ini.with_weight_line(written)
+    line = ini.lines[number - 1].replace(code, written, 1)
+    return MosesIni(ini.path, (*ini.lines[: number - 1], line, *ini.lines[number:]))
+
+
+def _label(code: bytes) -> str:
+    """The name in ``Name= 0.1 0.2``; "" in another line."""
+    name, equals, _ = code.partition(b"=")
+    return name.rstrip().decode("utf-8", "surrogateescape") if equals else ""
+
+
+def _merged(feature: Feature, present: Sequence[float], values: Sequence[float]) -> Iterator[float]:
+    """The values in the places of the components that lists show, the present weights in the others."""
+    flags = feature.options.get("tuneable-components", "").split(",")
+    new = iter(values)
+    for place, weight in enumerate(present):
+        yield next(new) if len(flags) != len(present) or is_true(flags[place]) else weight

@@ -28,8 +28,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.moses.feature_functions import parse_features
-from smt_bridge.moses.ini_lines import code_of, section_name, sections
+from smt_bridge.moses.feature_functions import code_of, parse_features, section_name, sections
 from smt_bridge.nbest.entry import LARGEST
 
 SECTION = "weight"

@@ -10,13 +10,12 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
 from nmt_core.files import open_output, read_lines
 from smt_bridge.errors import FormatError
-from smt_bridge.metadata import known_columns
+from smt_bridge.metadata import Signature, known_columns
 from smt_bridge.nbest.checks import MOST_LOOKED_AT, SampledPair, looks_unrelated, sampled_pair
 from smt_bridge.nbest.entry import NbestEntry, NbestList
 from smt_bridge.nbest.merge import Columns, Fill, Merger, System, distinct_text, layout, peek, side_by_side
 from smt_bridge.nbest.order import ordered_lists
 from smt_bridge.nbest.recompute import exact_signatures, exact_values
-from smt_bridge.signature import Signature
 
 _NO_TEXT = b"<none>"  # Moses takes an empty text for a line without an id
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.kenlm import NgramModel
-from smt_bridge.metadata import known_columns
+from smt_bridge.metadata import Signature, file_fingerprint, known_columns
 from smt_bridge.nbest.merge import Columns, ExactValue
-from smt_bridge.signature import Signature, file_fingerprint
 
 _SIGNATURE = "exact"  # the feature that signatures of recomputed columns name
 

@@ -24,13 +24,21 @@ from nmt_core.serving.models.served import ServedModel
 from nmt_core.serving.plugin_models import OpenModel
 from nmt_core.text.processing import TextProcessor
 from smt_bridge.graphs.search import GraphReader
-from smt_bridge.hybrid.chooser import GIVEN_UP, UNTRANSLATED, Chooser, lists_of
-from smt_bridge.hybrid.guidance import AdvisedChooser, Adviser
-from smt_bridge.hybrid.parts import graph_lists_of, graph_reader_of, moses_of, open_chooser, open_features
+from smt_bridge.hybrid.chooser import (
+    GIVEN_UP,
+    UNTRANSLATED,
+    Chooser,
+    graph_lists_of,
+    graph_reader_of,
+    lists_of,
+    moses_of,
+    open_chooser,
+    open_features,
+)
+from smt_bridge.hybrid.translator import AdvisedChooser, Adviser
 from smt_bridge.model_specs import REMOTE, model_folders
 from smt_bridge.models import Remote, SearchOptions, check_takes_guidance, joins_words, surface_words
-from smt_bridge.moses.command_line import MosesOptions
-from smt_bridge.moses.process import MosesLines
+from smt_bridge.moses.process import MosesLines, MosesOptions
 from smt_bridge.recipe import Recipe, read_recipe
 from smt_bridge.serving.hybrid_search import WITHOUT_GRAPH, HybridFinish, HybridSearch, Parts
 from smt_bridge.serving.moses_queue import MosesQueue

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from nmt_core.serving.engine.jobs import RoundRobin
 from smt_bridge.graphs.phrase_graph import PhraseGraph
 from smt_bridge.graphs.search import GraphReader
-from smt_bridge.moses.command_line import MosesOptions
-from smt_bridge.moses.process import MosesFailed, MosesLines, MosesProcess
+from smt_bridge.moses.process import MosesFailed, MosesLines, MosesOptions, MosesProcess
 
 REST = 10.0
 """Seconds after Moses could not be used until it is tried again; meanwhile sentences fail at once."""

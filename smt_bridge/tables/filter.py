@@ -6,16 +6,24 @@ A phrase table has many targets that a decoder never takes: Moses itself looks a
 
 from __future__ import annotations
 
+import argparse
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress, pairwise
 from typing import NamedTuple
 
-from nmt_core.base.messages import counted
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted, say
+from nmt_core.base.words import whole_number
+from nmt_core.files import open_output
+from nmt_core.jobs.work import line_total, progress_bar
 from smt_bridge.errors import FormatError
+from smt_bridge.metadata import Metadata, find_metadata, metadata_path, new_metadata, write_metadata
 from smt_bridge.moses_lines import split_tokens
 from smt_bridge.tables.lines import LOOKED_AT, SCORES, SOURCE
-from smt_bridge.tables.table import Window, source_starts, split_window
-from smt_bridge.tables.text_filter import SourceFilter
+from smt_bridge.tables.scoring import UNKNOWN
+from smt_bridge.tables.table import Window, read_windows, source_starts, split_window
+from smt_bridge.tables.text_filter import SourceFilter, read_source_text
 
 
 class Limits(NamedTuple):
@@ -114,3 +122,111 @@ def choose(values: Sequence[float], limits: Limits) -> tuple[list[bool], Counts]
         sources_gone=int(not any(kept)),
     )
     return kept, counts
+
+
+NAME = "filter-table"
+
+
+def filter_table(args: argparse.Namespace) -> int:
+    """Filter, write the record, say what went."""
+    record = find_metadata(args.input)
+    limits = None if _by_sources_alone(args) else _limits(args, record)
+    beside = new_metadata(args.output)
+    counts = Counts()
+    sources = _open_sources(args)
+
+    def finish() -> None:
+        if beside is not None and record is not None:
+            _write_record(args, record, counts)
+
+    with (
+        progress_bar(NAME, " lines", quiet=args.quiet, total=line_total(args.input, quiet=args.quiet)) as progress,
+        open_output(args.output, finish=finish) as stream,
+    ):
+        for chunk in _chunks(args.input, limits, sources):
+            stream.write(chunk.content)
+            counts = counts.plus(chunk.counts)
+            progress.update(chunk.counts.lines)
+    _summarise(counts, sources=bool(args.sources), limited=limits is not None)
+    return 0
+
+
+def _by_sources_alone(args: argparse.Namespace) -> bool:
+    """Whether no score counts; raises ConfigError for options that need --sources."""
+    if args.input_factor is not None and not args.sources:
+        raise ConfigError("--input-factor is for --sources")
+    return bool(args.sources) and args.keep is None and not args.minimum_share and not args.minimum
+
+
+def _open_sources(args: argparse.Namespace) -> SourceFilter | None:
+    if not args.sources:
+        return None
+    factors = None
+    if args.input_factor is not None:
+        numbers = [whole_number(one) for one in args.input_factor.split(",")]
+        factors = [number for number in numbers if number is not None]
+        if len(factors) < len(numbers):
+            raise ConfigError(f"--input-factor {args.input_factor}: expected numbers from 0, such as 0 or 0,1")
+    text = read_source_text(args.sources, factors)
+    if not any(text.lines):
+        raise ConfigError(f"--sources {args.sources[0]}: has no words, so that nothing of the table would be left")
+    return SourceFilter(text)
+
+
+def _chunks(path: str, limits: Limits | None, sources: SourceFilter | None) -> Iterator[FilteredChunk]:
+    """The kept lines, part by part; by sources alone the table may be of any kind and order."""
+    if limits is not None:
+        yield from filter_windows(read_windows(path, rules=True), limits, sources)
+    elif sources is not None:
+        for part in sources.filter(path):
+            yield FilteredChunk(part.content, Counts(part.lines, not_in_text=part.lines - part.kept))
+
+
+def _limits(args: argparse.Namespace, record: Metadata | None) -> Limits:
+    if args.keep is not None and args.keep < 1:
+        raise ConfigError("--keep must be at least 1")
+    if not 0.0 <= args.minimum_share <= 1.0:
+        raise ConfigError("--minimum-share must be between 0 and 1")
+    if not 0.0 <= args.minimum < math.inf:
+        raise ConfigError("--minimum must be at least 0")
+    return Limits(_column(args, record), args.keep, args.minimum_share, args.minimum)
+
+
+def _column(args: argparse.Namespace, record: Metadata | None) -> int:
+    """The place of the score, from 0."""
+    number = whole_number(args.by)
+    if number is not None:
+        if number < 1:
+            raise ConfigError("--by counts scores from 1")
+        return number - 1
+    path = metadata_path(args.input)
+    if record is None or record.scores_before is None:
+        problem = f"which score is {args.by}? There is no {path}, so give its number"
+        raise ConfigError(f"--by: {problem}, such as --by 5")
+    if args.by not in record.columns or args.by == UNKNOWN:
+        there = ", ".join(name for name in record.columns if name != UNKNOWN)
+        raise ConfigError(f"--by {args.by}: {path} has {there}; or give the number of a score")
+    return record.scores_before + list(record.columns).index(args.by)
+
+
+def _write_record(args: argparse.Namespace, record: Metadata, counts: Counts) -> None:
+    options = {
+        name: getattr(args, name)
+        for name in ("input", "sources", "input_factor", "by", "keep", "minimum_share", "minimum")
+    }
+    filtered = [*record.content.get("filtered", []), {**options, "counts": {**counts._asdict(), "kept": counts.kept}}]
+    write_metadata(args.output, {**record.content, "filtered": filtered})
+
+
+def _summarise(counts: Counts, *, sources: bool, limited: bool) -> None:
+    gone = [f"{counts.not_in_text:,} not in --sources"] if sources else []
+    if limited:
+        gone += [f"{counts.below_minimum:,} below --minimum", f"{counts.below_share:,} below --minimum-share"]
+        gone.append(f"{counts.beyond_keep:,} beyond --keep")
+    say(f"{NAME}: {counts.kept:,} of {counted(counts.lines, 'pair' if limited else 'line')} kept; {', '.join(gone)}")
+    if counts.not_in_text == counts.lines:
+        say(f"{NAME}: warning: no source occurs in the text: is it tokenised, cased and escaped like the table?")
+    if counts.sources_gone:
+        say(
+            f"{NAME}: {counts.sources_gone:,} of {counted(counts.sources, 'source has', 'sources have')} no target left"
+        )

@@ -37,10 +37,11 @@ from smt_bridge.tables.lines import (
     TARGET,
     Row,
     check_beginning,
+    ends_in_label,
     mend_row,
     refuse_rules,
+    rule_words,
 )
-from smt_bridge.tables.rules import ends_in_label, rule_words
 
 WINDOW = 20_000
 _LARGEST_WINDOW = 10 * WINDOW  # a source with more targets than this is cut, so that memory stays bounded,

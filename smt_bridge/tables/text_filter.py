@@ -26,8 +26,7 @@ from smt_bridge.moses_lines import (
     pick_factors,
     split_tokens,
 )
-from smt_bridge.tables.lines import LOOKED_AT, are_rules
-from smt_bridge.tables.rules import SENTENCE_ENDS, rule_symbols, rule_words
+from smt_bridge.tables.lines import LOOKED_AT, SENTENCE_ENDS, are_rules, rule_symbols, rule_words
 from smt_bridge.tables.table import table_blocks
 
 _LONGEST = 10  # words of phrases that are looked up; for longer ones, and rules with gaps, lines are searched

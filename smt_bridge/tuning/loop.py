@@ -21,9 +21,8 @@ from smt_bridge.errors import WiringError
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.metric import Metric
 from smt_bridge.metrics.references import check_judged
-from smt_bridge.moses.command_line import MosesOptions, has_words
-from smt_bridge.moses.ini import MosesIni
-from smt_bridge.moses.tuned_ini import with_weights
+from smt_bridge.moses.ini import MosesIni, with_weights
+from smt_bridge.moses.process import MosesOptions, has_words
 from smt_bridge.moses.weights import read_weights
 from smt_bridge.nbest.entry import NbestEntry, NbestList, runs_of_sentence
 from smt_bridge.nbest.formats import read_entries

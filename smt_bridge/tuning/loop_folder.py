@@ -18,8 +18,7 @@ from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.files import open_output, open_uncompressed
 from nmt_core.files.small import read_json
 from smt_bridge.errors import FormatError
-from smt_bridge.moses.command_line import MosesOptions
-from smt_bridge.moses.process import MosesProcess
+from smt_bridge.moses.process import MosesOptions, MosesProcess
 
 STATE = "state.json"
 _LOCK = "lock"

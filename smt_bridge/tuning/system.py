@@ -17,9 +17,8 @@ from nmt_core.files.small import check_regular
 from smt_bridge.errors import FormatError
 from smt_bridge.metrics.metric import METRIC_NAMES, METRICS, show_score
 from smt_bridge.metrics.references import read_references, statistics_against
-from smt_bridge.moses.command_line import MosesOptions, has_words
-from smt_bridge.moses.ini import MosesIni, read_ini
-from smt_bridge.moses.tuned_ini import with_weights
+from smt_bridge.moses.ini import MosesIni, read_ini, with_weights
+from smt_bridge.moses.process import MosesOptions, has_words
 from smt_bridge.nbest.checks import warnings_of_references
 from smt_bridge.nbest.entry import words_as_text
 from smt_bridge.tuning.loop import Loop, Settled, run_loop

@@ -13,13 +13,13 @@ from nmt_core.base.errors import InputError
 from smt_bridge.commands.main import main
 from smt_bridge.metadata import (
     Metadata,
+    Signature,
     content_of_list,
     find_metadata,
     known_columns,
     metadata_of,
     read_metadata,
 )
-from smt_bridge.signature import Signature
 from tests.metadata_files import describe
 
 SCORER = "nmt:rnnsearch|model:c6a6575452b0|log:e|norm:none|dtype:float32|version:0.1.0"

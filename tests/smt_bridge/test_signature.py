@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nmt_core.base.errors import InputError
 from nmt_core.device import name_arithmetic
 from nmt_core.version import VERSION
-from smt_bridge.signature import (
+from smt_bridge.metadata import (
     OF_THE_MACHINE,
     Signature,
     file_fingerprint,

@@ -15,7 +15,7 @@ from nmt_core.commands.options import add_part_arguments
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.files.small import check_regular
 from nmt_core.jobs.work import remark, run_with_options, summed
-from smt_bridge.commands.scoring_options import add_scoring_arguments
+from smt_bridge.commands.options import add_scoring_arguments
 from smt_bridge.model_specs import count_jobs, worker_options
 
 if TYPE_CHECKING:

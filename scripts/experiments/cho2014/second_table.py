@@ -27,8 +27,8 @@ from itertools import count
 from nmt_core.base.messages import counted
 from nmt_core.base.words import whole_number
 from smt_bridge.errors import WiringError
+from smt_bridge.moses.feature_functions import section_lines
 from smt_bridge.moses.ini import Feature, MosesIni
-from smt_bridge.moses.ini_lines import section_lines
 
 _CHARTS = (b"3", b"5", b"6", b"7", b"8", b"9")  # enum SearchAlgorithm in moses/TypeDef.h
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from nmt_core.base.errors import ConfigError
-from smt_bridge.commands.scoring_options import add_scoring_arguments
+from smt_bridge.commands.options import add_scoring_arguments
 from smt_bridge.model_specs import count_jobs, worker_options
 
 

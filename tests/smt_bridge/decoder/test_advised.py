@@ -9,9 +9,8 @@ import pytest
 
 from nmt_core.commands.main import main as nmt_core
 from smt_bridge.commands.main import main
-from smt_bridge.hybrid.guidance import Adviser
-from smt_bridge.moses.command_line import MosesOptions
-from smt_bridge.moses.process import MosesProcess
+from smt_bridge.hybrid.translator import Adviser
+from smt_bridge.moses.process import MosesOptions, MosesProcess
 from smt_bridge.nbest.entry import NbestEntry, NbestList
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.recipe import AdviceOptions

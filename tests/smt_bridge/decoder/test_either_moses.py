@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from smt_bridge.moses import process as moses_child
-from smt_bridge.moses.command_line import MosesOptions
-from smt_bridge.moses.process import MosesFailed, MosesProcess
+from smt_bridge.moses.process import MosesFailed, MosesOptions, MosesProcess
 
 WORDS = ("ab", "cd", "ef")
 MANY = [" ".join(words) for size in (1, 2, 3, 4) for words in itertools.product(WORDS, repeat=size)]

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from smt_bridge.moses.command_line import MosesOptions
-from smt_bridge.moses.process import MosesFailed, MosesProcess
+from smt_bridge.moses.process import MosesFailed, MosesOptions, MosesProcess
 
 
 @pytest.fixture

@@ -29,8 +29,7 @@ from nmt_core.models.build import new_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
-from smt_bridge.moses.command_line import MosesOptions
-from smt_bridge.moses.process import MosesProcess
+from smt_bridge.moses.process import MosesOptions, MosesProcess
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.recipe import read_recipe, write_recipe
 from tests.smt_bridge.decoder.small_hybrid import COLUMNS, LISTS, SOURCE, recipe, translate

@@ -13,10 +13,8 @@ import pytest
 
 from smt_bridge.commands.main import main
 from smt_bridge.metrics.references import statistics_against
-from smt_bridge.moses.command_line import MosesOptions
-from smt_bridge.moses.ini import read_ini
-from smt_bridge.moses.process import MosesProcess
-from smt_bridge.moses.tuned_ini import with_weights
+from smt_bridge.moses.ini import read_ini, with_weights
+from smt_bridge.moses.process import MosesOptions, MosesProcess
 from smt_bridge.moses.weights import read_weights
 from smt_bridge.nbest.entry import NbestList
 from tests.smt_bridge.decoder.small_loop import INI, SOURCE, arguments, state

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from smt_bridge.graphs.best import oracle_string
 from smt_bridge.graphs.features import read_graph_features
-from smt_bridge.graphs.oracle import oracle_string
 from smt_bridge.graphs.reading import read_graphs
 from smt_bridge.graphs.word_graph import WordGraph, word_graph
 from smt_bridge.metrics.bleu import References, sentence_bleu

@@ -10,8 +10,7 @@ import pytest
 
 from smt_bridge.graphs.best import best_strings
 from smt_bridge.graphs.features import read_graph_features
-from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph
-from smt_bridge.graphs.prune import gap_of, gaps, potentials, within_gap
+from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph, gap_of, gaps, potentials, within_gap
 from smt_bridge.graphs.reading import read_graphs
 from tests.small_graphs import SmallGraph, random_graph, write_ini
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from smt_bridge.moses import process as moses_process
-from smt_bridge.moses.command_line import MosesOptions
-from smt_bridge.moses.process import MosesProcess
+from smt_bridge.moses.process import MosesOptions, MosesProcess
 from smt_bridge.serving import moses_queue
 from smt_bridge.serving.moses_queue import MosesQueue
 from tests.smt_bridge.decoder.small_hybrid import fake_moses

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smt_bridge.errors import FormatError
-from smt_bridge.tables.rules import (
+from smt_bridge.tables.lines import (
     ends_in_label,
     is_tree_fragment,
     rule_symbols,

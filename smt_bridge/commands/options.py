@@ -1,0 +1,160 @@
+"""Options that commands share: lists and features, how models score, the Moses that runs, tuner and metric."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shlex
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.commands.options import add_word_limit
+from nmt_core.commands.parser import positive
+from nmt_core.files import InputFile
+from smt_bridge.moses.process import check_further_options
+
+_WITHOUT_FILE = ("mbrbleu", "mbrchrf")  # features whose argument is a kind of weights
+
+
+class FeatureSpec(InputFile):
+    """``kenlm:FILE``, ``mbrbleu:posterior``, ``wordcount``; ``path`` is also the directory of a model."""
+
+    @property
+    def path(self) -> str:
+        """The file; empty where the feature takes none."""
+        name, _, file = self.partition(":")
+        return "" if name in _WITHOUT_FILE else file
+
+
+def add_nbest_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--nbest``, which must be given, and ``--nbest-format``."""
+    parser.add_argument(
+        "--nbest",
+        type=InputFile,
+        required=True,
+        metavar="FILE",
+        help="n-best list, plain, gzip, xz or zstd, '-' for stdin",
+    )
+    add_format_argument(parser)
+
+
+def add_format_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--nbest-format``; its value is the ``format`` of ``read_entries`` and ``ordered_lists``."""
+    parser.add_argument(
+        "--nbest-format",
+        default="auto",
+        metavar="NAME",
+        help="moses, factors:N, scored, fairseq, json, tabs or lines:N (auto: by the first lines, but for lines:N)",
+    )
+
+
+def add_feature_argument(parser: argparse._ActionsContainer, *, help: str) -> None:
+    """Declare ``--feature``, which may be repeated."""
+    parser.add_argument("--feature", type=FeatureSpec, action="append", default=[], metavar="NAME[:ARG]", help=help)
+
+
+def add_scoring_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of a command whose worker processes score."""
+    group = _add_arithmetic(parser)
+    group.add_argument("--devices", metavar="LIST", help="such as cuda:0,cuda:1 or cpu (default: what there is)")
+    group.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="worker processes, each with its own models (one per core, or per GPU)",
+    )
+
+
+def add_search_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of a command that searches and scores itself, on one device."""
+    _add_arithmetic(parser).add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (auto)")
+
+
+def _add_arithmetic(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    group = parser.add_argument_group("how to score")
+    group.add_argument(
+        "--dtype", default="float32", help="float32, or bfloat16, on a GPU tf32: faster, not exact (float32)"
+    )
+    group.add_argument(
+        "--softmax",
+        default="full",
+        metavar="full|none|N",
+        help="normalise over all words; over none, for models trained with self_normalization; or over the N most"
+        " frequent and those met. Only full is exact (full)",
+    )
+    return group
+
+
+def add_backoff_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare the option."""
+    parser.add_argument(
+        "--unknown-backoff",
+        type=InputFile,
+        metavar="LM.arpa",
+        help="target words unknown to a model get their shares of the probability of <unk>, by the unigrams of this"
+        " model of the target language; not those of reverse models",
+    )
+
+
+def add_moses_arguments(group: argparse._ActionsContainer) -> None:
+    """Declare ``--moses``, ``--moses-threads`` and ``--moses-timeout``."""
+    add = group.add_argument
+    add("--moses", default="moses", metavar="PROGRAM", help="the decoder (moses)")
+    add("--moses-threads", type=positive, default=1, metavar="N", help="its threads (1)")
+    add("--moses-timeout", type=_seconds, default=60.0, metavar="S", help="seconds it may take for a sentence (60)")
+
+
+def add_moses_options(group: argparse._ActionsContainer) -> None:
+    """Declare ``--moses-options``."""
+    group.add_argument(
+        "--moses-options",
+        type=_words,
+        default=(),
+        metavar="TEXT",
+        help="further options, such as '-search-algorithm 1'",
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0.0 < seconds < 1e9:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, found {text!r}")
+    return seconds
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """The words as a shell takes them apart; commands give some options themselves."""
+    try:
+        words = tuple(shlex.split(text))
+        check_further_options(words, graphs=False)
+    except (ValueError, ConfigError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return words
+
+
+METRICS = ("bleu", "chrf", "ter")
+TOKENIZERS = ("none", "13a", "intl", "char", "zh")
+
+
+def add_tuner_arguments(group: argparse._ActionsContainer) -> None:
+    """Declare the options."""
+    add = group.add_argument
+    add(
+        "--tuner",
+        action="append",
+        default=[],
+        metavar="NAME|KEY=VALUE",
+        help="how to search: mert, mira or pro (mert), and its keys: runs=3 with seeds seed=1, 2, ...; restarts=20 of"
+        " MERT; passes=60, c=0.01, decay=0.999 of MIRA; repeatable",
+    )
+    add("--metric", choices=METRICS, default="bleu", help="what to make best (bleu)")
+    add(
+        "--tokenize",
+        choices=TOKENIZERS,
+        metavar="NAME",
+        help="sacrebleu's: none, 13a, intl, char, zh (none; with --detokenize 13a)",
+    )
+    add("--detokenize", metavar="LANG", help="join the hypotheses to plain text first, as LANG is written")
+    add_word_limit(group)
