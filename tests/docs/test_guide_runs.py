@@ -16,7 +16,7 @@ import yaml
 from tests.docs.commands import PROGRAMS, ROOT, blocks, commands
 from tests.docs.newcomer import EXAMPLE, SENTENCES, beginning
 from tests.small_moses import decoder, needs_moses
-from tests.smt_bridge.decoder.small_hybrid import fake_moses
+from tests.smt_bridge.hybrid.small_hybrid import fake_moses
 
 pytestmark = pytest.mark.slow
 GUIDE = (ROOT / "docs" / "guide-moses.md").read_text()

@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from tests.differential.models import WORDS, make
-from tests.smt_bridge.decoder.small_loop import write_system
+from tests.smt_bridge.tuning.small_loop import write_system
 
 FAKE_MOSES = Path(__file__).parents[1] / "fake_moses.py"
 

@@ -15,8 +15,8 @@ from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
-from tests.smt_bridge.decoder.small_hybrid import fake_moses
-from tests.smt_bridge.decoder.small_loop import SOURCE, write_system
+from tests.smt_bridge.hybrid.small_hybrid import fake_moses
+from tests.smt_bridge.tuning.small_loop import SOURCE, write_system
 
 ROOT = Path(__file__).parents[2]
 NEEDED = ("--ini", "moses.ini", "--table", "table", "--model", "model", "--dev", "dev.in=dev.ref")

@@ -14,7 +14,7 @@ from smt_bridge.moses.process import MosesFailed
 from smt_bridge.recipe import Recipe
 from smt_bridge.serving import moses_queue
 from smt_bridge.serving.hybrid_models import HybridModels
-from tests.smt_bridge.decoder.small_hybrid import fake_moses
+from tests.smt_bridge.hybrid.small_hybrid import fake_moses
 
 
 def recipe(ini: Path) -> Recipe:

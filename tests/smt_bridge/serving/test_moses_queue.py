@@ -13,7 +13,7 @@ from smt_bridge.moses import process as moses_process
 from smt_bridge.moses.process import MosesOptions, MosesProcess
 from smt_bridge.serving import moses_queue
 from smt_bridge.serving.moses_queue import MosesQueue
-from tests.smt_bridge.decoder.small_hybrid import fake_moses
+from tests.smt_bridge.hybrid.small_hybrid import fake_moses
 
 
 @pytest.fixture

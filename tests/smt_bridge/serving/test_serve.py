@@ -26,7 +26,7 @@ from smt_bridge.commands.main import main
 from smt_bridge.nbest.formats import read_entries
 from tests.nmt_core.serving.conftest import ROOT, ServerProcess
 from tests.small_moses import decoder, needs_moses, write_moses_system
-from tests.smt_bridge.decoder.small_hybrid import GRAPHS, LISTS, SOURCE, fake_moses, files, recipe
+from tests.smt_bridge.hybrid.small_hybrid import GRAPHS, LISTS, SOURCE, fake_moses, files, recipe
 
 UNAVAILABLE = 14
 

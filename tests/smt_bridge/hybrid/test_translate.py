@@ -32,7 +32,7 @@ from smt_bridge.commands.main import main
 from smt_bridge.moses.process import MosesOptions, MosesProcess
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.recipe import read_recipe, write_recipe
-from tests.smt_bridge.decoder.small_hybrid import COLUMNS, LISTS, SOURCE, recipe, translate
+from tests.smt_bridge.hybrid.small_hybrid import COLUMNS, LISTS, SOURCE, recipe, translate
 
 
 def test_sources_with_factors_reach_both_systems(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from smt_bridge.commands.main import main
 from smt_bridge.tuning import loop as tuning_loop
-from tests.smt_bridge.decoder.small_hybrid import FAKE
-from tests.smt_bridge.decoder.small_loop import INI, SOURCE, arguments, state
+from tests.smt_bridge.hybrid.small_hybrid import FAKE
+from tests.smt_bridge.tuning.small_loop import INI, SOURCE, arguments, state
 
 
 def test_an_interrupted_loop_ends_where_an_uninterrupted_one_does(

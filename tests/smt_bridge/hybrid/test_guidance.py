@@ -15,7 +15,7 @@ from smt_bridge.nbest.entry import NbestEntry, NbestList
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.recipe import AdviceOptions
 from tests.prepared_models import KINDS, make_model
-from tests.smt_bridge.decoder.small_hybrid import SOURCE, translate
+from tests.smt_bridge.hybrid.small_hybrid import SOURCE, translate
 
 ADVISED = ["--moses-ini", "moses.ini", "--model", "model", "--lists", "moses:2,nmt:3", "--beam", "4"]
 WEIGHT = ["--search", "guidance_weight=20"]

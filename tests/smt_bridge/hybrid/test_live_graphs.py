@@ -14,7 +14,7 @@ from smt_bridge.commands.main import main
 from smt_bridge.moses import graph_pipe
 from smt_bridge.nbest.formats import read_entries
 from tests.small_moses import write_moses_system
-from tests.smt_bridge.decoder.small_hybrid import GRAPHS, LISTS, SOURCE, recipe, translate
+from tests.smt_bridge.hybrid.small_hybrid import GRAPHS, LISTS, SOURCE, recipe, translate
 
 IN = ("InMoses0", "InNmt0", "InGraph0")
 SENTENCES = [line for line in SOURCE if line]

@@ -9,8 +9,8 @@ import pytest
 
 from smt_bridge.moses import process as moses_process
 from tests.small_moses import decoder, needs_moses, write_moses_system
-from tests.smt_bridge.decoder.small_hybrid import fake_moses, files
-from tests.smt_bridge.decoder.small_loop import write_system
+from tests.smt_bridge.hybrid.small_hybrid import fake_moses, files
+from tests.smt_bridge.tuning.small_loop import write_system
 
 
 @pytest.fixture

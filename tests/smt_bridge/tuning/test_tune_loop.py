@@ -17,7 +17,7 @@ from smt_bridge.moses.ini import read_ini, with_weights
 from smt_bridge.moses.process import MosesOptions, MosesProcess
 from smt_bridge.moses.weights import read_weights
 from smt_bridge.nbest.entry import NbestList
-from tests.smt_bridge.decoder.small_loop import INI, SOURCE, arguments, state
+from tests.smt_bridge.tuning.small_loop import INI, SOURCE, arguments, state
 
 
 def test_it_settles_on_weights_that_translate_best(weighted_moses: str, capsys: pytest.CaptureFixture[str]) -> None:
