@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
+from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile
 
 RUN = "nmt_core.serving.client.command:run_client"
@@ -30,12 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     translate.add_argument(
         "source", type=InputFile, nargs="?", default="-", metavar="SOURCE", help="source text (default: stdin)"
     )
-    translate.add_argument("--beam", type=int, metavar="K", help="hypotheses followed (default: the server's)")
-    translate.add_argument("--nbest", type=int, metavar="N", help="write lists of the N best translations")
-    translate.add_argument("--samples", type=int, metavar="N", help="draw N translations instead of searching")
+    translate.add_argument("--beam", type=positive, metavar="K", help="hypotheses followed (default: the server's)")
+    translate.add_argument("--nbest", type=positive, metavar="N", help="write lists of the N best translations")
+    translate.add_argument("--samples", type=positive, metavar="N", help="draw N translations instead of searching")
     translate.add_argument("--temperature", type=float, metavar="T", help="of --samples (default: 1)")
     translate.add_argument("--seed", type=int, metavar="N", help="of --samples (default: 1)")
-    translate.add_argument("--feature-name", default="NMT0", metavar="NAME", help="in n-best lists (default: NMT0)")
+    translate.add_argument(
+        "--feature-name", type=_feature_name, default="NMT0", metavar="NAME", help="in n-best lists (default: NMT0)"
+    )
     translate.add_argument("--raw", action="store_true", help="raw text in, raw text out")
     translate.add_argument("--forbid-unk", action="store_true", help="never write <unk>")
     translate.add_argument("--replace-unk", action="store_true", help="write source words instead of <unk>")
@@ -55,12 +58,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         _add_connection(kind, timeout)
 
 
+def _feature_name(text: str) -> str:
+    """The type of what is a label in a list."""
+    if not text or any(letter in text for letter in " \t|="):
+        raise argparse.ArgumentTypeError(f"expected a name without spaces, '|' or '=', found {text!r}")
+    return text
+
+
 def _add_work(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="", metavar="NAME", help="may be left out if the server has one model")
     parser.add_argument(
         "--priority", choices=["auto", "interactive", "bulk"], default="bulk", help="who goes first (default: bulk)"
     )
-    parser.add_argument("--window", type=int, default=500, metavar="N", help="lines of a request (default: 500)")
+    parser.add_argument("--window", type=positive, default=500, metavar="N", help="lines of a request (default: 500)")
 
 
 def _add_connection(parser: argparse.ArgumentParser, timeout: float) -> None:

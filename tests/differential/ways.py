@@ -116,14 +116,9 @@ def scored_streamed(address: str, name: str, pairs: Sequence[SentencePair], form
     """All in one stream, three pairs a request."""
     import grpc
 
-    parts = [pairs[first : first + 3] for first in range(0, len(pairs), 3)]
-    requests = [
-        pb.ScoreStreamRequest(
-            id=str(number), request=convert.score_request(part, model=name, per_word=True, form=FORMS[form])
-        )
-        for number, part in enumerate(parts)
-    ]
+    parts = convert.score_requests(pairs, 3, model=name, per_word=True, form=FORMS[form])
+    requests = [pb.ScoreStreamRequest(id=str(number), request=part) for number, part in enumerate(parts)]
     with grpc.insecure_channel(address) as channel:
         answers = nmt_pb2_grpc.NmtServiceStub(channel).ScoreStream(iter(requests))
         found = {int(answer.id): answer.response.scores for answer in answers}
-    return [list(one.word_log_probs) for number in range(len(parts)) for one in found[number]]
+    return [list(one.word_log_probs) for number in range(len(requests)) for one in found[number]]

@@ -7,29 +7,21 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.errors import InputError
 from nmt_core.base.messages import say
 from nmt_core.base.words import nbest_line
 from nmt_core.files import open_output, read_parallel_lines, read_text_lines, write_lines
-from nmt_core.serving.client.client import PRIORITIES, NmtClient
-from nmt_core.serving.client.connection import Access, check_timeout, health_problem, split_addresses
-from nmt_core.v1 import nmt_pb2 as pb
+from nmt_core.serving.client.client import NmtClient
+from nmt_core.serving.client.connection import Access, health_problem, split_addresses
 
+_PRIORITIES = {"auto": "PRIORITY_UNSPECIFIED", "interactive": "PRIORITY_INTERACTIVE", "bulk": "PRIORITY_BULK"}
 _OPTIONS = ("beam", "nbest", "samples", "temperature", "seed")
 
 
 def run_client(args: argparse.Namespace) -> int:
     """Ask and print."""
-    check_timeout(args.timeout)
     if args.what == "health":
         return _health(args)
-    if args.window < 1:
-        raise ConfigError("--window must be at least 1")
-    for option in ("beam", "nbest", "samples"):
-        if getattr(args, option, None) is not None and getattr(args, option) < 1:
-            raise ConfigError(f"--{option} must be at least 1")
-    if args.what == "translate":
-        _check_feature_name(args.feature_name)
     with NmtClient(args.address, model=args.model, timeout=args.timeout, access=_access(args)) as client:
         lines = _scores(args, client) if args.what == "score" else _translations(args, client)
         with open_output("-") as stream:
@@ -48,8 +40,7 @@ def _health(args: argparse.Namespace) -> int:
     return 0
 
 
-def _access(args: argparse.Namespace) -> Any:
-
+def _access(args: argparse.Namespace) -> Access:
     token = None
     if args.token_file:
         words = next(read_text_lines(args.token_file), "").split()
@@ -60,8 +51,7 @@ def _access(args: argparse.Namespace) -> Any:
 
 
 def _translations(args: argparse.Namespace, client: NmtClient) -> Iterator[str]:
-
-    options: dict[str, Any] = {"priority": PRIORITIES[args.priority], "raw": args.raw}
+    options: dict[str, Any] = {"priority": _PRIORITIES[args.priority], "raw": args.raw}
     options |= {"forbid_unknown": args.forbid_unk, "replace_unknown": args.replace_unk}
     options |= {name: getattr(args, name) for name in _OPTIONS if getattr(args, name) is not None}
     answers = client.translate_lines(read_text_lines(args.source), window=args.window, **options)
@@ -74,21 +64,14 @@ def _translations(args: argparse.Namespace, client: NmtClient) -> Iterator[str]:
 
 
 def _scores(args: argparse.Namespace, client: NmtClient) -> Iterator[str]:
-
     pairs = ((source, target) for source, target in read_parallel_lines([args.source, args.target]))
-    options = {"priority": PRIORITIES[args.priority], "per_word": args.per_word, "form": _form(args)}
+    form = "TEXT_FORM_RAW" if args.raw else "TEXT_FORM_SURFACE" if args.surface else "TEXT_FORM_UNSPECIFIED"
+    options = {"priority": _PRIORITIES[args.priority], "per_word": args.per_word, "form": form}
     for score in _checked(client.score_pairs(pairs, window=args.window, **options), args.source):
         if args.per_word:
             yield " ".join(f"{value:.6f}" for value in score.word_log_probs)
         else:
             yield f"{score.log_prob:.6f}"
-
-
-def _form(args: argparse.Namespace) -> int:
-
-    if args.raw:
-        return pb.TEXT_FORM_RAW
-    return pb.TEXT_FORM_SURFACE if args.surface else pb.TEXT_FORM_UNSPECIFIED
 
 
 def _checked(answers: Iterable[Any], path: str) -> Iterator[Any]:
@@ -97,9 +80,3 @@ def _checked(answers: Iterable[Any], path: str) -> Iterator[Any]:
         if answer.HasField("error"):
             raise InputError(path, answer.error.message, line=number)
         yield answer
-
-
-def _check_feature_name(name: str) -> None:
-    """Raises ConfigError for what cannot be a label in a list."""
-    if not name or any(letter in name for letter in " \t|="):
-        raise ConfigError(f"--feature-name {name!r}: expected a name without spaces, '|' or '='")

@@ -1,4 +1,4 @@
-"""Calls to one server or several: how they are reached, tried again, and what their errors mean.
+"""Servers and how they are called: addresses, access, attempts, and what their errors mean.
 
 Every method is pure, so a call that finds a server away, or busy, is made again: after the time the
 server names or else after growing pauses, at the next of several addresses at once, and never
@@ -18,26 +18,27 @@ from nmt_core.files.small import read_pem
 
 try:
     import grpc
+    from google.rpc import code_pb2
 
-    from nmt_core.serving.errors import RpcError, from_trailers, trailers
+    from nmt_core.serving.errors import RpcError, from_trailers
     from nmt_core.v1 import nmt_pb2 as pb
     from nmt_core.v1 import nmt_pb2_grpc
 except ImportError as error:
     raise NmtError(f"this needs gRPC ({error.name} is missing): pip install 'hybridmt[client]'") from error
 
-_TRIES = {grpc.StatusCode.UNAVAILABLE: 5, grpc.StatusCode.RESOURCE_EXHAUSTED: 10}
-AWAY = grpc.StatusCode.UNAVAILABLE
-_HOPELESS = ("OUT_OF_MEMORY",)
-_TOO_LARGE = "message larger than max"  # the library's own words, for which it has no code
-_LONGEST_WAIT = 10.0  # seconds
 OPTIONS = [
     ("grpc.max_receive_message_length", -1),  # the server bounds its answers
     ("grpc.max_send_message_length", -1),
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.lb_policy_name", "round_robin"),  # over the addresses that a name has
-    ("grpc.enable_retries", 0),  # we try again ourselves
+    ("grpc.enable_retries", 0),  # the client tries again itself
 ]
+IN_PROGRESS = 4
+"""Requests of one call, for each address."""
 
+_TRIES = {code_pb2.UNAVAILABLE: 5, code_pb2.RESOURCE_EXHAUSTED: 10}
+_TOO_LARGE = "message larger than max"  # the library's own words, for which it has no code
+_LONGEST_WAIT = 10.0  # seconds
 _LONGEST_TIMEOUT = 1e6  # seconds; beyond some 1e9 the library's deadline is in the past
 
 
@@ -46,7 +47,7 @@ class Access:
     """How servers are reached: with TLS when ``tls`` or a file is given, and with a bearer token.
 
     ``ca`` is the PEM file of the authority that signed the server's certificate (default: the
-    system's), ``certificate`` and ``key`` are our own for servers that want one.
+    system's), ``certificate`` and ``key`` are the client's own, for servers that want them.
     """
 
     tls: bool = False
@@ -56,9 +57,11 @@ class Access:
     token: str | None = None
 
     def __post_init__(self) -> None:
-        """Raises ConfigError for a token that no message can carry."""
+        """Raises ConfigError for a token that no message can carry, and for half of a pair of files."""
         if self.token and not (self.token.isascii() and self.token.isprintable()):
             raise ConfigError("a token has characters that are not printable ASCII; expected the one the server knows")
+        if (self.certificate is None) != (self.key is None):
+            raise ConfigError("a client's certificate and its key belong together")
 
     @property
     def metadata(self) -> list[tuple[str, str]]:
@@ -71,9 +74,7 @@ class Access:
         return bool(self.tls or self.ca or self.certificate)
 
     def credentials(self) -> grpc.ChannelCredentials | None:
-        """None for connections that are not encrypted. Raises ConfigError or InputError."""
-        if (self.certificate is None) != (self.key is None):
-            raise ConfigError("a client's certificate and its key belong together")
+        """None for connections that are not encrypted. Raises InputError."""
         if not self.encrypted:
             return None
         ca, certificate = _content(self.ca, "CERTIFICATE"), _content(self.certificate, "CERTIFICATE")
@@ -94,23 +95,53 @@ def split_addresses(text: str) -> list[str]:
     return addresses
 
 
-def check_timeout(seconds: float) -> None:
-    """Raises ConfigError for a time that is none, or too long for the library."""
-    if not 0.0 < seconds <= _LONGEST_TIMEOUT:
-        raise ConfigError(f"a timeout of {seconds:g} s: expected more than 0, at most {_LONGEST_TIMEOUT:.0f}")
+class Connection:
+    """Channels to servers that serve the same models.
+
+    ``addresses`` is HOST:PORT, or several with commas, which take turns. ``timeout`` is what one call may take with
+    all its attempts, of which the second comes after about ``first_wait`` seconds. ``library`` opens the channels:
+    ``grpc``, or ``grpc.aio``, with which calls are coroutines. Raises ConfigError, InputError.
+    """
+
+    def __init__(
+        self,
+        addresses: str,
+        *,
+        timeout: float = 600.0,
+        first_wait: float = 0.2,
+        access: Access | None = None,
+        library: Any = grpc,
+    ) -> None:
+        if not 0.0 < timeout <= _LONGEST_TIMEOUT:
+            raise ConfigError(f"a timeout of {timeout:g} s: expected more than 0, at most {_LONGEST_TIMEOUT:.0f}")
+        self.addresses = split_addresses(addresses)
+        self.timeout, self.first_wait, self.access = timeout, first_wait, access or Access()
+        credentials = self.access.credentials()
+        self.channels = [
+            library.secure_channel(address, credentials, options=OPTIONS)
+            if credentials
+            else library.insecure_channel(address, options=OPTIONS)
+            for address in self.addresses
+        ]
+        self._stubs = [nmt_pb2_grpc.NmtServiceStub(channel) for channel in self.channels]
+        self._next = 0
+
+    def next_stub(self) -> tuple[Any, str]:
+        """The stub of the next address in turn, and that address."""
+        index = self._next % len(self._stubs)
+        self._next += 1
+        return self._stubs[index], self.addresses[index]
 
 
 class Attempts:
-    """The attempts at one call: asked after each failure how long to wait, it answers or raises.
+    """The attempts at one call: after each failure it says how long to wait, or raises.
 
     A server that is away is asked 5 times (each of several), a busy one 10 times.
     """
 
-    def __init__(self, addresses: int, *, timeout: float, first_wait: float, access: Access) -> None:
-        check_timeout(timeout)
-        self._access = access
-        self._addresses, self._timeout, self._first_wait = addresses, timeout, first_wait
-        self._end = time.monotonic() + timeout
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._end = time.monotonic() + connection.timeout
         self._tried = 0
 
     @property
@@ -119,81 +150,56 @@ class Attempts:
         return max(self._end - time.monotonic(), 0.001)
 
     def pause(self, error: Any, address: str) -> float:
-        """Seconds to wait before the next attempt. Raises ServiceError when there should be none.
-
-        That takes a few seconds where the server is asked for what is wrong.
-        """
+        """Seconds to wait after an error of the library's. Raises ServiceError when there is no next attempt."""
         self._tried += 1
-        reason, retry_after = from_trailers(error.trailing_metadata())
-        again = _worth_trying(error, reason) and self._tried < _TRIES[_code(error)] * self._addresses
-        rounds = (self._tried - 1) // self._addresses
-        pause: float = min(self._first_wait * 2.0**rounds, _LONGEST_WAIT)
-        if _code(error) is grpc.StatusCode.UNAVAILABLE and self._tried % self._addresses:
+        failure, addresses = _read(error), len(self._connection.addresses)
+        tries = _TRIES[failure.code] * addresses if _may_pass(failure) else 1
+        pause: float = min(self._connection.first_wait * 2.0 ** ((self._tried - 1) // addresses), _LONGEST_WAIT)
+        if failure.code == code_pb2.UNAVAILABLE and self._tried % addresses:
             pause = 0.0  # the next address may be there
-        elif retry_after is not None:
-            pause = min(max(retry_after, pause), _LONGEST_WAIT)
+        elif failure.retry_after is not None:
+            pause = min(max(failure.retry_after, pause), _LONGEST_WAIT)
         pause *= random.uniform(0.7, 1.3)
-        if not again or pause >= self.left:
-            raise translated(error, address, self._timeout, self._access) from error
+        if self._tried >= tries or pause >= self.left:
+            raise _service_error(failure, address, self._connection) from error
         return pause
 
 
-class StreamFailed(Exception):
-    """A stream whose server cannot answer; it is read like an error of gRPC."""
-
-    def __init__(self, refusal: RpcError) -> None:
-        super().__init__(str(refusal))
-        self._refusal = refusal
-
-    def code(self) -> grpc.StatusCode:
-        """That of a server that is away."""
-        return AWAY
-
-    def details(self) -> str:
-        """What the server says."""
-        return str(self._refusal)
-
-    def trailing_metadata(self) -> Any:
-        """With the reason, and the time after which to try again."""
-        return trailers(self._refusal)
-
-
-def _code(error: Any) -> grpc.StatusCode:
-    """The status, UNAVAILABLE where a connection was lost under another name.
+def _read(error: Any) -> RpcError:
+    """The error of a call; UNAVAILABLE where a connection was lost under another name.
 
     A write to a connection that has just gone may see an INTERNAL of this side's library, and a call that a
-    server had not yet begun when it stopped sees CANCELLED (what this side cancels itself is no such error).
+    server had not yet started when it stopped sees CANCELLED (what this side cancels itself is no such error).
     """
-    code: grpc.StatusCode = error.code()
-    lost = code is grpc.StatusCode.INTERNAL and "Internal error from Core" in (error.details() or "")
-    return grpc.StatusCode.UNAVAILABLE if lost or code is grpc.StatusCode.CANCELLED else code
+    code, details = error.code().value[0], error.details() or ""
+    if code == code_pb2.CANCELLED or (code == code_pb2.INTERNAL and "Internal error from Core" in details):
+        code = code_pb2.UNAVAILABLE
+    reason, retry_after = from_trailers(error.trailing_metadata())
+    return RpcError(details, code=code, reason=reason, retry_after=retry_after)
 
 
-def _worth_trying(error: Any, reason: str) -> bool:
+def _may_pass(failure: RpcError) -> bool:
     """Whether the same call may pass later. A message that is too large has the code of a full queue, and no reason."""
-    return _code(error) in _TRIES and reason not in _HOPELESS and (bool(reason) or _TOO_LARGE not in _details(error))
+    too_large = not failure.reason and _TOO_LARGE in str(failure)
+    return failure.code in _TRIES and failure.reason != "OUT_OF_MEMORY" and not too_large
 
 
-def _details(error: Any) -> str:
-    return error.details() or ""
-
-
-def translated(error: Any, address: str, timeout: float, access: Access) -> ServiceError:
-    """Our error for one of gRPC."""
-    match _code(error):
-        case grpc.StatusCode.UNAVAILABLE:
-            return Unavailable(f"nothing answers at {address} ({error.details()}); {_what_to_check(access)}")
-        case grpc.StatusCode.RESOURCE_EXHAUSTED if f"Received {_TOO_LARGE}" in _details(error):
+def _service_error(failure: RpcError, address: str, connection: Connection) -> ServiceError:
+    """What a user reads of a failure."""
+    match failure.code:
+        case code_pb2.UNAVAILABLE:
+            return Unavailable(f"nothing answers at {address} ({failure}); {_what_to_check(connection.access)}")
+        case code_pb2.RESOURCE_EXHAUSTED if f"Received {_TOO_LARGE}" in str(failure):
             what_to_do = "send less in a request, or start the server with a larger --limit request_mib="
-            return ServiceError(f"{address}: {error.details()}; {what_to_do}")
-        case grpc.StatusCode.RESOURCE_EXHAUSTED:
-            return Overloaded(f"{address}: {error.details()}")
-        case grpc.StatusCode.DEADLINE_EXCEEDED:
-            return ServiceError(f"{address} gave no answer within {timeout:g} s; is the server busy?")
-        case grpc.StatusCode.UNIMPLEMENTED:
-            return ServiceError(f"{address} is not an 'nmt-core serve' of this version ({error.details()})")
+            return ServiceError(f"{address}: {failure}; {what_to_do}")
+        case code_pb2.RESOURCE_EXHAUSTED:
+            return Overloaded(f"{address}: {failure}")
+        case code_pb2.DEADLINE_EXCEEDED:
+            return ServiceError(f"{address} gave no answer within {connection.timeout:g} s; is the server busy?")
+        case code_pb2.UNIMPLEMENTED:
+            return ServiceError(f"{address} is not an 'nmt-core serve' of this version ({failure})")
         case code:
-            return ServiceError(f"{address}: {error.details()} ({code.name})")
+            return ServiceError(f"{address}: {failure} ({code_pb2.Code.Name(code)})")
 
 
 def _what_to_check(access: Access) -> str:
@@ -203,18 +209,11 @@ def _what_to_check(access: Access) -> str:
     return "is 'nmt-core serve' running there, and without TLS (else --tls)?"
 
 
-def open_channel(address: str, credentials: grpc.ChannelCredentials | None, grpc_module: Any = grpc) -> Any:
-    """A connection, encrypted where there are credentials."""
-    if credentials is None:
-        return grpc_module.insecure_channel(address, options=OPTIONS)
-    return grpc_module.secure_channel(address, credentials, options=OPTIONS)
-
-
 def health_problem(address: str, *, timeout: float, access: Access) -> str:
     """Why the server there is not ready; empty if it is."""
     from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-    with open_channel(address, access.credentials()) as channel:
+    with Connection(address, timeout=timeout, access=access).channels[0] as channel:
         try:
             answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=timeout)
         except grpc.RpcError as error:
@@ -246,77 +245,3 @@ class OneModel:
                 f"{address}: the model changed during the work (it was {before}, now {now});"
                 " let all servers have the same model, and start again"
             )
-
-
-class Pending:
-    """A call that is under way."""
-
-    def __init__(self, connection: Connection, method: str, request: Any) -> None:
-        self._connection, self._method, self._request = connection, method, request
-        self._attempts = connection.attempts()
-        self._call, self._address = connection.send(method, request, self._attempts.left)
-
-    def result(self, one_model: OneModel | None = None) -> Any:
-        """Wait for the answer, which has to be of that model. Raises ServiceError."""
-        while True:
-            try:
-                answer = self._call.result()
-                if one_model is not None:
-                    one_model.check(answer, self._address)
-                return answer
-            except grpc.RpcError as error:
-                time.sleep(self._attempts.pause(error, self._address))
-            self._call, self._address = self._connection.send(self._method, self._request, self._attempts.left)
-
-    def cancel(self) -> None:
-        """Call it off."""
-        self._call.cancel()
-
-
-class Connection:
-    """Calls to servers that serve the same models; foreign errors are turned into ours here.
-
-    ``addresses`` is HOST:PORT, or several with commas, which take turns. ``timeout`` is what one call
-    may take with all its attempts, of which the second comes after about ``first_wait`` seconds.
-    ``grpc_module`` opens the channels: ``grpc``, or ``grpc.aio``, with which calls are coroutines.
-    """
-
-    def __init__(
-        self,
-        addresses: str,
-        *,
-        timeout: float = 600.0,
-        first_wait: float = 0.2,
-        access: Access | None = None,
-        grpc_module: Any = grpc,
-    ) -> None:
-        self.addresses = split_addresses(addresses)
-        self.timeout, self.first_wait, self.access = timeout, first_wait, access or Access()
-        credentials = self.access.credentials()
-        self.channels = [open_channel(address, credentials, grpc_module) for address in self.addresses]
-        self._stubs = [nmt_pb2_grpc.NmtServiceStub(channel) for channel in self.channels]
-        self._next = 0
-
-    def attempts(self) -> Attempts:
-        """For one call."""
-        return Attempts(len(self.addresses), timeout=self.timeout, first_wait=self.first_wait, access=self.access)
-
-    def send(self, method: str, request: Any, timeout: float) -> tuple[Any, str]:
-        """One attempt, at the address whose turn it is; and that address."""
-        stub, address = self.next_stub()
-        return getattr(stub, method).future(request, timeout=timeout, metadata=self.access.metadata), address
-
-    def next_stub(self) -> tuple[Any, str]:
-        """The stub of the address whose turn it is, and that address."""
-        turn = self._next % len(self._stubs)
-        self._next += 1
-        return self._stubs[turn], self.addresses[turn]
-
-    def call(self, method: str, request: Any) -> Any:
-        """Ask and wait. Raises ServiceError."""
-        return Pending(self, method, request).result()
-
-    def close(self) -> None:
-        """Give the connections back."""
-        for channel in self.channels:
-            channel.close()

@@ -60,11 +60,9 @@ class RemoteGenerator:
     """The same of a model of a running server. Raises ConfigError for a model that does not read words."""
 
     def __init__(self, model: Remote, options: GenerationOptions) -> None:
-        from nmt_core.serving.client.client import PRIORITIES
-
         self._client = model.client
         window = max(1, min(model.described().limits.items, _ITEMS) // (options.samples or options.nbest))
-        self._options = {**options.request, "priority": PRIORITIES["bulk"], "window": window}
+        self._options = {**options.request, "priority": "PRIORITY_BULK", "window": window}
 
     def generate(self, sources: Sequence[str]) -> list[list[str]]:
         """As the protocol has it. Raises ServiceError."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent import futures
 from typing import Any
@@ -15,7 +16,6 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.serving.client.aio import AsyncNmtClient
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.client.connection import OneModel
-from nmt_core.serving.errors import to_error, unavailable
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.test_client import serving
@@ -42,10 +42,6 @@ class Exchanged(nmt_pb2_grpc.NmtServiceServicer):
 
     def Translate(self, request, context):
         return pb.TranslateResponse(sentences=[pb.Translations() for _ in request.texts], **self._named())
-
-    def TranslateStream(self, requests, context):
-        for request in requests:
-            yield pb.TranslateStreamResponse(id=request.id, response=self.Translate(request.request, context))
 
     def Score(self, request, context):
         return pb.ScoreResponse(scores=[pb.PairScore(log_prob=-1.0) for _ in request.pairs], **self._named())
@@ -84,25 +80,20 @@ ASYNC: dict[str, Callable[[AsyncNmtClient], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", SYNC)
-def test_all_answers_of_a_call_are_of_one_model(name: str) -> None:
-    with serving(Exchanged(lasts=3)) as address, NmtClient(address) as client:
-        assert len(SYNC[name](client)) in (3, 1200)
-        client.connection.close()
-    with (
-        serving(Exchanged(lasts=2)) as address,
-        NmtClient(address) as client,
-        pytest.raises(ServiceError, match=rf"{address}: {CHANGED} \(it was (first, now second|second, now first)\)"),
-    ):
-        SYNC[name](client)
+def answers_of(address: str, kind: str, name: str) -> list[Any]:
+    if kind == "asyncio":
+        return asynchronous(address, ASYNC[name])
+    with NmtClient(address) as client:
+        return SYNC[name](client)
 
 
-@pytest.mark.parametrize("name", ASYNC)
-def test_all_answers_of_an_asynchronous_call_are_of_one_model(name: str) -> None:
+@pytest.mark.parametrize(("kind", "name"), [*(("sync", one) for one in SYNC), *(("asyncio", one) for one in ASYNC)])
+def test_all_answers_of_a_call_are_of_one_model(kind: str, name: str) -> None:
     with serving(Exchanged(lasts=3)) as address:
-        assert len(asynchronous(address, ASYNC[name])) in (3, 1200, 5000)
-    with serving(Exchanged(lasts=2)) as address, pytest.raises(ServiceError, match=CHANGED):
-        asynchronous(address, ASYNC[name])
+        assert len(answers_of(address, kind, name)) in (3, 1200, 5000)
+    change = r"\(it was (first, now second|second, now first)\)"
+    with serving(Exchanged(lasts=2)) as address, pytest.raises(ServiceError, match=f"{address}: {CHANGED} {change}"):
+        answers_of(address, kind, name)
 
 
 def test_another_call_may_be_of_another_model_unless_all_have_to_be_of_one() -> None:
@@ -166,7 +157,7 @@ def test_a_server_names_the_model_in_every_answer(both) -> None:
             if method == "Encode" and name != "phrases":
                 continue
             request.model = name
-            answer = client.connection.call(method, request)
+            answer = client.call(method, request)
             assert (answer.fingerprint, answer.signature) == expected
         for answers in (
             stub.TranslateStream(iter([pb.TranslateStreamRequest(id="1", request=requests["Translate"])])),
@@ -178,76 +169,41 @@ def test_a_server_names_the_model_in_every_answer(both) -> None:
 
 
 class Down(nmt_pb2_grpc.NmtServiceServicer):
-    """A server that cannot answer in its streams; the first ``works`` requests of each are answered."""
+    """A server that is away for the first ``failures`` attempts at a text."""
 
-    def __init__(self, works: int = 0, *, ends: bool = False) -> None:
-        self.works, self.ends, self.streams, self.asked = works, ends, 0, 0
+    def __init__(self, failures: float) -> None:
+        self.failures, self.asked = failures, collections.Counter[str]()
 
-    def TranslateStream(self, requests, context):
-        self.streams += 1
-        error = to_error(unavailable("the device cpu has failed", reason="DEVICE_FAILED", retry_after=0.01))
-        for number, request in enumerate(requests):
-            self.asked += 1
-            if number < self.works:
-                yield pb.TranslateStreamResponse(
-                    id=request.id, response=pb.TranslateResponse(sentences=[pb.Translations()])
-                )
-            elif self.ends:
-                return
-            else:
-                yield pb.TranslateStreamResponse(id=request.id, error=error)
+    def Translate(self, request, context):
+        (text,) = request.texts
+        self.asked[text] += 1
+        if self.asked[text] <= self.failures:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "the device cpu has failed")
+        return pb.TranslateResponse(sentences=[pb.Translations()])
 
 
 @pytest.mark.parametrize("count", [3, 100])
-@pytest.mark.parametrize("ends", [False, True])
-def test_a_stream_that_brings_no_answers_ends_after_the_tries_of_a_call(count: int, ends: bool) -> None:
-    """Whether its requests are answered UNAVAILABLE, or the stream ends without answers."""
-    down = Down(ends=ends)
-    problem = "the stream ended before|Internal error from Core" if ends else "the device cpu has failed"
-    with serving(down) as address, pytest.raises(Unavailable, match=problem):
-        asynchronous(address, lambda client: translated(client, ["a b"] * count), first_wait=0.01)
-    assert down.streams == 5
-    assert down.asked <= 10
+def test_a_stream_that_brings_no_answers_ends_after_the_tries_of_a_call(count: int) -> None:
+    down = Down(float("inf"))
+    with serving(down) as address, pytest.raises(Unavailable, match="the device cpu has failed"):
+        asynchronous(address, lambda client: translated(client, map(str, range(count))), first_wait=0.01)
+    assert max(down.asked.values()) == 5 and len(down.asked) <= 2  # as many as are in progress at once
 
 
-def test_a_stream_that_brings_some_answers_goes_on() -> None:
-    down = Down(works=1)
-    with serving(down) as address:
-        found = asynchronous(address, lambda client: translated(client, ["a b"] * 12), first_wait=0.01)
-    assert found == list(range(12))
-
-
-class Breaking(Down):
-    """Answers the first request of a stream; each stream but the last breaks then."""
-
-    def __init__(self, breaks: int) -> None:
-        super().__init__()
-        self.left = breaks
-
-    def TranslateStream(self, requests, context):
-        self.streams += 1
-        for request in requests:
-            yield pb.TranslateStreamResponse(
-                id=request.id, response=pb.TranslateResponse(sentences=[pb.Translations()])
-            )
-            if self.left:
-                self.left -= 1
-                context.abort(grpc.StatusCode.UNAVAILABLE, "as ordered")
-
-
-def test_texts_that_come_while_no_stream_is_open_are_not_lost() -> None:
-    """Nor is the room for them: more streams break than texts may be under way."""
-    breaking = Breaking(6)
+def test_no_text_is_lost_where_a_server_is_away_for_a_while() -> None:
+    """Nor is the place of one that is asked again, while more come."""
+    down = Down(2)
 
     async def slow() -> AsyncIterator[str]:
         for number in range(9):
-            yield "un"
-            while breaking.streams <= min(number, 5) + 1:
+            yield str(number)
+            while down.asked[str(number)] < 2:
                 await asyncio.sleep(0.01)
 
-    with serving(breaking) as address:
+    with serving(down) as address:
         found = asynchronous(address, lambda client: translated(client, slow()), first_wait=0.01)
-    assert found == list(range(9))
+    assert sorted(found) == list(range(9))
+    assert set(down.asked.values()) == {3}
 
 
 def test_what_is_wrong_with_texts_or_options_ends_the_stream() -> None:
