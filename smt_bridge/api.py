@@ -33,7 +33,6 @@ from smt_bridge.nbest.entry import (
     NbestList,
     check_new_names,
     format_entry,
-    format_number,
     is_usable,
     runs_of_sentence,
     why_unusable,
@@ -105,7 +104,7 @@ def add_scores(
     texts = [words_as_text(text.encode("utf-8", "surrogateescape")) for text in sources]
     with one_thread():
         scored = annotate(entries, [feature], texts, path=_NAME)
-        return list(runs_of_sentence(_as_written(entry, name) for entry in scored))
+        return list(runs_of_sentence(scored))
 
 
 def rescore_table(
@@ -259,12 +258,6 @@ def rerank(
     check_weights(weights)
     reranker = Reranker(weights, path=_NAME, weights_path="the weights", lenient=lenient)
     return [reranker.best(group) for group in lists if group.entries]
-
-
-def _as_written(entry: NbestEntry, name: str) -> NbestEntry:
-    """With the number that a reader of the line will see, so that tuning in memory is tuning on the file."""
-    number = float(format_number(entry.features[name][0]))
-    return entry._replace(features={**entry.features, name: (number,)})
 
 
 def _check_choice(name: str, value: str, known: Iterable[str]) -> None:

@@ -21,7 +21,7 @@ from smt_bridge.nbest.entry import (
     why_unusable,
     with_features,
 )
-from smt_bridge.nbest.segmentation import phrase_pairs
+from smt_bridge.nbest.moses import phrase_pairs
 
 
 def column_names(features: Sequence[Feature]) -> tuple[str, ...]:

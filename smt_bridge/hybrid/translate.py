@@ -184,8 +184,7 @@ def _write(
     output.write(text + b"\n")
     if listing is not None:
         for entry in choice.entries:
-            fields = (b"%d " % counts.sentences, *entry.fields[1:])
-            listing.write(format_entry(entry._replace(fields=fields)) + b"\n")
+            listing.write(format_entry(entry._replace(sentence=counts.sentences, original=None)) + b"\n")
 
 
 class _Counts:

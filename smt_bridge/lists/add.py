@@ -121,12 +121,18 @@ def _windows(args: argparse.Namespace, read: Callable[[], Iterator[list[NbestLis
     """The list, so many sentences at a time; refused where its words have factors and nobody says which one counts."""
     chosen = args.factor is not None or args.nbest_format.lower().startswith("factors")
     for number, window in enumerate(read()):
-        entries = [entry for group in window for entry in group.entries if not entry.json]
-        if number == 0 and not chosen and look_factored(clean_words(entry.fields[1]) for entry in entries):
-            raise FormatError(args.nbest, FACTORS.format("models of targets do"), line=entries[0].line)
+        if number == 0 and not chosen and look_factored(_texts_of_moses(window)):
+            line = window[0].entries[0].line
+            raise FormatError(args.nbest, FACTORS.format("models of targets do"), line=line)
         if number == 0 and not args.lists:  # several lists are looked at when all of them are read
             _warn_of_another_source(args, window)
         yield window
+
+
+def _texts_of_moses(window: Sequence[NbestList]) -> Iterator[bytes]:
+    """The texts of lines of Moses, which may have factors."""
+    originals = (entry.original for group in window for entry in group.entries)
+    return (clean_words(one.fields[1]) for one in originals if one is not None and one.members is None)
 
 
 def _warn_of_another_source(args: argparse.Namespace, window: Sequence[NbestList]) -> None:
@@ -178,7 +184,9 @@ def _read_windows(args: argparse.Namespace, merged: MergedFiles | None) -> Itera
 
 
 def _shard_of(lists: Sequence[NbestList]) -> Shard:
-    lines = (format_entry(entry) for group in lists for entry in group.entries)
+    """Of merged lists the texts are enough: the files that their numbers come from are in the job's identity."""
+    entries = (entry for group in lists for entry in group.entries)
+    lines = (entry.hypothesis if entry.original is None else format_entry(entry) for entry in entries)
     return shard_of(lists[0].entries[0].line, b"\n".join(lines))
 
 

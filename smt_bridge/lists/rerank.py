@@ -17,7 +17,7 @@ from smt_bridge.metrics.references import detokenizer, read_references
 from smt_bridge.models import open_model
 from smt_bridge.moses.weights import Weights, read_weights
 from smt_bridge.nbest.checks import MOST_LOOKED_AT, SampledPair, looks_unrelated, sampled_pair
-from smt_bridge.nbest.entry import NbestEntry, NbestList, format_entry, with_total, words_as_text
+from smt_bridge.nbest.entry import NbestEntry, NbestList, format_entry, words_as_text
 from smt_bridge.nbest.order import OrderedLists, fill_gaps, ordered_lists
 from smt_bridge.nbest.rerank import Reranker
 from smt_bridge.report.document import document, json_of
@@ -185,7 +185,7 @@ def _choose(group: NbestList, reranker: Reranker, listing: IO[bytes] | None) -> 
     if listing is None:
         return reranker.best(group)
     ranked = reranker.order(group)
-    listing.writelines(format_entry(with_total(entry, total)) + b"\n" for total, entry in ranked)
+    listing.writelines(format_entry(entry._replace(total=total)) + b"\n" for total, entry in ranked)
     return ranked[0][1]
 
 

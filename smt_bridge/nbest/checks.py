@@ -41,7 +41,7 @@ class SampledPair(NamedTuple):
 def sampled_pair(source: bytes | str, entry: NbestEntry) -> SampledPair:
     """What the check reads of one list."""
     text = words_as_text(source) if isinstance(source, bytes) else source
-    for field in entry.fields[2:]:
+    for field in entry.original.fields[2:] if entry.original else ():
         if _ALIGNMENT.fullmatch(field):
             return SampledPair(text, entry.text, max(int(point) for point in _POINT.findall(field)))
     return SampledPair(text, entry.text)

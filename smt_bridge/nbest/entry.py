@@ -1,33 +1,46 @@
-r"""One hypothesis of an n-best list, whatever wrote it, and how it is written back.
+r"""One hypothesis of an n-best list, whatever wrote it, and how it is written.
 
-An entry keeps the fields of its line as they were, so that unknown ones are written back byte for byte.
-Lists that are not in the style of Moses are read into the same fields (``nbest_formats``); lines of JSON
-stay lines of JSON.
+An entry has its text when it is written. One that was read keeps its line: unchanged it is written byte for byte, and
+only new features and a new total change it. One that was made has a line in the style of Moses.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
-from typing import NamedTuple
-
-from smt_bridge.nbest.json_members import with_json_features, with_json_total
+from typing import Any, NamedTuple
 
 SEPARATOR = b"|||"
 UNLABELLED = "Unlabelled0"
 LARGEST = 3.4028234663852886e38  # of single precision, in which Moses' tools read scores and weights
 BLANKS = b" \t"
+JSON_FEATURES, JSON_TOTALS = "features", ("total", "score")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 
 
-class NbestEntry(NamedTuple):
-    r"""One hypothesis: what was understood of its line, and the line's fields as they stood.
+class OriginalLine(NamedTuple):
+    r"""The line of an entry as it was read.
 
-    ``hypothesis`` is without outer blanks; ``features`` maps a name to its values in the order of
-    the line; ``total`` is None where the line has none. ``feature_place`` and ``total_place`` are
-    indices into ``fields``, -1 where absent; ``ending`` is ``b"\r"`` for lines of Windows. With ``json``
-    the only field is a JSON object.
+    ``fields`` stood between ``|||``; ``feature_place`` and ``total_place`` are indices into them, -1 where absent.
+    ``features`` is the number of features of the line and ``total`` its total. ``ending`` is ``b"\r"`` for lines of
+    Windows. ``members`` are those of a JSON object, whose line is the only field; without fields it was part of a line.
+    """
+
+    fields: tuple[bytes, ...]
+    feature_place: int = -1
+    total_place: int = -1
+    features: int = 0
+    total: float | None = None
+    ending: bytes = b""
+    members: Mapping[str, Any] | None = None
+
+
+class NbestEntry(NamedTuple):
+    """One hypothesis: its words without outer blanks, its features in their order, its total (None: there is none).
+
+    ``line`` is the number of its line. ``original`` is None for an entry that no line was read for.
     """
 
     sentence: int
@@ -35,11 +48,7 @@ class NbestEntry(NamedTuple):
     features: dict[str, tuple[float, ...]]
     total: float | None
     line: int
-    fields: tuple[bytes, ...]
-    feature_place: int
-    total_place: int
-    ending: bytes = b""
-    json: bool = False
+    original: OriginalLine | None = None
 
     @property
     def text(self) -> str:
@@ -73,9 +82,95 @@ def runs_of_sentence(entries: Iterable[NbestEntry]) -> Iterator[NbestList]:
         yield current
 
 
+def with_features(entry: NbestEntry, names: Sequence[str], values: Sequence[float]) -> NbestEntry:
+    """The entry with one number for each new name, rounded as lists have it."""
+    new = {name: (rounded(value),) for name, value in zip(names, values, strict=True)}
+    return entry._replace(features=entry.features | new)
+
+
+def format_number(value: float) -> str:
+    """Seven significant digits: what the single precision of Moses' readers holds."""
+    return f"{value + 0.0:.7g}"
+
+
+def rounded(value: float) -> float:
+    """The number that a reader of the list will see."""
+    return float(format_number(value))
+
+
 def format_entry(entry: NbestEntry) -> bytes:
-    r"""Return the line of an entry without ``\n``; byte for byte the line that was read."""
-    return SEPARATOR.join(entry.fields) + entry.ending
+    r"""The line of an entry without ``\n``."""
+    original = entry.original
+    if original is None:
+        fields = [b"%d" % entry.sentence, entry.hypothesis]
+        fields += [_columns(entry.features.items())] if entry.features else []
+        fields += [] if entry.total is None else [format_number(entry.total).encode()]
+        return b" ||| ".join(fields)
+    new = list(entry.features.items())[original.features :]
+    if original.fields and not new and entry.total == original.total:
+        return SEPARATOR.join(original.fields) + original.ending
+    if original.members is not None:
+        return _json_object(entry, original.members, new) + original.ending
+    return SEPARATOR.join(_changed_fields(entry, original, new)) + original.ending
+
+
+def _columns(features: Iterable[tuple[str, tuple[float, ...]]]) -> bytes:
+    shown = " ".join([f"{name}= {' '.join(map(format_number, values))}" for name, values in features])
+    return shown.encode("utf-8", "surrogateescape")
+
+
+def _changed_fields(
+    entry: NbestEntry, original: OriginalLine, new: Sequence[tuple[str, tuple[float, ...]]]
+) -> list[bytes]:
+    """The fields with new features behind the others, and the total where it is another one."""
+    fields, place, total_place = list(original.fields), original.feature_place, original.total_place
+    if entry.total is not None and entry.total != original.total:
+        number = b" " + format_number(entry.total).encode()
+        if total_place >= 0:
+            behind = fields[total_place].lstrip(BLANKS).partition(b" ")[1:]  # a blank, or more numbers
+            fields[total_place] = number + b"".join(behind)
+        else:
+            total_place = len(fields)
+            fields[-1] = _with_blank(fields[-1])
+            fields.append(number)
+    if new and place >= 0:
+        fields[place] = _extended(fields[place], _columns(new), UNLABELLED in entry.features)
+    elif new and total_place >= 0:
+        fields.insert(total_place, b" " + _columns(new) + b" ")
+    elif new:
+        fields[-1] = _with_blank(fields[-1])
+        fields.append(b" " + _columns(new))
+    return fields
+
+
+def _with_blank(field: bytes) -> bytes:
+    return field if field.endswith(b" ") else field + b" "
+
+
+def _extended(field: bytes, added: bytes, has_unlabelled: bool) -> bytes:
+    """A field of features with more of them; bare numbers get a label, or nobody could read the line again."""
+    content = field.rstrip(BLANKS)
+    tail = field[len(content) :] if content else b" "
+    label = UNLABELLED.encode() + b"="
+    if has_unlabelled and not content.lstrip(BLANKS).startswith(label):
+        content = b" " + label + b" " + content.lstrip(BLANKS)
+    return content + b" " + added + tail
+
+
+def _json_object(entry: NbestEntry, members: Mapping[str, Any], new: Sequence[tuple[str, tuple[float, ...]]]) -> bytes:
+    """The object with new features and the total; one that had no features gets all of them."""
+    changed = dict(members)
+    known = changed.get(JSON_FEATURES)
+    if new or (known is None and entry.features):
+        more = entry.features.items() if known is None else new
+        numbers = {name: values[0] if len(values) == 1 else list(values) for name, values in more}
+        changed[JSON_FEATURES] = (known or {}) | numbers
+    if entry.total is not None and entry.original is not None and entry.total != entry.original.total:
+        changed[next((key for key in JSON_TOTALS if key in members), JSON_TOTALS[0])] = entry.total
+    try:
+        return json.dumps(changed, ensure_ascii=False).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half of a surrogate pair, which only its escape can name
+        return json.dumps(changed).encode()
 
 
 def check_new_names(names: Sequence[str]) -> None:
@@ -89,56 +184,6 @@ def check_new_names(names: Sequence[str]) -> None:
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
         raise ValueError(f"feature name '{twice[0]}' is given twice; name the columns apart")
-
-
-def with_features(entry: NbestEntry, names: Sequence[str], values: Sequence[float]) -> NbestEntry:
-    """Append one column per name to the feature field; everything else of the line stays as it is."""
-    if entry.json:
-        return _with_json_features(entry, names, values)
-    added = b" ".join(f"{name}= {format_number(value)}".encode() for name, value in zip(names, values, strict=True))
-    fields = list(entry.fields)
-    place, total_place = entry.feature_place, entry.total_place
-    if place >= 0:
-        fields[place] = _append(fields[place], added, unlabelled=_has_bare_numbers(entry))
-    else:
-        place = total_place if total_place >= 0 else len(fields)
-        fields.insert(place, b" " + added + (b" " if total_place >= 0 else b""))
-        total_place = total_place + 1 if total_place >= 0 else -1
-        if place == len(fields) - 1 and not fields[place - 1].endswith(b" "):
-            fields[place - 1] += b" "
-    new = {name: (float(value),) for name, value in zip(names, values, strict=True)}
-    return entry._replace(
-        features={**entry.features, **new}, fields=tuple(fields), feature_place=place, total_place=total_place
-    )
-
-
-def with_total(entry: NbestEntry, total: float) -> NbestEntry:
-    """Replace the total, or add one behind the other fields where the line has none."""
-    if entry.json:
-        line = with_json_total(entry.fields[0], format_number(total), entry.features)
-        return entry._replace(total=total, fields=(line,))
-    fields, place = list(entry.fields), entry.total_place
-    if place < 0:
-        place = len(fields)
-        if not fields[-1].endswith(b" "):
-            fields[-1] += b" "
-        fields.append(b"")
-    tail = _behind_total(fields[place])
-    fields[place] = b" " + format_number(total).encode() + tail
-    return entry._replace(total=total, fields=tuple(fields), total_place=place)
-
-
-def _behind_total(field: bytes) -> bytes:
-    """What stands behind the number: a blank, or more numbers."""
-    content = field.lstrip(BLANKS)
-    return b"".join(content.partition(b" ")[1:])
-
-
-def _with_json_features(entry: NbestEntry, names: Sequence[str], values: Sequence[float]) -> NbestEntry:
-    new = {name: (float(value),) for name, value in zip(names, values, strict=True)}
-    texts = {name: format_number(numbers[0]) for name, numbers in new.items()}
-    line = with_json_features(entry.fields[0], texts, entry.features)
-    return entry._replace(features={**entry.features, **new}, fields=(line,))
 
 
 def checked_features(features: Mapping[str, Sequence[float]]) -> None:
@@ -161,22 +206,3 @@ def why_unusable(number: float) -> str:
     if isfinite(number):
         return f"is {number:g}, but Moses' tools read numbers up to {LARGEST:.2g} only"
     return "is not a finite number; tuners and decoders cannot use nan or inf"
-
-
-def format_number(value: float) -> str:
-    """Seven significant digits: what the single precision of Moses' readers holds."""
-    return f"{value + 0.0:.7g}"
-
-
-def _has_bare_numbers(entry: NbestEntry) -> bool:
-    field = entry.fields[entry.feature_place].lstrip(BLANKS)
-    return UNLABELLED in entry.features and not field.startswith(UNLABELLED.encode() + b"=")
-
-
-def _append(field: bytes, added: bytes, *, unlabelled: bool) -> bytes:
-    """Put columns behind a feature field; bare numbers get a label, or nobody could read the line again."""
-    content = field.rstrip(BLANKS)
-    tail = field[len(content) :] if content else b" "
-    if unlabelled:
-        content = b" " + UNLABELLED.encode() + b"= " + content.lstrip(BLANKS)
-    return content + b" " + added + tail

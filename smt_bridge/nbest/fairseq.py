@@ -21,7 +21,7 @@ from math import log
 from typing import NamedTuple
 
 from smt_bridge.errors import FormatError
-from smt_bridge.nbest.entry import LARGEST, SEPARATOR, NbestEntry, format_number
+from smt_bridge.nbest.entry import LARGEST, SEPARATOR, NbestEntry, OriginalLine, format_entry, rounded
 
 SUM = "Fairseq0"
 NORMALISED = "FairseqNorm0"
@@ -59,14 +59,6 @@ def read_fairseq_entries(lines: Iterable[bytes], path: str) -> Iterator[NbestEnt
         yield _entry(current)
 
 
-def fairseq_ids(lines: Iterable[bytes], path: str) -> Iterator[int]:
-    """The ids of the hypotheses, one for each."""
-    for line in lines:
-        found = MARK.fullmatch(line)
-        if found is not None and found[1] == b"H":
-            yield int(found[2])
-
-
 def _begin(sentence: int, content: bytes, path: str, number: int) -> _Hypothesis:
     score, tab, words = content.partition(b"\t")
     if not tab:
@@ -96,13 +88,12 @@ def _numbers(field: bytes, path: str, number: int) -> tuple[float, ...]:
 def _entry(found: _Hypothesis) -> NbestEntry:
     features: dict[str, tuple[float, ...]] = {}
     if found.word_scores:
-        features[SUM] = (float(format_number(sum(found.word_scores) * _TO_NATURAL)),)
-    features[NORMALISED] = (float(format_number(found.score * _TO_NATURAL)),)
-    labels = b" ".join(f"{name}= {format_number(values[0])}".encode() for name, values in features.items())
-    total = features[NORMALISED][0]
-    fields = [b"%d " % found.sentence, b" " + found.words + b" ", b" " + labels + b" "]
-    fields.append(b" " + format_number(total).encode())
-    if found.alignment is not None:
-        fields[-1] += b" "
-        fields.append(b" " + found.alignment)
-    return NbestEntry(found.sentence, found.words, features, total, found.line, tuple(fields), 2, 3)
+        features[SUM] = (rounded(sum(found.word_scores) * _TO_NATURAL),)
+    total = rounded(found.score * _TO_NATURAL)
+    features[NORMALISED] = (total,)
+    entry = NbestEntry(found.sentence, found.words, features, total, found.line)
+    if found.alignment is None:
+        return entry
+    fields = (*format_entry(entry).split(SEPARATOR), b" " + found.alignment)
+    fields = (*fields[:3], fields[3] + b" ", fields[4])
+    return entry._replace(original=OriginalLine(fields, 2, 3, len(features), total))

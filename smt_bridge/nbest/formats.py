@@ -21,7 +21,6 @@ import functools
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.words import whole_number
@@ -29,17 +28,10 @@ from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
 from smt_bridge.moses_lines import look_factored
 from smt_bridge.nbest.entry import SEPARATOR, NbestEntry
-from smt_bridge.nbest.fairseq import MARK, fairseq_ids, read_fairseq_entries
+from smt_bridge.nbest.fairseq import MARK, read_fairseq_entries
 from smt_bridge.nbest.json_lines import read_json_entries
 from smt_bridge.nbest.moses import clean_words, is_row_of_numbers, parse_entry, parse_id
-from smt_bridge.nbest.plain import (
-    line_ids,
-    numbered,
-    read_line_entries,
-    read_scored_entries,
-    read_tabbed_entries,
-    tabbed_ids,
-)
+from smt_bridge.nbest.plain import numbered, read_line_entries, read_scored_entries, read_tabbed_entries
 
 AUTO = "auto"
 _HEAD = 500  # lines looked at
@@ -54,14 +46,8 @@ _WRITERS = {
 }
 
 Lines = Iterable[bytes]
-
-
-class NbestFormat(NamedTuple):
-    """How lines are read: as entries, and as no more than their ids, one per entry; both name the line in errors."""
-
-    name: str
-    entries: Callable[[Lines, str], Iterator[NbestEntry]]
-    ids: Callable[[Lines, str], Iterator[int]]
+Reader = Callable[[Lines, str], Iterator[NbestEntry]]
+"""From lines and the name of their file to entries."""
 
 
 def read_entries(path: str, *, shown: str | None = None, format: str = AUTO) -> Iterator[NbestEntry]:
@@ -71,13 +57,20 @@ def read_entries(path: str, *, shown: str | None = None, format: str = AUTO) -> 
     and for a file without lines.
     """
     head, lines = _peek(path, shown or path)
-    yield from choose_format(format, head, path=shown or path).entries(lines, shown or path)
+    _, read = choose_format(format, head, path=shown or path)
+    yield from read(lines, shown or path)
 
 
 def read_ids(path: str, *, shown: str, format: str = AUTO) -> Iterator[int]:
-    """Yield the id of every hypothesis, which is quicker."""
+    """Yield the id of every hypothesis, which is quicker for lists with bars."""
     head, lines = _peek(path, shown)
-    yield from choose_format(format, head, path=shown).ids(lines, shown)
+    kind, read = choose_format(format, head, path=shown)
+    if kind in _WITH_BARS:
+        for number, line in numbered(lines):
+            yield parse_id(line.split(SEPARATOR, 1)[0], path=shown, number=number)
+    else:
+        for entry in read(lines, shown):
+            yield entry.sentence
 
 
 def _peek(path: str, shown: str) -> tuple[list[bytes], Iterator[bytes]]:
@@ -100,31 +93,30 @@ def check_format(name: str) -> str:
         return f"lines:{int(size)}"
     if kind == "factors" and size.isascii() and size.isdigit() and len(size) < 3:
         return f"factors:{int(size)}"
-    if colon or (kind != AUTO and kind not in _SIMPLE):
-        known = ", ".join((AUTO, *_SIMPLE, "lines:N", *_WRITERS))
+    if colon or (kind != AUTO and kind not in _NAMES):
+        known = ", ".join((AUTO, *_NAMES, "lines:N", *_WRITERS))
         raise ConfigError(f"--nbest-format knows {known}, not '{name}'")
     return kind
 
 
-def choose_format(name: str, head: Sequence[bytes], *, path: str) -> NbestFormat:
-    """The format of that name, or with "auto" the one of the first lines; raises FormatError for unknown lines."""
-    kind = check_format(name)
-    if kind.startswith("lines:"):
-        size = int(kind.partition(":")[2])
-        return NbestFormat(
-            kind, functools.partial(read_line_entries, size=size), functools.partial(line_ids, size=size)
-        )
-    if kind.startswith("factors:"):
-        factor = int(kind.partition(":")[2])
-        return NbestFormat(kind, functools.partial(_moses_entries, factor=factor), _moses_ids)
+def choose_format(name: str, head: Sequence[bytes], *, path: str) -> tuple[str, Reader]:
+    """The format of that name, or with "auto" the one of the first lines, without its number; and what reads it.
+
+    Raises FormatError for unknown lines.
+    """
+    kind, _, number = check_format(name).partition(":")
+    if kind == "lines":
+        return kind, functools.partial(read_line_entries, size=int(number))
     if kind == AUTO:
         filled = [line for line in head if line.strip(b"\r")]
         if not filled:
             raise FormatError(path, "begins with blank lines only; expected an n-best list", line=1)
         kind = _detect(filled, path)
     if kind == "scored":
-        return NbestFormat(kind, functools.partial(read_scored_entries, costs=_are_costs(head)), _moses_ids)
-    return _SIMPLE[kind]
+        return kind, functools.partial(read_scored_entries, costs=_are_costs(head))
+    if kind == "factors":
+        return kind, functools.partial(_moses_entries, factor=int(number or 0))
+    return kind, _SIMPLE[kind]
 
 
 def _detect(head: Sequence[bytes], path: str) -> str:
@@ -164,21 +156,11 @@ def _moses_entries(lines: Lines, path: str, *, factor: int | None = None) -> Ite
         yield parse_entry(line, path=path, number=number, factor=factor)
 
 
-def _moses_ids(lines: Lines, path: str) -> Iterator[int]:
-    for number, line in numbered(lines):
-        yield parse_id(line.split(SEPARATOR, 1)[0], path=path, number=number)
-
-
-def _json_ids(lines: Lines, path: str) -> Iterator[int]:
-    for entry in read_json_entries(lines, path):
-        yield entry.sentence
-
-
-_SIMPLE = {
-    "moses": NbestFormat("moses", _moses_entries, _moses_ids),
-    "factors": NbestFormat("factors", functools.partial(_moses_entries, factor=0), _moses_ids),
-    "scored": NbestFormat("scored", functools.partial(read_scored_entries, costs=True), _moses_ids),
-    "fairseq": NbestFormat("fairseq", read_fairseq_entries, fairseq_ids),
-    "json": NbestFormat("json", read_json_entries, _json_ids),
-    "tabs": NbestFormat("tabs", read_tabbed_entries, tabbed_ids),
+_WITH_BARS = ("moses", "factors", "scored")
+_SIMPLE: dict[str, Reader] = {
+    "moses": _moses_entries,
+    "fairseq": read_fairseq_entries,
+    "json": read_json_entries,
+    "tabs": read_tabbed_entries,
 }
+_NAMES = ("moses", "factors", "scored", "fairseq", "json", "tabs")

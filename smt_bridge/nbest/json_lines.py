@@ -6,20 +6,20 @@ r"""N-best lists as lines of JSON: an object per hypothesis, or an object per se
     {"id": 0, "hypotheses": [{"text": "the house", "total": -0.18}, {"text": "a house", "total": -0.2}]}
     {"sentence_id": 1, "translations": ["the house", "a house"], "scores": [-0.18, -0.2]}
 
-The last is Sockeye's, whose ids begin at 1. Each hypothesis is written back as an object of its own; members that
-nobody knows keep their characters, those of a sentence stand in each of its hypotheses. Where there are no features,
-the total is the only one, ``Score0``.
+The last is Sockeye's, whose ids begin at 1. Each hypothesis is written as an object of its own; members that nobody
+knows keep their values, those of a sentence stand in each of its hypotheses. Where there are no features, the total is
+the only one, ``Score0``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
-from smt_bridge.nbest.entry import NbestEntry, checked_features
-from smt_bridge.nbest.json_members import FEATURES, TOTALS, Member, Span, read_line, read_span
+from smt_bridge.nbest.entry import JSON_FEATURES, JSON_TOTALS, NbestEntry, OriginalLine, checked_features
 
 SCORE = "Score0"
 _TEXTS = ("text", "hypothesis", "hyp", "translation")
@@ -28,7 +28,7 @@ _SOCKEYE_ID = "sentence_id"
 _IDS = ("id", _SOCKEYE_ID, "sent_id", "sentence")
 _SCORES = "scores"
 _HIGHEST_ID = 10**15
-_OF_THE_BEST = frozenset((*_TEXTS, *TOTALS, *_IDS, *_LISTS, _SCORES))
+_OF_THE_BEST = frozenset((*_TEXTS, *JSON_TOTALS, *_IDS, *_LISTS, _SCORES))
 
 
 def read_json_entries(lines: Iterable[bytes], path: str) -> Iterator[NbestEntry]:
@@ -43,71 +43,71 @@ def read_json_entries(lines: Iterable[bytes], path: str) -> Iterator[NbestEntry]
 
 
 def _read_line(line: bytes, number: int, ending: bytes) -> Iterator[NbestEntry]:
-    text, span = read_line(line)
-    listing = span.first(_LISTS)
+    members = json.loads(line.decode("utf-8", "surrogateescape"))
+    if not isinstance(members, dict):
+        raise ValueError("expected a JSON object")
+    sentence, listing = _sentence(members), _first(members, _LISTS)
     if listing is None:
-        yield _entry(line, _sentence(span), span, number)._replace(ending=ending)
+        yield _entry(members, sentence, number, (line,), ending)
         return
-    sentence = _sentence(span)
-    for composed in _hypotheses(text, span, listing, sentence):
-        whole = composed.encode("utf-8", "surrogateescape")
-        yield _entry(whole, sentence, read_line(whole)[1], number)._replace(ending=ending)
+    for hypothesis in _hypotheses(members, members[listing], sentence):
+        yield _entry(hypothesis, sentence, number, (), ending)
 
 
-def _sentence(span: Span) -> int:
-    found = span.first(_IDS)
-    value = found.value if found else None
+def _first(members: Mapping[str, Any], keys: Sequence[str]) -> str | None:
+    """The first of ``keys`` that there is."""
+    return next((key for key in keys if key in members), None)
+
+
+def _sentence(members: Mapping[str, Any]) -> int:
+    key = _first(members, _IDS)
+    value = None if key is None else members[key]
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value)
-    if found is None or not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _HIGHEST_ID:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _HIGHEST_ID:
         raise ValueError('expected "id": a whole number from 0')
-    if found.key == _SOCKEYE_ID:
+    if key == _SOCKEYE_ID:
         if value == 0:
             raise ValueError('"sentence_id" is Sockeye\'s and begins at 1; call ids that begin at 0 "id"')
         return value - 1
     return value
 
 
-def _hypotheses(text: str, span: Span, listing: Member, sentence: int) -> Iterator[str]:
+def _hypotheses(members: Mapping[str, Any], listed: Any, sentence: int) -> Iterator[dict[str, Any]]:
     """One object per element of the list, with the members of the sentence behind its own."""
-    elements = read_span(text, listing.begin, brackets="[]").members
-    scores = _scores(text, span, len(elements))
-    shared = [member for member in span.members if member.key not in _OF_THE_BEST]
-    for index, element in enumerate(elements):
-        if isinstance(element.value, str):
-            parts = [f'"text": {text[element.begin : element.end]}']
-            taken = {"text"}
-        else:
-            inner = read_span(text, element.begin)
-            own = [member for member in inner.members if member.key not in _IDS]
-            parts = [text[member.start : member.end] for member in own]
-            taken = {member.key for member in own}
-        if scores and not taken.intersection(TOTALS):
-            parts.append(f'"score": {scores[index]}')
-        parts += [text[member.start : member.end] for member in shared if member.key not in taken]
-        yield f'{{"id": {sentence}, {", ".join(parts)}}}'
+    scores = members.get(_SCORES)
+    if not isinstance(listed, list) or not isinstance(scores, list | None):
+        raise ValueError("expected a list of hypotheses, and of scores where there are any")
+    if scores and len(scores) != len(listed):
+        raise ValueError(
+            f"found {counted(len(scores), 'score')} for {counted(len(listed), 'hypothesis', 'hypotheses')}"
+        )
+    shared = {key: value for key, value in members.items() if key not in _OF_THE_BEST}
+    for place, element in enumerate(listed):
+        own = {"text": element} if isinstance(element, str) else element
+        if not isinstance(own, dict):
+            raise ValueError("expected a JSON object")
+        hypothesis = {"id": sentence} | {key: value for key, value in own.items() if key not in _IDS}
+        if scores and _first(own, JSON_TOTALS) is None:
+            hypothesis["score"] = scores[place]
+        yield hypothesis | {key: value for key, value in shared.items() if key not in own}
 
 
-def _scores(text: str, span: Span, count: int) -> list[str]:
-    member = span.first([_SCORES])
-    if member is None:
-        return []
-    elements = read_span(text, member.begin, brackets="[]").members
-    if len(elements) != count:
-        raise ValueError(f"found {counted(len(elements), 'score')} for {counted(count, 'hypothesis', 'hypotheses')}")
-    return [text[element.begin : element.end] for element in elements]
-
-
-def _entry(line: bytes, sentence: int, span: Span, number: int) -> NbestEntry:
-    words = span.first(_TEXTS)
-    if words is None or not isinstance(words.value, str):
+def _entry(members: dict[str, Any], sentence: int, number: int, fields: tuple[bytes, ...], ending: bytes) -> NbestEntry:
+    key = _first(members, _TEXTS)
+    if key is None or not isinstance(members[key], str):
         raise ValueError('expected "text" with the words of the hypothesis')
-    total = _total(span.first(TOTALS))
-    features = _features(span.first([FEATURES]))
-    if features is None:
+    total = _total(members)
+    known = members.get(JSON_FEATURES)
+    if JSON_FEATURES not in members:
         features = {} if total is None else {SCORE: (total,)}
+    elif isinstance(known, dict):
+        features = {_writable(name): _numbers(name, value) for name, value in known.items()}
+    else:
+        raise ValueError('"features" must be an object of names and numbers')
     checked_features(features)
-    return NbestEntry(sentence, _words(words.value), features, total, number, (line,), -1, -1, json=True)
+    original = OriginalLine(fields, features=len(features), total=total, ending=ending, members=members)
+    return NbestEntry(sentence, _words(members[key]), features, total, number, original)
 
 
 def _words(text: str) -> bytes:
@@ -119,21 +119,14 @@ def _words(text: str) -> bytes:
         return plain.encode("utf-8", "replace").strip(b" \t")
 
 
-def _total(member: Member | None) -> float | None:
-    if member is None or member.value is None:
+def _total(members: Mapping[str, Any]) -> float | None:
+    key = _first(members, JSON_TOTALS)
+    value = None if key is None else members[key]
+    if key is None or value is None:
         return None
-    value = member.value[0] if isinstance(member.value, list) and member.value else member.value
-    numbers = _numbers(member.key, value)
-    checked_features({member.key: numbers})
+    numbers = _numbers(key, value[0] if isinstance(value, list) and value else value)
+    checked_features({key: numbers})
     return numbers[0]
-
-
-def _features(member: Member | None) -> dict[str, tuple[float, ...]] | None:
-    if member is None:
-        return None
-    if not isinstance(member.value, dict):
-        raise ValueError('"features" must be an object of names and numbers')
-    return {_writable(name): _numbers(name, value) for name, value in member.value.items()}
 
 
 def _writable(name: str) -> str:

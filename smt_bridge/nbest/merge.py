@@ -33,9 +33,8 @@ from smt_bridge.nbest.entry import (
     NbestEntry,
     NbestList,
     check_new_names,
-    format_entry,
-    format_number,
     is_usable,
+    rounded,
     why_unusable,
 )
 
@@ -171,12 +170,8 @@ class Merger:
         """The system, each of its lists checked when it is read."""
         return system._replace(lists=(self.check(system.name, group, system.path) for group in system.lists))
 
-    def merge(self, sentence: int, groups: Mapping[str, NbestList]) -> list[bytes]:
-        """The lines of one sentence: the first system's hypotheses, then what is new in the next."""
-        return [format_entry(entry) + b"\n" for entry in self.entries(sentence, groups)]
-
     def entries(self, sentence: int, groups: Mapping[str, NbestList]) -> list[NbestEntry]:
-        """The same lines as they are understood, without the work of reading them."""
+        """The hypotheses of one sentence: those of the first system, then what is new in the next."""
         rows = {part.system: self._rows(part, groups.get(part.system)) for part in self._columns}
         hypotheses = dict.fromkeys(text for part in self._columns for text in rows[part.system])
         tables = [self._table(part, rows[part.system], list(hypotheses)) for part in self._columns]
@@ -310,7 +305,6 @@ def _less(values: Mapping[str, Values], first: Mapping[str, Values]) -> dict[str
 
 
 def _entry(sentence: int, text: bytes, columns: Iterable[tuple[str, Values]]) -> NbestEntry:
-    shown = [(name, tuple(map(format_number, values))) for name, values in columns]
-    fields = (b"%d " % sentence, b" %b " % text, b"".join(f" {name}= {' '.join(v)}".encode() for name, v in shown))
-    features = {name: tuple(map(float, values)) for name, values in shown}
-    return NbestEntry(sentence, text, features, None, sentence + 1, fields, feature_place=2, total_place=-1)
+    return NbestEntry(
+        sentence, text, {name: tuple(map(rounded, values)) for name, values in columns}, None, sentence + 1
+    )

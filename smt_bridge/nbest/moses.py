@@ -11,6 +11,11 @@ first field after the text that holds a label, or, where no field does, the firs
 plain numbers (named ``Unlabelled0``); the total is the first field after it that is one number. Numbers
 that Nematus' ``rescore.py`` put behind the total are the feature ``Rescored0``.
 Lines end at ``\n`` only and tokens are split at space and tab only.
+
+Lists of ``moses -report-segmentation`` mark the phrases: behind every target phrase stands which source words, counted
+from 0, it translates; ``-report-segmentation-enriched`` puts more behind these two numbers::
+
+    Un homme |0-1| avec un chapeau |2-4| . |5-5|
 """
 
 from __future__ import annotations
@@ -18,12 +23,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from nmt_core.base.interfaces import SentencePair
+from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
-from smt_bridge.moses_lines import pick_factor
-from smt_bridge.nbest.entry import BLANKS, LARGEST, SEPARATOR, UNLABELLED, NbestEntry, checked_features
-from smt_bridge.nbest.segmentation import MARK
+from smt_bridge.moses_lines import pick_factor, split_tokens
+from smt_bridge.nbest.entry import BLANKS, LARGEST, SEPARATOR, UNLABELLED, NbestEntry, OriginalLine, checked_features
 
 RESCORED = "Rescored0"
+MARK = re.compile(rb"(?:^|(?<=[ \t]))\|([0-9]{1,9})-([0-9]{1,9})(?:,[^|]*)?\|(?=[ \t]|$)")
+_NONE = "has no marks of the phrases used, such as |0-1|; decode with -report-segmentation, or leave out phrases:SPEC"
 _LABEL = re.compile(rb"(?:^|[ \t;])[A-Za-z][^ \t=;]*(?:=|:(?=[ \t]|$))")
 _EQUALS = ord("=")
 _LONGEST_ID = 15  # digits
@@ -66,7 +74,8 @@ def parse_entry(line: bytes, *, path: str, number: int, factor: int | None = Non
         hypothesis = clean_words(fields[1], factor=factor)
     except ValueError as error:
         raise FormatError(path, str(error), line=number) from None
-    return NbestEntry(sentence, hypothesis, features, total, number, fields, feature_place, total_place, ending)
+    original = OriginalLine(fields, feature_place, total_place, len(features), total, ending)
+    return NbestEntry(sentence, hypothesis, features, total, number, original)
 
 
 def clean_words(field: bytes, *, factor: int | None = None) -> bytes:
@@ -78,7 +87,7 @@ def clean_words(field: bytes, *, factor: int | None = None) -> bytes:
     if b"|" not in words and not factor:
         return words
     if MARK.search(words):
-        words = b" ".join(_split(MARK.sub(b" ", words)))
+        words = b" ".join(split_tokens(MARK.sub(b" ", words)))
     return words if factor is None else pick_factor(words, factor)
 
 
@@ -88,7 +97,7 @@ def _find_places(fields: Sequence[bytes]) -> tuple[int, int]:
         if _LABEL.search(fields[place]) and not fields[place].lstrip(BLANKS).startswith(_WORD_SCORES):
             return place, _find_total(fields, place + 1)
     rows = [place for place in range(2, len(fields)) if is_row_of_numbers(fields[place])]
-    if len(rows) > 1 or (rows and len(_split(fields[rows[0]])) > 1):
+    if len(rows) > 1 or (rows and len(split_tokens(fields[rows[0]])) > 1):
         return rows[0], _find_total(fields, rows[0] + 1)
     total_place = rows[0] if rows else -1
     blank = len(fields) > 2 and not fields[2].strip(BLANKS)
@@ -104,7 +113,7 @@ def _find_total(fields: Sequence[bytes], begin: int) -> int:
 
 def _total(field: bytes) -> tuple[float, tuple[float, ...]]:
     """The total, and what stands behind it."""
-    first, *more = [float(token) for token in _split(field)]
+    first, *more = [float(token) for token in split_tokens(field)]
     return first, tuple(more)
 
 
@@ -119,21 +128,15 @@ def _number(token: bytes) -> float | None:
 
 def is_row_of_numbers(field: bytes, *, size: int | None = None) -> bool:
     """Whether a field holds numbers and nothing else, and ``size`` of them if that is given."""
-    tokens = _split(field)
+    tokens = split_tokens(field)
     wanted = bool(tokens) if size is None else len(tokens) == size
     return wanted and all(_number(token) is not None for token in tokens)
-
-
-def _split(field: bytes) -> list[bytes]:
-    if b"\t" in field:
-        field = field.replace(b"\t", b" ")
-    return [token for token in field.split(b" ") if token]
 
 
 def _parse_features(field: bytes) -> dict[str, tuple[float, ...]]:
     values: dict[str, list[float]] = {}
     current: list[float] | None = None
-    for token in _split(field):
+    for token in split_tokens(field):
         number = None if token[-1] == _EQUALS else _number(token)
         if number is None:
             name, number = _parse_label(token)
@@ -159,3 +162,26 @@ def _parse_label(token: bytes) -> tuple[str, float | None]:
         return token[:-1].decode("utf-8", "surrogateescape"), None
     shown = token.decode("utf-8", "replace")
     raise ValueError(f"'{shown}' in the feature field is neither a label (Name=) nor a number")
+
+
+def phrase_pairs(source: str, entry: NbestEntry) -> list[SentencePair]:
+    """The pairs in the order of the target; words are those of ``source`` and of the entry's hypothesis.
+
+    Raises ValueError for a hypothesis without marks, with words behind the last one, or with one beyond the source.
+    """
+    read, written = source.split(" ") if source else [], entry.text.split(" ") if entry.text else []
+    pairs, begin, end_of_mark = [], 0, 0
+    original = entry.original
+    marked = b"" if original is None or original.members is not None else original.fields[1]
+    for mark in MARK.finditer(marked):
+        size = len(split_tokens(marked[end_of_mark : mark.start()]))
+        first, last = int(mark[1]), int(mark[2])
+        if not first <= last < len(read):
+            raise ValueError(
+                f"the mark {mark[0].decode()} is not of a source of {counted(len(read), 'word')}; is it another source?"
+            )
+        pairs.append(SentencePair(" ".join(read[first : last + 1]), " ".join(written[begin : begin + size])))
+        begin, end_of_mark = begin + size, mark.end()
+    if begin != len(written):
+        raise ValueError("has words behind the last mark of a phrase" if pairs else _NONE)
+    return pairs

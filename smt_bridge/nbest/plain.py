@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
-from smt_bridge.nbest.entry import BLANKS, SEPARATOR, NbestEntry
+from smt_bridge.nbest.entry import BLANKS, SEPARATOR, NbestEntry, OriginalLine
 from smt_bridge.nbest.moses import parse_entry, parse_id
 
 SCORE = "Score0"
@@ -30,20 +30,21 @@ def read_scored_entries(lines: Iterable[bytes], path: str, *, costs: bool) -> It
     """Lists whose third and last field is a number; ``costs`` are better the lower they are."""
     for number, line in numbered(lines):
         entry = parse_entry(line, path=path, number=number)
-        if len(entry.fields) != 3 or entry.total is None or entry.features:
+        original = entry.original
+        if original is None or len(original.fields) != 3 or entry.total is None or entry.features:
             raise FormatError(path, "expected 'id ||| text ||| score' as in the lines before", line=number)
-        yield _with_score(entry, costs=costs)
+        yield _with_score(entry, original, costs=costs)
 
 
-def _with_score(entry: NbestEntry, *, costs: bool) -> NbestEntry:
+def _with_score(entry: NbestEntry, original: OriginalLine, *, costs: bool) -> NbestEntry:
     """Put the number into a feature field of its own, as it is written."""
-    written = entry.fields[2].strip()  # of all that float() passes over
+    written = original.fields[2].strip()  # of all that float() passes over
     if costs:
         written = written[1:] if written[:1] == b"-" else b"-" + written.lstrip(b"+")
     total = float(written)
-    text = entry.fields[1] if entry.fields[1].endswith(b" ") else entry.fields[1] + b" "
-    fields = (entry.fields[0], text, b" " + SCORE.encode() + b"= " + written + b" ", b" " + written)
-    return entry._replace(features={SCORE: (total,)}, total=total, fields=fields, feature_place=2, total_place=3)
+    fields = (*original.fields[:2], b" " + SCORE.encode() + b"= " + written + b" ", b" " + written)
+    original = original._replace(fields=fields, feature_place=2, total_place=3, features=1, total=total)
+    return entry._replace(features={SCORE: (total,)}, total=total, original=original)
 
 
 def read_tabbed_entries(lines: Iterable[bytes], path: str) -> Iterator[NbestEntry]:
@@ -53,12 +54,6 @@ def read_tabbed_entries(lines: Iterable[bytes], path: str) -> Iterator[NbestEntr
         if not tab:
             raise FormatError(path, "expected an id, a tab and the text, but there is no tab", line=number)
         yield _bare(parse_id(identifier, path=path, number=number), text, path, number)
-
-
-def tabbed_ids(lines: Iterable[bytes], path: str) -> Iterator[int]:
-    """The ids of ``id TAB text``."""
-    for number, line in numbered(lines):
-        yield parse_id(line.partition(b"\t")[0], path=path, number=number)
 
 
 def read_line_entries(lines: Iterable[bytes], path: str, *, size: int) -> Iterator[NbestEntry]:
@@ -72,14 +67,8 @@ def read_line_entries(lines: Iterable[bytes], path: str, *, size: int) -> Iterat
         raise FormatError(path, problem, line=number)
 
 
-def line_ids(lines: Iterable[bytes], path: str, *, size: int) -> Iterator[int]:
-    """The ids by counting."""
-    for number, _ in enumerate(lines):
-        yield number // size
-
-
 def _bare(sentence: int, text: bytes, path: str, number: int) -> NbestEntry:
     words = text.removesuffix(b"\r").strip(BLANKS)
     if SEPARATOR in words:
         raise FormatError(path, "the text holds '|||', which separates fields in the output", line=number)
-    return NbestEntry(sentence, words, {}, None, number, (b"%d " % sentence, b" " + words + b" "), -1, -1)
+    return NbestEntry(sentence, words, {}, None, number)

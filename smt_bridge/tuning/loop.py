@@ -167,7 +167,7 @@ def _score_of_first(loop: Loop, firsts: Mapping[int, NbestEntry]) -> float:
 
 
 def _nothing(sentence: int) -> NbestEntry:
-    return NbestEntry(sentence, b"", {}, None, 0, (), -1, -1)
+    return NbestEntry(sentence, b"", {}, None, 0)
 
 
 class _Known:

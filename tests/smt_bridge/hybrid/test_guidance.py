@@ -60,9 +60,7 @@ def test_it_is_what_the_batch_commands_make(
 
 
 def test_what_is_hardly_likely_is_no_advice() -> None:
-    entries = [
-        NbestEntry(0, text, {}, total, 1, (), -1, -1) for text, total in ((b"a", 0.0), (b"b", -6.0), (b"c", -7.0))
-    ]
+    entries = [NbestEntry(0, text, {}, total, 1) for text, total in ((b"a", 0.0), (b"b", -6.0), (b"c", -7.0))]
     advice = Adviser(AdviceOptions(1.0, (1.0,), 1.0)).advice({"moses": NbestList(0, entries)})
     assert advice is not None and sorted(advice.posteriors) == [("</s>",), ("a",), ("b",)]
 

@@ -16,7 +16,7 @@ from scripts.experiments.cho2014.__main__ import main as cho2014
 from smt_bridge.commands.main import main
 from smt_bridge.nbest.entry import NbestEntry
 from smt_bridge.nbest.formats import read_entries
-from smt_bridge.nbest.segmentation import phrase_pairs
+from smt_bridge.nbest.moses import phrase_pairs
 from smt_bridge.tables.wire import binarising_command
 from tests.metadata_files import describe
 from tests.small_moses import TABLE, decode, needs_moses, write_moses_system

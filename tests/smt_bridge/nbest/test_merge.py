@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smt_bridge.errors import FormatError
-from smt_bridge.nbest.entry import NbestEntry, NbestList
+from smt_bridge.nbest.entry import NbestEntry, NbestList, format_entry
 from smt_bridge.nbest.merge import Fill, Merger, System, distinct_text, layout, peek, side_by_side
 from smt_bridge.nbest.moses import parse_entry
 
@@ -41,10 +41,10 @@ def merged(*named: tuple[str, str], fill: Fill = "last", exact: dict[str, object
     merger = Merger(columns, {name: f"{name}.nbest" for name, _ in named}, fill=fill, exact=exact)
     rows = []
     for sentence, groups in side_by_side(list(map(merger.checked, systems))):
-        lines = merger.merge(sentence, groups)
-        read = [parse_entry(line.removesuffix(b"\n"), path="merged", number=sentence + 1) for line in lines]
-        assert merger.entries(sentence, groups) == read
-        rows += read
+        entries = merger.entries(sentence, groups)
+        read = [parse_entry(format_entry(one), path="merged", number=sentence + 1) for one in entries]
+        assert entries == [one._replace(original=None) for one in read]
+        rows += entries
     return rows
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from math import log
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 
 from nmt_core.base.errors import ConfigError
 from smt_bridge.errors import FormatError
-from smt_bridge.nbest.entry import NbestEntry, format_entry, with_features, with_total
+from smt_bridge.nbest.entry import NbestEntry, format_entry, with_features
 from smt_bridge.nbest.formats import check_format, read_entries
+from smt_bridge.nbest.json_lines import read_json_entries
 from smt_bridge.nbest.order import ordered_lists
 
 FAIRSEQ = b"""2021-03-02 10:00:00 | INFO | fairseq_cli.generate | loading model(s)
@@ -41,7 +43,7 @@ def read(tmp_path: Path, content: bytes, format: str = "auto") -> list[NbestEntr
 
 def again(tmp_path: Path, entries: list[NbestEntry]) -> list[NbestEntry]:
     """What is read after a column and a total were added and all was written."""
-    new = [with_total(with_features(entry, ["New0"], [-1.5]), -9.0) for entry in entries]
+    new = [with_features(entry, ["New0"], [-1.5])._replace(total=-9.0) for entry in entries]
     return read(tmp_path, b"".join(format_entry(entry) + b"\n" for entry in new))
 
 
@@ -117,7 +119,7 @@ def test_fairseq_is_turned_to_natural_logarithms_and_sorted_by_id(tmp_path: Path
     assert list(entries[0].features) == ["Fairseq0", "FairseqNorm0"]
     assert entries[0].features["Fairseq0"] == pytest.approx((-0.75 * log(2),))
     assert entries[0].features["FairseqNorm0"] == pytest.approx((-0.25 * log(2),))
-    assert entries[0].fields[-1] == b" 0-0 1-1"
+    assert format_entry(entries[0]).endswith(b" ||| 0-0 1-1")
     check_round(tmp_path, entries)
     (tmp_path / "list").write_bytes(FAIRSEQ)
     with ordered_lists(str(tmp_path / "list")) as ordered:
@@ -170,6 +172,38 @@ def test_json_of_sockeye_counts_from_one(tmp_path: Path) -> None:
         (0, "b", {"Score0": (-2.5,)}),
     ]
     check_round(tmp_path, entries)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(
+    st.dictionaries(st.text(max_size=4), VALUES, max_size=4),
+    st.dictionaries(st.sampled_from(["A", "B", "é"]), st.floats(-9, 9), max_size=3),
+    st.booleans(),
+)
+def test_any_object_is_extended_as_json_says(others: dict[str, Any], features: dict[str, float], ascii: bool) -> None:
+    members = {key: value for key, value in others.items() if key not in ("hyp", "id", "text", "nbest", "total")}
+    members |= {"id": 1, "text": "a", "features": features, "score": 7}
+    line = json.dumps(members, ensure_ascii=ascii).encode("utf-8", "surrogatepass")
+    line = line if b"\xed" not in line else json.dumps(members).encode()
+    (entry,) = read_json_entries([line], "list")
+    assert format_entry(entry) == line
+    found = json.loads(format_entry(with_features(entry, ["New"], [1.5])._replace(total=-3.0)))
+    assert found == {**members, "features": {**features, "New": 1.5}, "score": -3}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"[1]", b'{"id": 1', b'{"id" 1}', b'{"id": 1} {}', b'{"id": 1 "b": 2}', b"{1: 2}", b'{"id": 0, "nbest": 1}'],
+)
+def test_what_is_no_object_of_hypotheses_is_refused(line: bytes) -> None:
+    with pytest.raises(FormatError, match="list:1: not a JSON line"):
+        list(read_json_entries([line], "list"))
 
 
 @pytest.mark.parametrize(
