@@ -99,6 +99,7 @@ def _entry(members: dict[str, Any], sentence: int, number: int, fields: tuple[by
         raise ValueError('expected "text" with the words of the hypothesis')
     total = _total(members)
     known = members.get(JSON_FEATURES)
+    features: dict[str, tuple[float, ...]]
     if JSON_FEATURES not in members:
         features = {} if total is None else {SCORE: (total,)}
     elif isinstance(known, dict):
