@@ -169,7 +169,7 @@ def rescore_table(
     def finish(pieces: list[dict[str, float]]) -> None:
         if record is not None:
             counts = summed(TableCounts, pieces)
-            write_record(output, options, first=first, signatures=scorers.signatures, counts=counts)
+            write_record(output, options, first=first, signatures=worker.description, counts=counts)
 
     job = table_job(table, output, options, itertools.chain([first], windows), journaled=False)
     worker = RescoreWorker(scorers, output)

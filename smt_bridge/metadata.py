@@ -168,7 +168,7 @@ class Metadata:
         described = self.content.get("file")
         if not isinstance(described, dict) or described.get("bytes") != os.path.getsize(path):
             return False
-        return described == _identity(path)
+        return described == identity(path)
 
 
 def metadata_path(path: str) -> str:
@@ -229,12 +229,7 @@ def write_metadata(output: str, content: Mapping[str, Any]) -> None:
     Until it gets its name, they are metadata of other content, which nobody uses.
     """
     with open_output(metadata_path(output)) as stream:
-        stream.write(metadata_of(temporary_path(output), content))
-
-
-def metadata_of(path: str, content: Mapping[str, Any]) -> bytes:
-    """The metadata of the bytes that the file ``path`` has."""
-    return json_bytes({**content, "file": _identity(path)}, indent=2)
+        stream.write(json_bytes({**content, "file": identity(temporary_path(output))}, indent=2))
 
 
 def content_of_list(
@@ -250,7 +245,7 @@ def content_of_list(
     }
 
 
-def _identity(path: str) -> dict[str, Any]:
+def identity(path: str) -> dict[str, Any]:
     """Length and CRC-32 of a file's bytes as they are on the disk; 0.3 s a GiB that is in memory."""
     crc = size = 0
     try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from nmt_core.base.interfaces import LANGUAGE_MODELS, PairScore, PairScorer, SentencePair, unknown_words_serve
 from nmt_core.base.words import factors_read
@@ -58,8 +59,8 @@ def check_exchanged(
     ``pairs`` are as it was given them, and ``scores`` what it said; ``reverse`` is what it is used for. Only where many
     words are unknown is it asked again, for the first of the pairs.
     """
-    looked_at = [(pair, score) for pair, score in zip(pairs, scores, strict=True) if pair.source and pair.target]
-    looked_at = looked_at[:_LOOKED_AT]
+    both = ((pair, score) for pair, score in zip(pairs, scores, strict=True) if pair.source and pair.target)
+    looked_at = list(islice(both, _LOOKED_AT))
     words = _words(side for pair, _ in looked_at for side in pair)
     unknown = sum(score.unknown_source + score.unknown_target for _, score in looked_at)
     if words < _FEWEST or unknown <= _MANY * words:
@@ -105,9 +106,11 @@ def score_problem(pair: SentencePair, score: PairScore, *, signature: str) -> st
     Scores of ``--softmax none``, which the signature names, may be above 0.
     """
     log_prob = score.log_prob
+    if -math.inf < log_prob <= 0.0:
+        return None
     words = pair.source.count(" ") + pair.target.count(" ") + 3  # of either side, whichever was scored, and an end
     normalised = "softmax:none" not in signature.split("|")
-    if math.isfinite(log_prob) and not (normalised and log_prob > _ROUNDING * words):
+    if math.isfinite(log_prob) and (not normalised or log_prob <= _ROUNDING * words):
         return None
     above = ", a probability above 1," if log_prob > 0.0 else ""
     found = f"the scorer gave log-probability {log_prob:g}{above} for `{pair.source} ||| {pair.target}`"

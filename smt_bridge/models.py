@@ -3,15 +3,27 @@
 Both score pairs, translate and make vectors. Their words are those of a Moses system; a model of subwords cuts them as
 it needs, and its numbers are for the words. What a branch needs (PyTorch, gRPC) is imported inside it.
 
+What a user writes for a model:
+
+======================== ====================================================
+``DIR``                  the model in a folder
+``DIR,DIR``              an ensemble: the models' word probabilities are averaged
+``grpc:HOST:PORT``       a running ``nmt-core serve`` and its default model
+``grpc:HOST:PORT/MODEL`` the same, and the model of that name
+======================== ====================================================
+
 Shapes: N texts, D numbers of a vector.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import functools
+import importlib.util
 import itertools
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -21,10 +33,93 @@ import numpy.typing as npt
 
 from nmt_core.base.errors import ConfigError, ServiceError
 from nmt_core.base.interfaces import NgramGuidance, PairScore, PairScorer, SentencePair
-from nmt_core.base.words import factors_read, nbest_line, split_words
+from nmt_core.base.words import factors_read, nbest_line, split_words, whole_number
 from nmt_core.text.processing import RawText, TextProcessor
 from nmt_core.text.unknown_share import UnknownShare, usual_share
-from smt_bridge.model_specs import REMOTE, ModelOptions, model_folders, server_address
+
+REMOTE = "grpc:"
+
+
+class ModelOptions(NamedTuple):
+    """How a model in a folder is used; a server has its own ways.
+
+    ``threads`` of PyTorch are set where the model is loaded; None leaves its choice. Scores with another ``dtype`` than
+    float32 or another ``softmax`` than full are not exact, and their signature says so. ``unknown_backoff`` is an ARPA
+    file, whose unigrams share out the probability of ``<unk>`` (``nmt_core.inference.scoring.unknown_backoff``).
+    """
+
+    device: str = "auto"
+    dtype: str = "float32"
+    softmax: str = "full"
+    threads: int | None = None
+    unknown_backoff: str | None = None
+
+
+def model_folders(spec: str) -> list[str]:
+    """The folders of a local spec; raises ConfigError where one is not there."""
+    folders = spec.split(",")
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise ConfigError(
+                f"{folder or spec!r} is not a model folder; expected DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT"
+            )
+    return folders
+
+
+def server_address(spec: str) -> tuple[str, str]:
+    """HOST:PORT and the model's name, empty for the default one; raises ConfigError for a malformed spec."""
+    address, _, model = spec.removeprefix(REMOTE).partition("/")
+    host, _, port = address.rpartition(":")
+    if not host or whole_number(port) is None:
+        raise ConfigError(f"{spec!r} is not an address; expected grpc:HOST:PORT or grpc:HOST:PORT/MODEL")
+    return address, model
+
+
+def count_jobs(args: argparse.Namespace, specs: list[str]) -> int:
+    """How many worker processes to use.
+
+    Raises ConfigError, and ModuleNotFoundError where the models of ``specs`` need a package that is not installed.
+    """
+    remote = [spec.startswith(REMOTE) for spec in specs]
+    for package in ("torch",) * (not all(remote)) + ("grpc",) * any(remote):
+        if importlib.util.find_spec(package) is None:  # found before workers are started
+            raise ModuleNotFoundError(name=package)
+    devices = list_devices(args)
+    if args.jobs is not None:
+        if args.jobs < 1:
+            raise ConfigError("--jobs must be at least 1")
+        return int(args.jobs)
+    if all(remote):
+        return 1
+    if devices == ["cpu"]:
+        return len(os.sched_getaffinity(0))
+    from nmt_core.device import choose_device
+
+    return len({choose_device(name) for name in devices})
+
+
+def list_devices(args: argparse.Namespace) -> list[str]:
+    """The devices to use; with several GPUs, all. Raises ConfigError for a list of something else."""
+    if args.devices:
+        names = [name.strip() for name in args.devices.split(",")]
+        wrong = next((name for name in names if not re.fullmatch(r"auto|cpu|cuda(:[0-9]{1,3})?", name)), None)
+        if wrong is not None:
+            expected = f"expected auto, cpu, cuda or cuda:N, with commas, not '{wrong}'"
+            raise ConfigError(f"--devices {args.devices}: {expected}")
+        return names
+    if not os.path.exists("/dev/nvidiactl"):  # without a GPU torch, which takes seconds to load, is not asked
+        return ["cpu"]
+    import torch
+
+    return [f"cuda:{number}" for number in range(torch.cuda.device_count())] or ["cpu"]
+
+
+def worker_options(args: argparse.Namespace, worker: int) -> ModelOptions:
+    """What worker number ``worker`` uses: its device, and on a CPU one thread, so that all work alike."""
+    devices = list_devices(args)
+    device = devices[worker % len(devices)]
+    return ModelOptions(device, args.dtype, args.softmax, 1 if device == "cpu" else None)
+
 
 FEATURE = "NMT0"
 _TEXTS = 1000  # vectors of one request

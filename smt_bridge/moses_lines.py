@@ -34,7 +34,9 @@ def has_wide_blanks(field: bytes) -> bool:
 
 def phrase_of(field: bytes) -> bytes:
     """A phrase as Moses compares it: words with single spaces between."""
-    return b" ".join(split_tokens(field))
+    if b"  " in field or b"\t" in field:
+        return b" ".join(split_tokens(field))
+    return field.strip(b" ")
 
 
 def text_of(field: bytes) -> str:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from smt_bridge.metadata import metadata_of, metadata_path
+from nmt_core.files.small import json_bytes
+from smt_bridge.metadata import identity, metadata_path
+
+
+def metadata_of(path: str, content: dict[str, Any]) -> bytes:
+    """The metadata of the bytes that the file ``path`` has."""
+    return json_bytes({**content, "file": identity(path)}, indent=2)
 
 
 def describe(path: str | Path, content: dict[str, Any]) -> None:

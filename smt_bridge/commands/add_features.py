@@ -10,7 +10,6 @@ from typing import Any
 from nmt_core.commands.options import add_part_arguments, add_word_limit
 from nmt_core.files import InputFile, NamedInput, OutputFile
 from smt_bridge.commands.options import (
-    add_backoff_argument,
     add_feature_argument,
     add_format_argument,
     add_scoring_arguments,
@@ -64,7 +63,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " Models of source factors read all of the source",
     )
     add_feature_argument(parser, help="any feature by its name; may be repeated")
-    add_backoff_argument(parser)
     parser.add_argument("--names", metavar="A,B,...", help="names of the new columns instead of those below, in order")
     parser.add_argument(
         "--output", type=OutputFile, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"

@@ -7,7 +7,7 @@ import argparse
 from nmt_core.commands.options import add_part_arguments, add_word_limit
 from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile, OutputFile
-from smt_bridge.commands.options import add_backoff_argument, add_scoring_arguments
+from smt_bridge.commands.options import add_scoring_arguments
 
 RUN = "smt_bridge.tables.rescore:rescore_files"
 _EXAMPLE = """example:
@@ -49,7 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--reverse-scorer", metavar="SPEC", help="a model of target to source, for p(source|target)")
     parser.add_argument("--unknown-count", action="store_true", help="add exp(number of unknown target words)")
-    add_backoff_argument(parser)
     parser.add_argument("--unescape", action="store_true", help="undo &apos; and the like before scoring")
     parser.add_argument(
         "--factor",

@@ -11,7 +11,7 @@ from smt_bridge.commands.options import (
     add_feature_argument,
     add_moses_arguments,
     add_moses_options,
-    add_search_arguments,
+    add_scoring_arguments,
 )
 
 RUN = "smt_bridge.hybrid.translate:translate_text"
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLE
     _add_translation(parser)
     _add_lists(parser.add_argument_group("how lists are made, where there is no recipe yet"))
-    add_search_arguments(parser)
+    add_scoring_arguments(parser, workers=False)
 
 
 def _add_translation(parser: argparse.ArgumentParser) -> None:

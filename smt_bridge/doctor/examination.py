@@ -17,7 +17,7 @@ from smt_bridge.doctor.configuration import examine_ini, language_models, readab
 from smt_bridge.doctor.findings import Finding, error, warning
 from smt_bridge.doctor.table import Table
 from smt_bridge.metadata import find_metadata, metadata_path
-from smt_bridge.model_specs import REMOTE
+from smt_bridge.models import REMOTE
 from smt_bridge.moses.ini import MosesIni, read_ini
 from smt_bridge.moses.weights import Weights, read_weights
 from smt_bridge.nbest.formats import AUTO, check_format

@@ -23,8 +23,7 @@ from smt_bridge.graphs.reading import beside_lines, format_graph, read_graphs
 from smt_bridge.graphs.search import FEATURE, WINDOW, SearchedGraph, Searcher, search_window
 from smt_bridge.graphs.word_graph import word_graph
 from smt_bridge.metrics.bleu import COLUMNS, References, bleu
-from smt_bridge.model_specs import REMOTE, ModelOptions
-from smt_bridge.models import open_model
+from smt_bridge.models import REMOTE, ModelOptions, open_model
 from smt_bridge.moses_lines import split_tokens, text_of
 from smt_bridge.nbest.entry import words_as_text
 from smt_bridge.nbest.order import ordered_lists

@@ -13,7 +13,7 @@ from pydantic import Field
 from nmt_core.base.errors import ConfigError
 from nmt_core.config import Config, with_overrides
 from nmt_core.inference.search.ngram_guidance import FACTORS
-from smt_bridge.model_specs import REMOTE
+from smt_bridge.models import REMOTE
 from smt_bridge.moses.process import check_further_options
 from smt_bridge.recipe import AdviceOptions, GraphSearch, Recipe, check_names, read_recipe
 

@@ -31,8 +31,7 @@ from smt_bridge.hybrid.line_windows import windows_of_lines
 from smt_bridge.hybrid.options import recipe_of
 from smt_bridge.hybrid.translator import AdvisedTranslator, HybridTranslator
 from smt_bridge.metadata import Signature, content_of_list, new_metadata, write_metadata
-from smt_bridge.model_specs import search_options
-from smt_bridge.models import Remote, SearchOptions, check_takes_guidance, open_model, source_factors
+from smt_bridge.models import ModelOptions, Remote, SearchOptions, check_takes_guidance, open_model, source_factors
 from smt_bridge.moses.process import MosesFailed, MosesProcess
 from smt_bridge.nbest.entry import format_entry
 from smt_bridge.nbest.recompute import exact_signatures
@@ -83,7 +82,7 @@ def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack)
     advice = recipe.advice
     search = SearchOptions(recipe.beam, recipe.nmt_nbest, recipe.forbid_unknown)
     opened = functools.cache(  # the search's model is as a rule a scorer's, too
-        lambda spec: open_model(spec, search_options(args), search, _warn)
+        lambda spec: open_model(spec, ModelOptions(args.device, args.dtype, args.softmax), search, _warn)
     )
     features = open_features(recipe, opened)
     factors = source_factors(recipe.model)

@@ -21,7 +21,7 @@ from smt_bridge.errors import FormatError
 from smt_bridge.features.registry import compares_hypotheses
 from smt_bridge.lists.worker import FACTORS, feature_specs, models_of, open_worker, warn_at_the_end
 from smt_bridge.metadata import Signature, content_of_list, known_columns, new_metadata, write_metadata
-from smt_bridge.model_specs import count_jobs
+from smt_bridge.models import count_jobs
 from smt_bridge.moses_lines import look_factored, parse_factors
 from smt_bridge.nbest.checks import looks_unrelated, sampled_pair
 from smt_bridge.nbest.entry import NbestList, format_entry, runs_of_sentence

@@ -23,8 +23,7 @@ from smt_bridge.features.interface import Feature
 from smt_bridge.features.registry import BUILT_IN
 from smt_bridge.features.source_factor import OfSourceFactor, for_factored_sources
 from smt_bridge.features.wrapped import Renamed
-from smt_bridge.model_specs import ModelOptions, worker_options
-from smt_bridge.models import open_model
+from smt_bridge.models import ModelOptions, open_model, worker_options
 from smt_bridge.moses_lines import LINES_FOR_FACTORS, look_factored, parse_factors, pick_factor, text_of
 from smt_bridge.nbest.entry import NbestList, format_entry, words_as_text
 

@@ -36,8 +36,15 @@ from smt_bridge.hybrid.chooser import (
     open_features,
 )
 from smt_bridge.hybrid.translator import AdvisedChooser, Adviser
-from smt_bridge.model_specs import REMOTE, model_folders
-from smt_bridge.models import Remote, SearchOptions, check_takes_guidance, joins_words, surface_words
+from smt_bridge.models import (
+    REMOTE,
+    Remote,
+    SearchOptions,
+    check_takes_guidance,
+    joins_words,
+    model_folders,
+    surface_words,
+)
 from smt_bridge.moses.process import MosesLines, MosesOptions
 from smt_bridge.recipe import Recipe, read_recipe
 from smt_bridge.serving.hybrid_search import WITHOUT_GRAPH, HybridFinish, HybridSearch, Parts

@@ -32,6 +32,8 @@ _LABEL = re.compile(rb"\[[^ \t\[\]]+\]")
 
 def ends_in_label(phrase: bytes) -> bool:
     """Whether the last token is like [X]."""
+    if b"]" not in phrase:
+        return False
     words = phrase.rstrip(BLANKS).replace(b"\t", b" ").rsplit(b" ", 1)
     return _LABEL.fullmatch(words[-1]) is not None
 
@@ -129,7 +131,10 @@ def check_beginning(path: str, lines: Sequence[bytes]) -> Beginning:
 
 
 def are_rules(path: str, lines: Sequence[bytes]) -> bool:
-    """Whether the first lines of a table are rules. Raises FormatError for a mixture, OtherTable for other rules."""
+    """Whether the first lines of a table are rules, of which all have labels, or phrases, of which none has a gap.
+
+    Raises FormatError for a mixture, OtherTable for other rules.
+    """
     if lines[0].startswith(b"[X] ||| "):
         problem = "this is a Hiero grammar (`[X] ||| ...`); write it as Moses' rules: source ||| target ||| scores"
         raise OtherTable(path, problem, line=1)
@@ -137,20 +142,14 @@ def are_rules(path: str, lines: Sequence[bytes]) -> bool:
     if all(len(row) > SCORES and any(map(is_tree_fragment, row[: TARGET + 1])) for row in rows):
         raise OtherTable(path, "these are rules of tree fragments (`[NP [DT the] [NN]]`), which are not read", line=1)
     labelled = [len(row) > SCORES and ends_in_label(row[SOURCE]) and ends_in_label(row[TARGET]) for row in rows]
-    if not all(labelled):
-        _refuse_mixture(path, rows, labelled)
-    return all(labelled)
-
-
-def _refuse_mixture(path: str, rows: Sequence[Row], labelled: Sequence[bool]) -> None:
-    """Raises FormatError where one row has a non-terminal and another no labels: rules that are broken, or phrases."""
     gapped = next((number for number, row in enumerate(rows, start=1) if _has_non_terminal(row)), None)
-    if gapped is not None:
+    if gapped is not None and not all(labelled):
         problem = (
             f"has no labels such as [X] at the end of both sides, but line {gapped} has a non-terminal such as [X][X]:"
             " in a table of hierarchical or syntax rules all lines have labels"
         )
         raise FormatError(path, problem, line=labelled.index(False) + 1)
+    return all(labelled)
 
 
 def _has_non_terminal(row: Row) -> bool:

@@ -6,28 +6,25 @@ import argparse
 import functools
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any
 
 from nmt_core.base.interfaces import PairScorer
 from nmt_core.base.messages import counted
 from nmt_core.files import pack
-from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Piece
 from nmt_core.jobs.run import Job, Source, are_files, shard_of
 from nmt_core.jobs.work import remark, run_with_options, summed
 from nmt_core.processes import keep_memory_of_tensors
 from smt_bridge.errors import FormatError
 from smt_bridge.metadata import new_metadata, write_metadata
-from smt_bridge.model_specs import count_jobs, worker_options
-from smt_bridge.models import open_model, source_factors
-from smt_bridge.moses_lines import LINES_FOR_FACTORS, look_factored, parse_factors
+from smt_bridge.models import count_jobs, open_model, source_factors, worker_options
+from smt_bridge.moses_lines import LINES_FOR_FACTORS, look_factored, parse_factors, phrase_of
+from smt_bridge.tables.lines import ends_in_label
 from smt_bridge.tables.scoring import Counts, Scorers, column_names, rescore_chunk
 from smt_bridge.tables.table import (
     Columns,
     Window,
-    bracketed_last_tokens,
-    is_grouped,
     phrases_of,
     read_windows,
     split_window,
@@ -48,8 +45,8 @@ def rescore_files(args: argparse.Namespace) -> int:
     first = next(windows)  # a wrong file is found before a model is loaded
     columns = split_window(first)
     check_factors(first, columns, args.factor, args.scorer, args.reverse_scorer)
-    if not args.quiet:
-        _remark_on(first, columns)
+    for problem in [] if args.quiet else _remarks(first, columns):
+        remark(NAME, f"{args.input}: {problem}")
     options = {"input": args.input, **{name: getattr(args, name) for name in _OPTIONS}}
     stream = None if are_files(args.input, [output]) else _beginning(chain([first], windows), args.dry_run)
 
@@ -97,7 +94,9 @@ class RescoreWorker:
 
     def __init__(self, scorers: Scorers, output: str) -> None:
         self._scorers, self._output = scorers, output
-        self.description: dict[str, Any] = dict(scorers.signatures)
+        self.description: dict[str, Any] = {"scorer": scorers.direct.signature}
+        if scorers.reverse is not None:
+            self.description["reverse_scorer"] = scorers.reverse.signature
 
     def __call__(self, window: Window) -> Piece:
         """The lines of the window with their new columns."""
@@ -109,15 +108,10 @@ def table_job(
     table: str, output: str, options: Mapping[str, Any], windows: Iterator[Window] | None, *, journaled: bool = True
 ) -> Job[Window]:
     """The job of rescoring a table by these options; ``windows`` are those of what is read once."""
-    source = Source(table, functools.partial(read_windows, table, rules=True), _shard_of)
-    if windows is not None:
-        source = Source(table, lambda: windows, _shard_of)
+    read = functools.partial(read_windows, table, rules=True) if windows is None else lambda: windows
+    source = Source(table, read, lambda window: shard_of(window.first, window.content))
     description = {"input": table, "options": {name: options[name] for name in _OPTIONS}}
     return Job((output,), description, source, files={table: table}, journaled=journaled)
-
-
-def _shard_of(window: Window) -> Shard:
-    return shard_of(window.first, window.content)
 
 
 def check_factors(
@@ -160,27 +154,24 @@ def write_record(
     write_metadata(output, record)
 
 
-def _remark_on(window: Window, columns: Columns) -> None:
-    """Say what of the first lines may be a mistake."""
-    if window.content.startswith(b"\xef\xbb\xbf"):
+def _remarks(window: Window, columns: Columns) -> Iterator[str]:
+    """What of the first lines may be a mistake."""
+    if columns.mark:
         effect = "it stays, the model does not read it, and Moses takes it for a part of the first word"
-        remark(NAME, f"{window.path}: begins with a byte order mark; {effect}")
-    bracketed = 0 if window.rules else bracketed_last_tokens(columns)
+        yield f"begins with a byte order mark; {effect}"
     if window.rules:
-        remark(
-            NAME, f"{window.path}: a table of rules, which are scored by their words, without labels and non-terminals"
+        yield "a table of rules, which are scored by their words, without labels and non-terminals"
+    bracketed = sum(ends_in_label(source) or ends_in_label(target) for source, target, *_ in columns.rows)
+    if bracketed and not window.rules:
+        yield (
+            f"{bracketed:,} of the first {counted(window.size, 'phrase pair ends', 'phrase pairs end')}"
+            " in a word like [this], which Moses drops; escape brackets as tokenizer.perl does"
         )
-    if bracketed:
-        remark(
-            NAME,
-            f"{window.path}: {bracketed:,} of the first {counted(window.size, 'phrase pair ends', 'phrase pairs end')}"
-            " in a word like [this], which Moses drops; escape brackets as tokenizer.perl does",
-        )
-    if not is_grouped(columns):
-        remark(
-            NAME,
-            f"{window.path}: lines with the same source do not stand together; the scores will be right, but much of"
-            " the work is done more than once, and Moses' binarisers want a sorted table (LC_ALL=C sort)",
+    runs = [source for source, _ in groupby(map(phrase_of, columns.sources))]
+    if len(runs) > len(set(runs)):
+        yield (
+            "lines with the same source do not stand together; the scores will be right, but much of"
+            " the work is done more than once, and Moses' binarisers want a sorted table (LC_ALL=C sort)"
         )
 
 

@@ -28,7 +28,7 @@ no part in the score. Rules without words on the source side (glue rules, and al
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -73,19 +73,6 @@ class Scorers:
         if self.unescape and any(factors_read(one.signature) for one in scorers):
             raise ConfigError("--unescape makes of &#124; the bar between factors, which the model reads; leave it out")
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns they add, in order."""
-        return column_names(reverse=self.reverse is not None, unknown_count=self.unknown_count)
-
-    @property
-    def signatures(self) -> dict[str, str]:
-        """What the columns depend on."""
-        signatures = {"scorer": self.direct.signature}
-        if self.reverse is not None:
-            signatures["reverse_scorer"] = self.reverse.signature
-        return signatures
-
 
 def column_names(*, reverse: bool, unknown_count: bool) -> tuple[str, ...]:
     """The names of the columns that are added, in order."""
@@ -121,23 +108,25 @@ class RescoredChunk(NamedTuple):
     counts: Counts
 
 
-class _Scored(NamedTuple):
-    pair: SentencePair
-    scores: tuple[PairScore, ...]
-
-
 def rescore_chunk(window: Window, scorers: Scorers) -> RescoredChunk:
     """Add the columns of ``scorers`` to the lines of ``window``; the same call gives the same bytes.
 
-    Each distinct pair is scored once. Raises FormatError for a malformed line, and BridgeError,
-    naming the line, when a scorer's answer is not a finite number or that of a probability above 1.
+    Each distinct pair is scored once, and one without source words gets 1. Raises FormatError for a malformed line, and
+    BridgeError, naming the line, when a scorer's answer is not a finite number or that of a probability above 1.
     """
     columns = split_window(window)
     phrases = phrases_of(window, columns)
-    scored = _score_distinct(phrases, scorers, window)
-    numbers = {key: _format_columns(answer.scores, scorers) for key, answer in scored.items()}
-    content = append_scores(columns, [numbers[key] for key in phrases])
-    return RescoredChunk(content, _count(len(phrases), scored.values()))
+    sources, targets = (_texts(phrases, side, scorers, window) for side in (0, 1))
+    pairs = {key: SentencePair(sources[key[0]], targets[key[1]]) for key in dict.fromkeys(phrases) if sources[key[0]]}
+    answers = [
+        _ask(scorer, side, pairs, phrases, window)
+        for side, scorer in enumerate((scorers.direct, scorers.reverse))
+        if scorer is not None
+    ]
+    numbers = dict(zip(pairs, _numbers(answers, unknown_count=scorers.unknown_count), strict=True))
+    ones = b" ".join([b"1"] * (len(answers) + scorers.unknown_count))
+    content = append_scores(columns, [numbers.get(key, ones) for key in phrases])
+    return RescoredChunk(content, _count(len(phrases), list(pairs.values()), answers))
 
 
 def format_probability(log_prob: float) -> bytes:
@@ -149,47 +138,9 @@ def format_probability(log_prob: float) -> bytes:
     return b"%.6g" % (math.exp(min(log_prob, 0.0)) if log_prob > _LOG_FLOOR else FLOOR)
 
 
-def _score_distinct(phrases: Sequence[_Phrases], scorers: Scorers, window: Window) -> dict[_Phrases, _Scored]:
-    """The answers for every distinct pair; none for a pair without source words."""
-    factors = scorers.factors or (None, None)
-    words = [_texts(phrases, side, factors[side], scorers, window) for side in (0, 1)]
-    pairs = {key: SentencePair(words[0][key[0]], words[1][key[1]]) for key in dict.fromkeys(phrases)}
-    asked = {key: pair for key, pair in pairs.items() if pair.source}
-    answers = []
-    for side, scorer in enumerate((scorers.direct, scorers.reverse)):
-        if scorer is not None and asked:
-            signature = scorer.signature
-            count = factors_read(signature)
-            read = _factored(phrases, side, count, window) if count else words[side]
-            turned = [SentencePair(read[key[side]], pair[1 - side]) for key, pair in asked.items()]
-            answers.append(scorer.score(turned))
-            if side:
-                check_reverse(turned, answers[-1], signature=signature)
-            if window.first == 1:  # later, after hours, it may be the fault of a part of the table
-                check_exchanged(scorer, turned, answers[-1], reverse=side == 1)
-            for (key, pair), score in zip(asked.items(), answers[-1], strict=True):
-                problem = score_problem(pair, score, signature=signature)
-                if problem is not None:
-                    raise BridgeError(f"{window.path}:{window.first + phrases.index(key)}: {problem}")
-    scored = {key: _Scored(asked[key], tuple(scores)) for key, *scores in zip(asked, *answers, strict=True)}
-    return {key: scored.get(key, _Scored(pair, ())) for key, pair in pairs.items()}
-
-
-def _factored(phrases: Sequence[_Phrases], side: int, count: int, window: Window) -> dict[bytes, str]:
-    """The fields of a side with all their factors, as a scorer of source factors reads them."""
-    texts = {}
-    for number, pair in enumerate(phrases, start=window.first):
-        text = texts[pair[side]] = text_of(pair[side])
-        problem = factors_problem(text, count)
-        if problem is not None:
-            raise FormatError(window.path, problem, line=number)
-    return texts
-
-
-def _texts(
-    phrases: Sequence[_Phrases], side: int, factor: int | None, scorers: Scorers, window: Window
-) -> dict[bytes, str]:
+def _texts(phrases: Sequence[_Phrases], side: int, scorers: Scorers, window: Window) -> dict[bytes, str]:
     """The words of every distinct field of one side, as the models know them."""
+    factor = scorers.factors and scorers.factors[side]
     texts: dict[bytes, str] = {}
     for number, pair in enumerate(phrases, start=window.first):
         field = pair[side]
@@ -203,27 +154,61 @@ def _texts(
     return texts
 
 
-def _format_columns(scores: Sequence[PairScore], scorers: Scorers) -> bytes:
-    if not scores:
-        return b" ".join([b"1"] * len(scorers.columns))
-    numbers = [format_probability(score.log_prob) for score in scores]
-    if scorers.unknown_count:
-        numbers.append(b"%.6g" % math.exp(min(scores[0].unknown_target, _MOST_UNKNOWN)))
-    return b" ".join(numbers)
+def _ask(
+    scorer: PairScorer,
+    side: int,
+    pairs: Mapping[_Phrases, SentencePair],
+    phrases: Sequence[_Phrases],
+    window: Window,
+) -> list[PairScore]:
+    """The scores of pairs, by their fields; ``side`` 1 is the reverse scorer, which reads the target first."""
+    signature, asked = scorer.signature, list(pairs.values())
+    if side:
+        asked = [SentencePair(target, source) for source, target in asked]
+    if count := factors_read(signature):
+        read = _factored(phrases, side, count, window)
+        asked = [SentencePair(read[key[side]], pair.target) for key, pair in zip(pairs, asked, strict=True)]
+    scores = scorer.score(asked) if asked else []
+    if side:
+        check_reverse(asked, scores, signature=signature)
+    if window.first == 1:  # later, after hours, it may be the fault of a part of the table
+        check_exchanged(scorer, asked, scores, reverse=side == 1)
+    for (key, pair), score in zip(pairs.items(), scores, strict=True):
+        problem = score_problem(pair, score, signature=signature)
+        if problem is not None:
+            raise BridgeError(f"{window.path}:{window.first + phrases.index(key)}: {problem}")
+    return scores
 
 
-def _count(lines: int, answers: Iterable[_Scored]) -> Counts:
-    met = [answer for answer in answers if answer.scores]
-    direct = [answer.scores[0] for answer in met]
-    reverse = [answer.scores[1] for answer in met if len(answer.scores) > 1]
+def _factored(phrases: Sequence[_Phrases], side: int, count: int, window: Window) -> dict[bytes, str]:
+    """The fields of a side with all their factors, as a scorer of source factors reads them."""
+    texts = {}
+    for number, pair in enumerate(phrases, start=window.first):
+        text = texts[pair[side]] = text_of(pair[side])
+        problem = factors_problem(text, count)
+        if problem is not None:
+            raise FormatError(window.path, problem, line=number)
+    return texts
+
+
+def _numbers(answers: Sequence[Sequence[PairScore]], *, unknown_count: bool) -> Iterable[bytes]:
+    """The new numbers of every pair."""
+    columns = [[format_probability(score.log_prob) for score in scores] for scores in answers]
+    if unknown_count:
+        columns.append([b"%.6g" % math.exp(min(score.unknown_target, _MOST_UNKNOWN)) for score in answers[0]])
+    return columns[0] if len(columns) == 1 else map(b" ".join, zip(*columns, strict=True))
+
+
+def _count(lines: int, pairs: Sequence[SentencePair], answers: Sequence[Sequence[PairScore]]) -> Counts:
+    direct, *reverse = [[score.log_prob for score in scores] for scores in answers]
     return Counts(
         lines=lines,
-        pairs=len(met),
-        floored=sum(score.log_prob <= _LOG_FLOOR for score in [*direct, *reverse]),
-        source_words=sum(answer.pair.source.count(" ") + 1 for answer in met),
-        unknown_source=sum(score.unknown_source for score in direct),
-        target_words=sum(answer.pair.target.count(" ") + 1 for answer in met if answer.pair.target),
-        unknown_target=sum(score.unknown_target for score in direct),
-        log_prob=math.fsum(score.log_prob for score in direct),
-        reverse_log_prob=math.fsum(score.log_prob for score in reverse),
+        pairs=len(pairs),
+        floored=sum(log_prob <= _LOG_FLOOR for log_probs in (direct, *reverse) for log_prob in log_probs),
+        source_words=sum(pair.source.count(" ") + 1 for pair in pairs),
+        unknown_source=sum(score.unknown_source for score in answers[0]),
+        target_words=sum(pair.target.count(" ") + 1 for pair in pairs if pair.target),
+        unknown_target=sum(score.unknown_target for score in answers[0]),
+        log_prob=math.fsum(direct),
+        reverse_log_prob=math.fsum(*reverse) if reverse else 0.0,
     )

@@ -21,7 +21,6 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import NamedTuple
 
 from nmt_core.files import read_blocks
@@ -37,7 +36,6 @@ from smt_bridge.tables.lines import (
     TARGET,
     Row,
     check_beginning,
-    ends_in_label,
     mend_row,
     refuse_rules,
     rule_words,
@@ -232,17 +230,3 @@ def source_starts(window: Window, sources: Sequence[bytes], *, before: bytes) ->
             raise FormatError(window.path, remedy, line=window.first + place)
         seen.add(phrases[place])
     return starts
-
-
-def is_grouped(columns: Columns) -> bool:
-    """Whether equal sources stand side by side."""
-    runs = [source for source, _ in groupby(phrase_of(row[SOURCE]) for row in columns.rows)]
-    return len(runs) == len(set(runs))
-
-
-def bracketed_last_tokens(columns: Columns) -> int:
-    """How many lines have a phrase whose last token is ``[...]``; Moses drops that token without a word."""
-    return sum(
-        (b"]" in source and ends_in_label(source)) or (b"]" in target and ends_in_label(target))
-        for source, target, *_ in columns.rows
-    )

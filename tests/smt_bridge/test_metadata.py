@@ -17,10 +17,9 @@ from smt_bridge.metadata import (
     content_of_list,
     find_metadata,
     known_columns,
-    metadata_of,
     read_metadata,
 )
-from tests.metadata_files import describe
+from tests.metadata_files import describe, metadata_of
 
 SCORER = "nmt:rnnsearch|model:c6a6575452b0|log:e|norm:none|dtype:float32|version:0.1.0"
 TABLE = {

@@ -64,10 +64,10 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.files import open_output
     from nmt_core.files.arguments import overwritten
     from scripts.experiments.cho2014.map_page import map_claims, map_files, map_sections
+    from scripts.experiments.cho2014.specs import check_specs
     from scripts.experiments.cho2014.study_page import claims, data_files, study_page
     from scripts.experiments.cho2014.table_study import Pool, study
     from smt_bridge.metadata import metadata_path
-    from smt_bridge.model_specs import check_specs
     from smt_bridge.report.phrase_table import read_record
     from smt_bridge.tables.scoring import DIRECT
 
@@ -117,7 +117,7 @@ def _draw(args: argparse.Namespace, found: Study) -> list[Drawn]:
     from scripts.experiments.cho2014.generators import GenerationOptions, open_generator
     from scripts.experiments.cho2014.study_page import Drawn
     from smt_bridge.model_checks import check_kind
-    from smt_bridge.model_specs import ModelOptions
+    from smt_bridge.models import ModelOptions
 
     sources: list[Source] = [source for kind in ("frequent", "rare") for source in found.chosen[kind]]
     check_words(args, [source.text for source in sources], "generator")

@@ -38,7 +38,7 @@ def add_map_arguments(parser: argparse.ArgumentParser) -> None:
 def check_maps(args: argparse.Namespace) -> None:
     """Raise ConfigError for options that do not fit, and ModuleNotFoundError where the library is not installed."""
     from scripts.experiments.cho2014.maps import library
-    from smt_bridge.model_specs import check_specs
+    from scripts.experiments.cho2014.specs import check_specs
 
     if args.vectors is None:
         for name in ("points", "side", "perplexity", "zoom"):

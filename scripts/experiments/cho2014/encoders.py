@@ -12,8 +12,7 @@ import numpy as np
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.inference.embed import Vectors, word_vectors
-from smt_bridge.model_specs import REMOTE, model_folders
-from smt_bridge.models import Local, Remote, open_model
+from smt_bridge.models import REMOTE, Local, Remote, model_folders, open_model
 
 Side = Literal["source", "target"]
 _SPECIAL = 2  # </s> and <unk> come first

@@ -16,7 +16,7 @@ from nmt_core.files import InputFile, OutputFile
 from nmt_core.files.small import check_regular
 from nmt_core.jobs.work import remark, run_with_options, summed
 from smt_bridge.commands.options import add_scoring_arguments
-from smt_bridge.model_specs import count_jobs, worker_options
+from smt_bridge.models import count_jobs, worker_options
 
 if TYPE_CHECKING:
     from nmt_core.jobs.journal import Shard
@@ -94,8 +94,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check options and the input's first lines, then generate."""
     from scripts.experiments.cho2014.phrase_generation import Counts
+    from scripts.experiments.cho2014.specs import check_specs
     from smt_bridge.metadata import new_metadata
-    from smt_bridge.model_specs import check_specs
 
     _check(args)
     record = new_metadata(args.output)  # refused before the work, not behind it

@@ -10,8 +10,7 @@ from nmt_core.base.interfaces import PairScorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.raw_text import shared_preparation
-from smt_bridge.model_specs import ModelOptions
-from smt_bridge.models import Local, Remote, open_model, surface_words
+from smt_bridge.models import Local, ModelOptions, Remote, open_model, surface_words
 
 _ITEMS = 4000  # targets of one request
 _PIECES = 4  # of a word, that a model of subwords may write

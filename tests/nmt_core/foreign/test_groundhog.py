@@ -13,8 +13,7 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.model_directory.loaded_model import load_model
-from smt_bridge.model_specs import ModelOptions
-from smt_bridge.models import open_model
+from smt_bridge.models import ModelOptions, open_model
 from tests.nmt_core.foreign import groundhog_reference as reference
 
 SOURCE = {"UNK": 1, "<s>": 0, "</s>": 0, "das": 2, "Haus": 3, "café": 4, "far": 90}

@@ -144,12 +144,13 @@ def test_windows_do_not_change_the_bytes(
 def test_an_unsorted_table_is_scored_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "table").write_bytes(b"a ||| x ||| 1\nb ||| z ||| 1\na ||| y ||| 1\n")
+    (tmp_path / "table").write_bytes(b"a ||| x ||| 1\nb ||| see [z] ||| 1\na ||| y ||| 1\n")
     output = tmp_path / "new"
     assert run_with(monkeypatch, str(tmp_path / "table"), "--scorer", "0.5", "--output", str(output)) == 0
-    assert "do not stand together" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "do not stand together" in said and "1 of the first 3 phrase pairs end in a word like [this]" in said
     assert [line.split(b" ||| ")[:2] for line in output.read_bytes().splitlines()] == [
-        [b"a", b"x"], [b"b", b"z"], [b"a", b"y"],
+        [b"a", b"x"], [b"b", b"see [z]"], [b"a", b"y"],
     ]  # fmt: skip
 
 

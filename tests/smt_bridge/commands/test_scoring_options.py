@@ -10,7 +10,7 @@ import torch
 
 from nmt_core.base.errors import ConfigError
 from smt_bridge.commands.options import add_scoring_arguments
-from smt_bridge.model_specs import count_jobs, worker_options
+from smt_bridge.models import count_jobs, worker_options
 
 
 def parsed(*argv: str) -> argparse.Namespace:

@@ -13,7 +13,7 @@ from nmt_core.model_directory.loaded_model import load_model
 from scripts.experiments.cho2014.generators import GenerationOptions, open_generator
 from smt_bridge.commands.main import main
 from smt_bridge.metadata import read_metadata
-from smt_bridge.model_specs import ModelOptions
+from smt_bridge.models import ModelOptions
 from smt_bridge.nbest.formats import read_entries
 from tests.nmt_core.arpa import ARPA
 from tests.prepared_models import KINDS, make_model

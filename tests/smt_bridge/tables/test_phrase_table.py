@@ -17,7 +17,6 @@ from smt_bridge.tables.lines import Beginning
 from smt_bridge.tables.table import (
     Window,
     append_scores,
-    bracketed_last_tokens,
     cut_at_sources,
     read_windows,
     split_window,
@@ -108,8 +107,6 @@ def test_malformed_line_is_refused_with_its_number(line: bytes, words: str) -> N
 def test_bracketed_words_are_not_rules() -> None:
     line = b"[ a ] a[b][c] ||| [x] y ||| 1 2 |||"
     assert through(line)[0].startswith(line[:-4])
-    rows = split_window(Window("table", 1, 2, line + b"\na ||| see [x] ||| 1 2 |||"))
-    assert bracketed_last_tokens(rows) == 1
 
 
 def test_first_line_sets_the_number_of_scores(tmp_path: Path) -> None:
