@@ -5,32 +5,54 @@
     iterate    its waiting items enter the work, which does a batch, a step, or a slice of a long one
     deliver    a job whose items are all answered is handed back to the event loop
 
-``queue`` decides which queue is next, ``iteration`` runs it. When the thread itself fails, all jobs fail and it starts
-again; after some failures in a short time it stays down, and ``down`` says so.
+Nobody enters or leaves a work within a slice. An item whose caller has gone leaves before the next iteration; a job
+whose deadline has passed is never started. What ran in an iteration that fails runs again in halves, so that only the
+item at fault fails. When the thread itself fails, all jobs fail and it starts again; after some failures in a short
+time it stays down, and ``down`` says so.
 """
 
 from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, Protocol
 
-from nmt_core.serving.engine.iteration import Iterations, Observer, give_up
-from nmt_core.serving.engine.jobs import Job, Part, deliver
+from nmt_core.serving.engine.jobs import Entry, Job, Part, Unfinished
 from nmt_core.serving.engine.queue import BatchQueue, Key, Queues
+from nmt_core.serving.engine.slices import SLICE, Sliced
 from nmt_core.serving.engine.work import Work
-from nmt_core.serving.errors import draining, internal, unavailable
-from nmt_core.serving.off_loop import call_for
-
-_Result = TypeVar("_Result")
+from nmt_core.serving.errors import draining, expired, internal, unavailable
 
 _FAILURES, _WITHIN = 5, 60.0  # of the thread, in seconds, until it stays down
+_FAILED_ITERATIONS = 20  # of a queue, one after the other, until what runs is not divided any more
+_LONG = 2  # times the seconds that an iteration should take: others do not wait so long for its end
 _log = logging.getLogger(__name__)
+
+
+class Observer(Protocol):
+    """Is told what a device does, by the device's thread."""
+
+    def began(self, device: str, waited: float) -> None:
+        """A job left the queue after so many seconds."""
+        ...
+
+    def iterated(self, device: str, kind: str, *, tokens: int, room: int, seconds: float) -> None:
+        """An iteration, or a slice of one, was done with ``tokens`` of the ``room`` there was."""
+        ...
+
+    def cancelled(self, device: str, items: int) -> None:
+        """Items of callers that had gone were dropped, waiting or running."""
+        ...
+
+    def expired(self, device: str) -> None:
+        """A job was dropped because its deadline had passed."""
+        ...
 
 
 class Engine(Generic[Key]):
@@ -51,15 +73,14 @@ class Engine(Generic[Key]):
         delay: float = 0.002,
         observer: Observer | None = None,
     ) -> None:
-        self.device, self._observer = device, observer
+        self.device, self._open_work, self._observer = device, open_work, observer
         self._changed = threading.Condition()
         self._queues = Queues[Key](capacity=capacity, client_capacity=client_capacity, delay=delay)
-        self._iterations = Iterations(open_work, device, self._queues, self._changed, observer)
-        self._calls: collections.deque[Callable[[], None]] = collections.deque()
-        self._thread: threading.Thread | None = None
         self._iteration_began: float | None = None
         self._failures: collections.deque[float] = collections.deque(maxlen=_FAILURES)
         self.down = False
+        self._thread = threading.Thread(target=self._run, name=f"model {device}", daemon=True)
+        self._thread.start()
 
     @property
     def waiting_tokens(self) -> int:
@@ -89,34 +110,37 @@ class Engine(Generic[Key]):
         ``deadline`` is in seconds of ``time.monotonic``. Raises RpcError when the queue is full, the engine is closed,
         or the deadline passed before the work began.
         """
-        loop, jobs = asyncio.get_running_loop(), list[tuple[BatchQueue[Key], Job]]()
+        loop, jobs, futures = asyncio.get_running_loop(), list[Job](), list[asyncio.Future[list[Any]]]()
         try:
             with self._changed:
-                self._check_open()
+                if self._queues.closing:
+                    raise draining()
+                if self.down:
+                    problem = f"the device {self.device} has failed; ask another server"
+                    raise unavailable(problem, reason="DEVICE_FAILED")
                 for part in parts:
-                    job = Job(client, part.items, part.tokens, deadline, loop.create_future())
-                    jobs.append((self._queues.put(key, part.priority, job), job))
-                if any(self._queues.is_ready(queue) for queue, _ in jobs):
-                    self._wake()
-            return await asyncio.gather(*(job.future for _, job in jobs if job.future is not None))
+                    futures.append(loop.create_future())
+                    jobs.append(Job(client, part.items, part.tokens, deadline, futures[-1]))
+                    self._queues.put(key, part.priority, jobs[-1])
+                    if jobs[-1].queue is not self._queues.filling:
+                        self._changed.notify_all()
+            return await asyncio.gather(*futures)
         except BaseException:
             self._abandon(jobs)
             raise
+
+    def _abandon(self, jobs: Iterable[Job]) -> None:
+        """Take jobs whose caller has gone out of the queues; the thread takes them out of the running work."""
+        with self._changed:
+            dropped = sum(self._queues.cancel(job) for job in jobs if job.queue is not None)
+            self._changed.notify_all()
+        if dropped and self._observer is not None:
+            self._observer.cancelled(self.device, dropped)
 
     def forget(self, unwanted: Callable[[Key], bool]) -> None:
         """Let go of the works of keys that nobody will use again, when they are idle."""
         with self._changed:
             self._queues.forget(unwanted)
-
-    async def in_thread(self, function: Callable[[], _Result]) -> _Result:
-        """Call ``function`` in the thread that runs the models, and wait for it."""
-        future: asyncio.Future[_Result] = asyncio.get_running_loop().create_future()
-        with self._changed:
-            if self.down:
-                raise unavailable(f"the device {self.device} has failed", reason="DEVICE_FAILED")
-            self._calls.append(functools.partial(call_for, future, function))
-            self._wake()
-        return await future
 
     async def close(self, timeout: float = 60.0) -> None:
         """Finish what was accepted, in that time, and accept nothing more."""
@@ -124,47 +148,20 @@ class Engine(Generic[Key]):
             self._queues.closing = True
             self._changed.notify_all()
         end = time.monotonic() + timeout
-        while self._thread is not None and self._thread.is_alive() and time.monotonic() < end:
+        while self._thread.is_alive() and time.monotonic() < end:
             await asyncio.sleep(0.002)
-
-    def _check_open(self) -> None:
-        """Raises RpcError where the engine no longer takes work."""
-        if self._queues.closing:
-            raise draining()
-        if self.down:
-            raise unavailable(f"the device {self.device} has failed; ask another server", reason="DEVICE_FAILED")
-
-    def _wake(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=f"model {self.device}", daemon=True)
-            self._thread.start()
-        self._changed.notify_all()
-
-    def _abandon(self, jobs: Sequence[tuple[BatchQueue[Key], Job]]) -> None:
-        """Take jobs whose caller has gone out of the queues; the thread takes them out of the running work."""
-        with self._changed:
-            for _, job in jobs:
-                job.cancelled = True
-            dropped = sum(self._queues.remove(queue, job) for queue, job in jobs)
-            self._changed.notify_all()
-        if dropped and self._observer is not None:
-            self._observer.cancelled(self.device, dropped)
 
     # ---- called by the thread
 
     def _run(self) -> None:
         """The thread's work. A mistake in it must not leave callers waiting for ever."""
-        while True:
+        while not self.down:
             try:
-                self._iterate()
+                self._serve()
                 return
             except BaseException:
                 _log.exception("the thread of %s failed", self.device)
                 self._start_again()
-            if self.down:
-                while self._calls:
-                    self._calls.popleft()()
-                return
 
     def _start_again(self) -> None:
         """Fail all jobs; after too many failures the engine is down."""
@@ -174,27 +171,163 @@ class Engine(Generic[Key]):
             self.down = len(self._failures) == _FAILURES and now - self._failures[0] < _WITHIN
             queues = self._queues.clear()
             self._iteration_began = None
-        failed = {id(job.first): job.first for queue in queues for job in queue.jobs() if job.first.missing}.values()
-        for job in failed:
-            job.fail(internal())
-        deliver(failed)
+        jobs = [job for queue in queues for job in queue.jobs()]
+        _fail({id(job.first): job.first for job in jobs if job.first.missing}.values(), internal())
         for queue in queues:
-            give_up(queue, queue.work, list(queue.running.values()))
+            _give_up(queue)
 
-    def _iterate(self) -> None:
+    def _serve(self) -> None:
         """Do what is asked for until the engine is closed."""
         while True:
             self._iteration_began = None
             with self._changed:
-                queue = None
-                while not self._calls and queue is None:
+                queue, wait = self._queues.choose()
+                while queue is None:
+                    if self._queues.closing and wait is None:
+                        return
+                    self._changed.wait(wait)
                     queue, wait = self._queues.choose()
-                    if queue is None:
-                        if self._queues.closing and wait is None:
-                            return
-                        self._changed.wait(wait)
-            self._iteration_began = time.monotonic()
-            while self._calls:
-                self._calls.popleft()()
-            if queue is not None:
-                self._iterations.run(queue)
+            self._iterate(queue)
+
+    def _iterate(self, queue: BatchQueue[Key]) -> None:
+        """An iteration of a queue, or a slice of it. What its work raises becomes the answers of the items at fault."""
+        begin = self._iteration_began = time.monotonic()
+        tokens = room = 0
+        try:
+            work = queue.work = queue.work or self._open_work(queue.key)
+            if gone := [entry for entry in queue.running.values() if entry.job.first.cancelled]:
+                self._drop(queue, work, gone)
+            with self._changed:
+                queue.changed = False
+                seconds = self._queues.iteration_seconds(queue, begin)
+            entering: list[Entry] = []
+            if queue.sliced is None:
+                room = queue.running_tokens + work.room(seconds)
+                entering = self._admit(queue, work, seconds, begin)
+            tokens = queue.running_tokens
+            found = _advance(queue, work, entering, seconds) if queue.running else []
+            queue.failures = 0 if found else queue.failures
+        except Exception as error:
+            found, tokens = self._recover(queue, error), 0
+        seconds = time.monotonic() - begin
+        with self._changed:
+            answered = sum(queue.running[key].tokens for key, _ in found)
+            finished = self._settle(queue, found)
+            self._queues.used(queue, tokens=answered, begin=begin, seconds=seconds)
+        _deliver(finished)
+        if tokens and self._observer is not None:
+            self._observer.iterated(self.device, work.kind, tokens=tokens, room=room, seconds=seconds)
+
+    def _drop(self, queue: BatchQueue[Key], work: Work, gone: Sequence[Entry]) -> None:
+        """Free what callers that have gone have in the work; within an iteration only if all of it is theirs."""
+        if queue.sliced is not None:
+            if len(gone) < len(queue.running):
+                return
+            queue.sliced.give_up(wait=True)
+            queue.sliced = None
+        work.cancel([entry.key for entry in gone])
+        with self._changed:
+            for entry in gone:
+                queue.leave(queue.running.pop(entry.key).job.client, 1)
+        if self._observer is not None:
+            self._observer.cancelled(self.device, len(gone))
+
+    def _admit(self, queue: BatchQueue[Key], work: Work, seconds: float, now: float) -> list[Entry]:
+        """Move waiting items into the work; after a failure some of those that ran, by themselves."""
+        with self._changed:
+            if queue.retries:
+                return [] if queue.running else queue.retry()
+            entries, late = queue.admit(work.room(seconds), work.overcommit, now)
+        if late:
+            _fail(late, expired())
+        if self._observer is not None:
+            for _ in late:
+                self._observer.expired(self.device)
+            for entry in entries:
+                if entry.number == 0 and entry.job.parent is None:
+                    self._observer.began(self.device, now - entry.job.since)
+        return entries
+
+    def _settle(self, queue: BatchQueue[Key], found: Iterable[tuple[int, Any]]) -> list[Job]:
+        """Let answers leave the queue; callers' jobs that have all answers now. First results become second jobs."""
+        finished: list[Job] = []
+        for key, value in found:
+            entry = queue.running.pop(key)
+            queue.leave(entry.job.client, 1)
+            if not isinstance(value, Unfinished):
+                finished += entry.job.answer(entry.number, value)
+            elif not entry.job.first.cancelled:
+                assert queue.work is not None
+                second = Job(entry.job.client, [value.item], [value.tokens], parent=entry)
+                self._queues.put(queue.work.second, queue.priority, second)  # type: ignore[arg-type]  # a key
+        return finished
+
+    def _recover(self, queue: BatchQueue[Key], error: Exception) -> list[tuple[int, Any]]:
+        """After a failure: start again, with what was running in halves; what fails alone has failed."""
+        _give_up(queue)
+        with self._changed:
+            failed = list(queue.running.values())
+            if not failed and queue.waiting:  # the work could not even be opened
+                job = queue.waiting.first()
+                while job.taken < len(job.items):
+                    failed += queue.take(job, job.waiting_tokens, most=len(job.items))
+                queue.failures = _FAILED_ITERATIONS
+            queue.failures += 1
+            if len(failed) <= 1 or queue.failures > _FAILED_ITERATIONS:
+                return [(entry.key, error) for entry in failed]
+            half = len(failed) // 2
+            queue.retries.extendleft([failed[half:], failed[:half]])
+            queue.running = {}
+        return []
+
+
+def _advance(queue: BatchQueue[Any], work: Work, entering: Sequence[Entry], seconds: float) -> list[tuple[int, Any]]:
+    """The answers of an iteration that should take so long, or none as long as slices of it are left."""
+    if queue.sliced is None:
+        if work.expected(queue.running.values()) <= _LONG * seconds:
+            return work.iterate(entering)
+        queue.sliced = Sliced(functools.partial(work.iterate, entering))
+    if not queue.sliced.advance(SLICE):
+        return []
+    sliced, queue.sliced = queue.sliced, None
+    return sliced.result()
+
+
+def _give_up(queue: BatchQueue[Any]) -> None:
+    """Let go of a work that has failed, and of what it has begun in threads of its own."""
+    if queue.sliced is not None:
+        queue.sliced.give_up(wait=True)
+    work, queue.work, queue.sliced = queue.work, None, None
+    if work is not None:
+        with contextlib.suppress(Exception):  # it may be broken
+            work.cancel(list(queue.running))
+
+
+def _fail(jobs: Iterable[Job], error: Exception) -> None:
+    """The same error for all items of jobs without an answer."""
+    for job in jobs:
+        job.missing = 0
+        job.answers = [error if answer is None else answer for answer in job.answers]
+    _deliver(jobs)
+
+
+def _deliver(jobs: Iterable[Job]) -> None:
+    """Hand answers to the callers. Called by the device's thread; each event loop is woken once."""
+    jobs_of_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+    for job in jobs:
+        if job.future is not None and not job.cancelled:
+            jobs_of_loop.setdefault(job.future.get_loop(), []).append(job)
+    for loop, some in jobs_of_loop.items():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_arrive, some)
+
+
+def _arrive(jobs: Iterable[Job]) -> None:
+    """An error that came before any of a job was started is an error of the whole job."""
+    for job in jobs:
+        if job.future is None or job.future.done():
+            continue
+        if job.taken:
+            job.future.set_result(job.answers)
+        else:
+            job.future.set_exception(job.answers[0])

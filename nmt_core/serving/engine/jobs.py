@@ -1,17 +1,19 @@
-"""Jobs: the items of one caller, on their way through the device's queues, and how the answers reach the caller."""
+"""Jobs: the items of one caller that are computed together with others', and the turns that callers take."""
 
 from __future__ import annotations
 
 import asyncio
 import collections
-import contextlib
 import itertools
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 _Waiting = TypeVar("_Waiting")
+
+_QUANTUM = 500  # tokens of a client until another client's jobs are looked at
+_keys = itertools.count()
 
 
 class Part(NamedTuple):
@@ -23,23 +25,17 @@ class Part(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One item of a job, its number there, and its tokens."""
+    """An item that was admitted: its key in the work, its number in its job, and its tokens."""
 
+    key: int
     job: Any
     number: int
     item: Any
     tokens: int
 
 
-class Answer(NamedTuple):
-    """What was found for an entry: a value, the exception instead of it, or what is ``Unfinished``."""
-
-    entry: Entry
-    value: Any
-
-
 class Unfinished(NamedTuple):
-    """A first result, of so many tokens. A second job makes the answer of it, beside others' first results."""
+    """A first result, of so many tokens. A second job makes the answer of it, with first results of other callers."""
 
     item: Any
     tokens: int
@@ -50,7 +46,7 @@ class Job:
     """Items of one caller. The first ``taken`` were admitted to the work, ``missing`` items have no answer yet.
 
     The caller waits for ``future``. A second job answers its ``parent`` instead; ``first`` is the job of the caller,
-    which is ``cancelled`` when the caller has gone.
+    which is ``cancelled`` when the caller has gone. ``queue`` is where the job waits.
     """
 
     client: str
@@ -60,6 +56,7 @@ class Job:
     future: asyncio.Future[list[Any]] | None = None
     parent: Entry | None = None
     since: float = field(default_factory=time.monotonic)
+    queue: Any = None
     taken: int = 0
     cancelled: bool = False
 
@@ -74,22 +71,18 @@ class Job:
         """Tokens of the next item."""
         return self.tokens[self.taken]
 
-    def is_late(self, now: float) -> bool:
-        """Whether the deadline passed before any of it was started."""
-        return self.deadline is not None and now > self.deadline and self.taken == 0
-
-    def take(self, *, most: int, room: int, quantum: int) -> list[Entry]:
-        """The next item, and up to ``most`` in all that have room, until ``quantum`` tokens are taken."""
+    def take(self, room: int, *, most: int) -> list[Entry]:
+        """The next item, and more of them, ``most`` in all, that have room and belong to one turn of the client."""
         begin, tokens = self.taken, self.tokens
         used, end = tokens[begin], begin + 1
-        last = min(begin + most, len(tokens))
-        while end < last and used < quantum and used + tokens[end] <= room:
+        last, room = min(begin + most, len(tokens)), min(room, _QUANTUM)
+        while end < last and used + tokens[end] <= room:
             used += tokens[end]
             end += 1
         self.taken = end
         self.waiting_tokens -= used
-        indices = range(begin, end)
-        return list(map(Entry, itertools.repeat(self), indices, self.items[begin:end], tokens[begin:end]))
+        numbers = range(begin, end)
+        return list(map(Entry, _keys, itertools.repeat(self), numbers, self.items[begin:end], tokens[begin:end]))
 
     def answer(self, number: int, value: Any) -> list[Job]:
         """Note an answer; the caller's job, once it has all of them."""
@@ -99,38 +92,11 @@ class Job:
             return []
         return [self] if self.parent is None else self.parent.job.answer(self.parent.number, value)
 
-    def fail(self, error: Exception) -> None:
-        """The same error for all items without an answer."""
-        self.missing = 0
-        self.answers = [error if answer is None else answer for answer in self.answers]
-
-
-def deliver(jobs: Iterable[Job]) -> None:
-    """Hand answers to the callers. Called by the device's thread; each event loop is woken once."""
-    jobs_of_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
-    for job in jobs:
-        if job.future is not None and not job.cancelled:
-            jobs_of_loop.setdefault(job.future.get_loop(), []).append(job)
-    for loop, some in jobs_of_loop.items():
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(_arrive, some)
-
-
-def _arrive(jobs: Iterable[Job]) -> None:
-    """An error that came before any of a job was started is an error of the whole job."""
-    for job in jobs:
-        if job.future is None or job.future.done():
-            continue
-        if job.taken:
-            job.future.set_result(job.answers)
-        else:
-            job.future.set_exception(job.answers[0])
-
 
 class RoundRobin(Generic[_Waiting]):
     """The first job is that of the client whose turn it is. A turn ends when ``quantum`` tokens of it are used."""
 
-    def __init__(self, quantum: int = 500) -> None:
+    def __init__(self, quantum: int = _QUANTUM) -> None:
         self._quantum = quantum
         self._jobs: collections.OrderedDict[str, collections.deque[_Waiting]] = collections.OrderedDict()
         self._used = 0
@@ -146,11 +112,6 @@ class RoundRobin(Generic[_Waiting]):
     def clients(self) -> list[str]:
         """The clients that have jobs, in the order of their turns."""
         return list(self._jobs)
-
-    @property
-    def left(self) -> int:
-        """Tokens that are left of the present turn."""
-        return self._quantum - self._used
 
     def put(self, client: str, job: _Waiting) -> None:
         """Behind the client's other jobs; a new client has the last turn."""

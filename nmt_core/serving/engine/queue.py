@@ -10,10 +10,10 @@ from __future__ import annotations
 import collections
 import math
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
-from nmt_core.serving.engine.jobs import Answer, Entry, Job, RoundRobin
+from nmt_core.serving.engine.jobs import Entry, Job, RoundRobin
 from nmt_core.serving.engine.slices import Sliced
 from nmt_core.serving.engine.work import Work
 from nmt_core.serving.errors import busy
@@ -27,7 +27,7 @@ SHORT_ITERATION = 0.02
 RECENTLY = 2.0  # seconds
 _LONG_ITERATION = 0.5
 _SHARED_STEP, _SHORT_SHARED_STEP = 0.02, 0.01  # of a search that clients share, alone and next to other queues
-_KEPT = 32  # queues, the idle ones included
+_AT_ONCE = 2000  # items that enter an iteration: others wait for the lock meanwhile
 
 Key = TypeVar("Key", bound=Hashable)
 """Names work: that of equal keys is computed together."""
@@ -37,18 +37,20 @@ class BatchQueue(Generic[Key]):
     """The jobs of one key in one priority class, and the work to which they are admitted.
 
     ``used`` is the queue's virtual time: its seconds of the device, each divided by the share it had.
-    ``sliced`` is an iteration that has begun and not ended.
+    ``sliced`` is an iteration that has begun and not ended. ``retries`` are groups of entries whose iteration failed.
     """
 
     def __init__(self, key: Key, priority: str) -> None:
         self.key, self.priority = key, priority
         self.work: Work | None = None
-        self.sliced: Sliced[list[Answer]] | None = None
+        self.sliced: Sliced[list[tuple[int, Any]]] | None = None
         self.waiting: RoundRobin[Job] = RoundRobin()
         self.waiting_tokens: collections.Counter[str] = collections.Counter()  # of each client
         self.running: dict[int, Entry] = {}
-        self.suspects: collections.deque[Entry] = collections.deque()  # run one by one, after a failure
+        self.retries: collections.deque[list[Entry]] = collections.deque()
+        self.failures = 0  # of iterations, one after the other
         self.clients: collections.Counter[str] = collections.Counter()  # items that wait or run, of each client
+        self.changed = True  # a job came, or was cancelled, since the latest iteration
         self.used, self.share = 0.0, 1.0
         self.last = self.shared = -math.inf  # when the latest iteration ended, and when several clients had items
         self.before, self.latest = 0.0, 0.0  # ``used`` before the latest iteration, and its seconds
@@ -56,37 +58,80 @@ class BatchQueue(Generic[Key]):
     @property
     def idle(self) -> bool:
         """Nothing to do."""
-        return not (self.waiting or self.running or self.suspects)
+        return not (self.waiting or self.running or self.retries)
 
     @property
-    def newcomers(self) -> list[str]:
-        """Clients that wait and have nothing running, in the order of their turns."""
-        running = {entry.job.client for entry in self.running.values()}
-        return [client for client in self.waiting.clients if client not in running]
+    def running_tokens(self) -> int:
+        """What is being computed."""
+        return sum(entry.tokens for entry in self.running.values())
 
     def jobs(self) -> Iterator[Job]:
         """All jobs; one with several items under way comes several times."""
         yield from self.waiting
-        yield from (entry.job for entry in (*self.running.values(), *self.suspects))
+        yield from (entry.job for entries in (self.running.values(), *self.retries) for entry in entries)
 
-    def put(self, job: Job) -> None:
-        """Let a job wait."""
-        self.waiting.put(job.client, job)
-        self.waiting_tokens[job.client] += job.waiting_tokens
-        self.clients[job.client] += len(job.items)
+    def admit(self, room: int, overcommit: int, now: float) -> tuple[list[Entry], list[Job]]:
+        """The items that run from now on, and the jobs that are too late.
 
-    def take(self, job: Job, *, most: int, room: int) -> list[Entry]:
-        """The next items of a waiting job, which run from now on: one at least, as far as its client's turn goes."""
-        before = job.waiting_tokens
-        entries = job.take(most=most, room=room, quantum=self.waiting.left)
-        tokens = before - job.waiting_tokens
+        Clients take turns, as far as the room goes; one item enters if nothing runs. A client that has nothing running
+        has the overcommitted room, too, for one item. Nobody passes such a client whose item needs more than is left:
+        it would wait as long as others come.
+        """
+        entries: list[Entry] = []
+        late: list[Job] = []
+        while len(entries) < _AT_ONCE and (job := self._next(None, now, late)) is not None:
+            if job.cost > room and self.running:
+                break
+            found = self.take(job, room, most=_AT_ONCE - len(entries))
+            room -= sum(entry.tokens for entry in found)
+            entries += found
+        if self.waiting and self.running and overcommit > 0:
+            entries += self._admit_newcomers(overcommit, now, late)
+        return entries, late
+
+    def _admit_newcomers(self, room: int, now: float, late: list[Job]) -> list[Entry]:
+        running = {entry.job.client for entry in self.running.values()}
+        entries: list[Entry] = []
+        for client in self.waiting.clients:
+            if client in running or (job := self._next(client, now, late)) is None:
+                continue
+            if job.cost > room:
+                break
+            room -= job.cost
+            entries += self.take(job, room, most=1)
+        return entries
+
+    def _next(self, client: str | None, now: float, late: list[Job]) -> Job | None:
+        """The next job, of that client or of the one whose turn it is, that is neither late nor cancelled."""
+        while self.waiting and (client is None or client in self.waiting.clients):
+            job = self.waiting.first(client)
+            if not job.first.cancelled and (job.deadline is None or now <= job.deadline or job.taken):
+                return job
+            self.remove(job)
+            if not job.first.cancelled:
+                late.append(job)
+        return None
+
+    def take(self, job: Job, room: int, *, most: int) -> list[Entry]:
+        """The next items of a waiting job, which run from now on: one at least, as far as room and turn go."""
+        entries = job.take(room, most=most)
+        tokens = sum(entry.tokens for entry in entries)
         self.waiting_tokens[job.client] -= tokens
-        self.running.update(zip(map(id, entries), entries, strict=True))
+        self.running.update((entry.key, entry) for entry in entries)
         if self.waiting.first() is job:
             self.waiting.use(tokens)
         if job.taken == len(job.items):
             self.waiting.remove(job.client, job)
         return entries
+
+    def retry(self) -> list[Entry]:
+        """The next group of those whose iteration failed, which runs from now on; not those whose callers have gone."""
+        for entry in self.retries.popleft():
+            if entry.job.first.cancelled:
+                self.leave(entry.job.client, 1)
+            else:
+                self.running[entry.key] = entry
+        return list(self.running.values())
 
     def remove(self, job: Job) -> int:
         """Take a job out of the queue; how many of its items waited there."""
@@ -103,15 +148,6 @@ class BatchQueue(Generic[Key]):
         if self.clients[client] <= 0:
             del self.clients[client], self.waiting_tokens[client]
 
-    def change_share(self, share: float, *, minimum: float) -> None:
-        """Its share of now. A larger one counts for the latest iteration, too; ``used`` is ``minimum`` at least.
-
-        Otherwise a client that arrives would wait as long as the clients for which the share was small.
-        """
-        if share > self.share:
-            self.used = min(self.used, max(minimum, self.before + self.latest / share))
-        self.share = share
-
 
 class Queues(Generic[Key]):
     """The batch queues of one engine. Every method is called with the engine's lock held.
@@ -125,7 +161,7 @@ class Queues(Generic[Key]):
         self._client_capacity = capacity if client_capacity is None else client_capacity
         self.closing = False
         self.queues: dict[tuple[Key, str], BatchQueue[Key]] = {}
-        self._filling: BatchQueue[Key] | None = None  # the thread waits for a fuller batch of it, and for nothing else
+        self.filling: BatchQueue[Key] | None = None  # the thread waits for a fuller batch of it, and for nothing else
         self._unwanted: Callable[[Key], bool] = lambda key: False
         self._done, self._spent = 0.0, 0.0  # tokens answered and seconds used, of late
 
@@ -140,21 +176,20 @@ class Queues(Generic[Key]):
         return sum(len(queue.running) for queue in self.queues.values())
 
     def put(self, key: Key, priority: str, job: Job) -> BatchQueue[Key]:
-        """Let a job wait. Raises RpcError for a full queue; a second job is always accepted."""
-        if job.parent is None:
+        """Let a job wait. Raises RpcError for a full queue, but takes second jobs and those without tokens."""
+        if job.parent is None and job.waiting_tokens:
             self._check_capacity(priority, job)
         queue = self.queues.get((key, priority))
         if queue is None:
             queue = self.queues[key, priority] = BatchQueue(key, priority)
-        if queue.idle:
-            queue.used = max(queue.used, self._virtual_time())
-        queue.put(job)
+        if queue.idle:  # it starts at the minimum of the busy queues, or where the latest ones ended
+            busy = [one.used for one in self.queues.values() if not one.idle]
+            queue.used = max(queue.used, min(busy) if busy else max(one.used for one in self.queues.values()))
+        queue.waiting.put(job.client, job)
+        queue.waiting_tokens[job.client] += job.waiting_tokens
+        queue.clients[job.client] += len(job.items)
+        queue.changed, job.queue = True, queue
         return queue
-
-    def _virtual_time(self) -> float:
-        """Where a queue starts that becomes busy: at the minimum of the busy queues, or where the latest ones ended."""
-        busy = [queue.used for queue in self._busy()]
-        return min(busy) if busy else max((queue.used for queue in self.queues.values()), default=0.0)
 
     def _check_capacity(self, priority: str, job: Job) -> None:
         of_class = [queue.waiting_tokens for queue in self.queues.values() if queue.priority == priority]
@@ -166,10 +201,11 @@ class Queues(Generic[Key]):
         what = f"{waiting} tokens wait" if waiting + cost > self._capacity else f"{mine} tokens of this client wait"
         raise busy(f"the queue is full ({what}); try again later", reason="QUEUE_FULL", retry_after=seconds)
 
-    def remove(self, queue: BatchQueue[Key], job: Job) -> int:
-        """Take a job out of its queue; how many of its items waited there."""
-        dropped = queue.remove(job)
-        self._forget_idle(queue)
+    def cancel(self, job: Job) -> int:
+        """Nobody waits for a job any more; how many of its items left the queue."""
+        job.cancelled = job.queue.changed = True
+        dropped: int = job.queue.remove(job)
+        self._forget_unwanted()
         return dropped
 
     def clear(self) -> list[BatchQueue[Key]]:
@@ -180,58 +216,28 @@ class Queues(Generic[Key]):
     def forget(self, unwanted: Callable[[Key], bool]) -> None:
         """Let go of the works of keys that nobody will use again, each as soon as it is idle."""
         self._unwanted = unwanted
-        for queue in list(self.queues.values()):
-            self._forget_idle(queue)
+        self._forget_unwanted()
 
-    def _forget_idle(self, queue: BatchQueue[Key]) -> None:
-        """Forget a queue that is idle and unwanted, and of too many idle ones the one that was used longest ago."""
-        forgotten = [queue] if queue.idle and self._unwanted(queue.key) else []
-        if len(self.queues) > _KEPT:
-            idle = [one for one in self.queues.values() if one.idle]
-            forgotten += sorted(idle, key=lambda one: one.last)[:1]
-        for one in forgotten:
-            self.queues.pop((one.key, one.priority), None)
+    def _forget_unwanted(self) -> None:
+        for place, queue in list(self.queues.items()):
+            if queue.idle and self._unwanted(queue.key):
+                del self.queues[place]
 
     def choose(self) -> tuple[BatchQueue[Key] | None, float | None]:
         """The queue that uses the device next, or None and how long to wait for a fuller batch."""
-        self._filling = None
-        self._share_out()
-        waits: list[float] = []
-        passed: list[BatchQueue[Key]] = []
-        for queue in sorted(self._busy(), key=lambda one: (one.used, one.last)):
+        busy = [one for one in self.queues.values() if not one.idle]
+        _share_out(busy)
+        busy.sort(key=lambda one: (one.used, one.last))
+        self.filling, waits = None, list[float]()
+        for queue in busy:
             wait = self._wait(queue)
             if wait <= 0:
-                for one in passed:  # they have nothing for the device now, and earn no credit meanwhile
+                for one in busy[: len(waits)]:  # they have nothing for the device now, and earn no credit meanwhile
                     one.used = queue.used
                 return queue, None
             waits.append(wait)
-            passed.append(queue)
-        self._filling = passed[0] if len(passed) == 1 else None
+        self.filling = busy[0] if len(busy) == 1 else None
         return None, min(waits, default=None)
-
-    def is_ready(self, queue: BatchQueue[Key]) -> bool:
-        """Whether the thread should look at a queue now; it need not while the queue's batch is filling."""
-        return queue is not self._filling or self._wait(queue) <= 0
-
-    def _busy(self) -> Iterable[BatchQueue[Key]]:
-        return (queue for queue in self.queues.values() if not queue.idle)
-
-    def _share_out(self) -> None:
-        """Compute every queue's share of the device."""
-        queues_of = {priority: collections.Counter[str]() for priority in PRIORITY_WEIGHTS}
-        for queue in self._busy():
-            queues_of[queue.priority].update(queue.clients.keys())
-        weights = {
-            queue: min(1.0, sum(1 / queues_of[queue.priority][client] for client in queue.clients))
-            for queue in self._busy()
-        }
-        totals = dict.fromkeys(PRIORITY_WEIGHTS, 0.0)
-        for queue, weight in weights.items():
-            totals[queue.priority] += weight
-        minimum = min((queue.used for queue in weights), default=0.0)
-        for queue, weight in weights.items():
-            share = PRIORITY_WEIGHTS[queue.priority] * weight / totals[queue.priority]
-            queue.change_share(share, minimum=minimum)
 
     def iteration_seconds(self, queue: BatchQueue[Key], now: float) -> float:
         """How long an iteration should take: not long where other queues have work, or had some recently.
@@ -253,7 +259,8 @@ class Queues(Generic[Key]):
         queue.before, queue.latest = queue.used, seconds
         queue.used += seconds / queue.share
         queue.last = begin + seconds
-        self._forget_idle(queue)
+        if queue.idle:
+            self._forget_unwanted()
 
     def _wait(self, queue: BatchQueue[Key]) -> float:
         """For how long the next batch of a queue may wait for more, or its work for what is computed elsewhere."""
@@ -261,8 +268,7 @@ class Queues(Generic[Key]):
         if work is None or queue.sliced is not None:
             return 0.0
         if queue.running and work.blocked_for:
-            seconds = self.iteration_seconds(queue, time.monotonic())
-            return 0.0 if _has_changes(queue, work, seconds) else work.blocked_for
+            return 0.0 if queue.changed else work.blocked_for
         if not queue.waiting or self.closing or not work.waits_for_more or queue.running:
             return 0.0
         if queue.waiting_tokens.total() >= work.room(SHORT_ITERATION):
@@ -270,12 +276,22 @@ class Queues(Generic[Key]):
         return queue.waiting.first().since + self._delay - time.monotonic()
 
 
-def _has_changes(queue: BatchQueue[Key], work: Work, seconds: float) -> bool:
-    """Whether something can enter the work of a queue, with iterations of so many seconds, or has to leave it."""
-    if any(entry.job.first.cancelled for entry in queue.running.values()):
-        return True
-    if not queue.waiting:
-        return False
-    newcomers = queue.newcomers
-    enters = bool(newcomers) and queue.waiting.first(newcomers[0]).cost <= work.overcommit
-    return enters or queue.waiting.first().cost <= work.room(seconds)
+def _share_out(busy: Sequence[BatchQueue[Any]]) -> None:
+    """Compute the share of the device that each busy queue has now.
+
+    A larger one than before counts for the latest iteration, too, since a client that arrives would otherwise wait as
+    long as the clients for which the share was small; ``used`` is at least the minimum of all.
+    """
+    queues_of: dict[str, collections.Counter[str]] = {name: collections.Counter() for name in PRIORITY_WEIGHTS}
+    for queue in busy:
+        queues_of[queue.priority].update(queue.clients.keys())
+    weights = [min(1.0, sum(1 / queues_of[queue.priority][client] for client in queue.clients)) for queue in busy]
+    totals = dict.fromkeys(PRIORITY_WEIGHTS, 0.0)
+    for queue, weight in zip(busy, weights, strict=True):
+        totals[queue.priority] += weight
+    minimum = min((queue.used for queue in busy), default=0.0)
+    for queue, weight in zip(busy, weights, strict=True):
+        share = PRIORITY_WEIGHTS[queue.priority] * weight / totals[queue.priority]
+        if share > queue.share:
+            queue.used = min(queue.used, max(minimum, queue.before + queue.latest / share))
+        queue.share = share

@@ -16,6 +16,20 @@ SLICE = 0.02
 _Result = TypeVar("_Result")
 
 
+class _Clock(threading.local):
+    """Of each thread."""
+
+    rested = 0.0
+
+
+_CLOCK = _Clock()
+
+
+def working_time() -> float:
+    """Seconds of a clock that stands still while this thread's computation rests between slices."""
+    return time.monotonic() - _CLOCK.rested
+
+
 class _GivenUp(BaseException):
     """Ends a computation whose result nobody waits for."""
 
@@ -28,7 +42,6 @@ class Sliced(Generic[_Result]):
 
     def __init__(self, compute: Callable[[], _Result]) -> None:
         self._compute = compute
-        self.seconds = 0.0  # of all slices so far
         self._future: Future[_Result] = Future()
         self._end = 0.0
         self._given_up = False
@@ -37,14 +50,12 @@ class Sliced(Generic[_Result]):
 
     def advance(self, seconds: float) -> bool:
         """Compute for that time; whether it has ended."""
-        begin = time.monotonic()
-        self._end = begin + seconds
+        self._end = time.monotonic() + seconds
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="sliced", daemon=True)
             self._thread.start()
         self._resumes.release()
         self._rests.acquire()
-        self.seconds += time.monotonic() - begin
         return self._future.done()
 
     def result(self) -> _Result:
@@ -79,6 +90,8 @@ class Sliced(Generic[_Result]):
             self._rest()
 
     def _rest(self) -> None:
+        begin = time.monotonic()
         self._resumes.acquire()
+        _CLOCK.rested += time.monotonic() - begin
         if self._given_up:
             raise _GivenUp

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from google.rpc import code_pb2
 
 from nmt_core.serving.engine.engine import Engine
+from nmt_core.serving.engine.jobs import Part
 from nmt_core.serving.errors import RpcError, draining, not_allowed, unavailable
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.models.served import Key, ServedModel
+from nmt_core.serving.models.served import Key, ServedModel, Warming
 from nmt_core.serving.off_loop import in_own_thread
 from nmt_core.serving.telemetry import Metrics
 
@@ -59,13 +60,15 @@ class Devices:
         self.models = dict(zip(self.engines, await asyncio.gather(*parts), strict=True))
         present = {model for models in self.models.values() for model in models.values()}
         for engine in self.engines.values():
-            engine.forget(lambda key: key.model not in present)
+            engine.forget(lambda key: isinstance(key, Warming) or key.model not in present)
 
     async def _load_for(self, device: str, load: Load) -> dict[str, ServedModel]:
         begin = time.monotonic()
         models = dict(await in_own_thread(lambda: load(device), name=f"load {device}"))
         for model in models.values():
-            await self.engines[device].in_thread(model.warm_up)
+            [[problem]] = await self.engines[device].submit(Warming(model), [Part("interactive", [None], [0])])
+            if problem is not None:
+                raise problem
         if self._metrics is not None:
             self._metrics.load_seconds.labels(device).set(time.monotonic() - begin)
         return models

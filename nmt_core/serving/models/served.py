@@ -83,7 +83,14 @@ class Finishing:
     model: ServedModel
 
 
-Key = Scoring | Encoding | Decoding | Sampling | Finishing
+@dataclass(frozen=True)
+class Warming:
+    """Each kind of work is done once."""
+
+    model: ServedModel
+
+
+Key = Scoring | Encoding | Decoding | Sampling | Finishing | Warming
 """What work an engine is asked for, of which model."""
 
 Finish = Callable[[Sequence[Any]], Sequence[Any]]
@@ -174,6 +181,8 @@ class ServedModel:
             case Sampling(_, attention) if self.sampler is not None:
                 draw = functools.partial(_draw, self.sampler, attention)
                 return BatchWork("sample", draw, choose=_drawn_alike, rate=_DRAWN)
+            case Warming():
+                return BatchWork("warm up", self.warm_up)
         raise AssertionError(f"no work of this kind: {key}")
 
     def scorer_of(self, form: TextForm) -> PairScorer:
@@ -185,7 +194,7 @@ class ServedModel:
         scorer = self.scorer_of(form)
         return scorer.reader if isinstance(scorer, FormScorer) else None
 
-    def warm_up(self) -> None:
+    def warm_up(self, items: Sequence[None] = (None,)) -> Sequence[None]:
         """Do each kind of work once, and open what reads other forms of text; signatures take a moment, too."""
         _ = self.fields, self.surface_signature
         for form in OTHER_FORMS:
@@ -202,6 +211,7 @@ class ServedModel:
             self.finish()([found[0][1].item])
         if self.encode is not None:
             self.encode([source])
+        return items
 
 
 def describe(name: str, model: ServedModel, limits: Limits, device: str) -> pb.Model:

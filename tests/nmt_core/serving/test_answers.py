@@ -122,9 +122,8 @@ def test_pairs_with_attention_are_done_some_at_a_time_the_smallest_first(folder:
     served = open_served_model([folder], DecodingConfig(), device="cpu", dtype="float32")
     pairs = [SentencePair(" ".join(["un"] * length), " ".join(["one"] * length)) for length in (1500, 2, 900, 990, 3)]
     work = served.work(Scoring(served, attention=True))
-    work.admit([Entry(None, place, pair, 1) for place, pair in enumerate(pairs)])
-    batches = []
-    for _ in range(4):
-        work.prepare()
-        batches.append([(answer.entry.number, answer.value.attention.shape) for answer in work.iterate()])
-    assert batches == [[(1, (3, 3)), (4, (4, 4))], [(2, (901, 901)), (3, (991, 991))], [(0, (1501, 1501))], []]
+    entries = [Entry(place, None, place, pair, 1) for place, pair in enumerate(pairs)]
+    batches = [
+        [(key, value.attention.shape) for key, value in work.iterate(entering)] for entering in (entries, [], [])
+    ]
+    assert batches == [[(1, (3, 3)), (4, (4, 4))], [(2, (901, 901)), (3, (991, 991))], [(0, (1501, 1501))]]

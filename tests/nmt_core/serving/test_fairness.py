@@ -14,16 +14,14 @@ from hypothesis import strategies as st
 from nmt_core.base.interfaces import PairScore
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine.engine import Engine
-from nmt_core.serving.engine.iteration import Iterations
 from nmt_core.serving.engine.jobs import Job, RoundRobin
-from nmt_core.serving.engine.queue import Queues
 from nmt_core.serving.engine.work import BatchWork, StepWork
 from nmt_core.serving.errors import RpcError
 from nmt_core.serving.models.served import Decoding, Scoring, ServedModel
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.service import NmtServicer
 from nmt_core.serving.telemetry import Metrics
-from tests.nmt_core.serving.test_engine import Countdown, batches, submit, until
+from tests.nmt_core.serving.test_engine import Countdown, batches, submit, unthreaded, until
 from tests.nmt_core.serving.test_streams import metrics_of
 
 
@@ -102,20 +100,19 @@ class Waiting:
 
     def __init__(self) -> None:
         self.work = StepWork("test", Sized(), most=10)
-        self._queues: Queues[str] = Queues(capacity=1000, client_capacity=None, delay=0.0)
-        self._iterations = Iterations(lambda key: self.work, "cpu", self._queues, threading.Condition(), None)
-        self.queue = self._queues.put("key", "interactive", Job("first", [1], [1]))
+        self._engine = unthreaded(lambda key: self.work)
+        self.queue = self._engine._queues.put("key", "interactive", Job("first", [1], [1]))
         self.iterate()
         (entry,) = self.queue.running.values()
         self.end(entry.job)
 
     def put(self, client: str, tokens: int, deadline: float | None = None) -> Job:
         job = Job(client, [tokens], [tokens], deadline)
-        self._queues.put("key", "interactive", job)
+        self._engine._queues.put("key", "interactive", job)
         return job
 
     def iterate(self) -> None:
-        self._iterations.run(self.queue)
+        self._engine._iterate(self.queue)
 
     def end(self, job: Job) -> None:
         """It leaves the search, if it is there."""

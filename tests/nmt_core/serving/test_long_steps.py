@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -94,9 +95,7 @@ def test_a_step_that_nobody_waits_for_any_more_ends_where_it_is() -> None:
 def test_many_ordinary_items_make_no_step_a_long_one() -> None:
     """They count in full until they are answered: under load, some 40 of 100 steps were in slices, and not measured."""
     work = StepWork("test", Steps(), most=FULL)
-    for _ in range(3):
-        work.admit([Entry(None, 0, "a", FULL)])
-        assert work.prepare() == 0.0
+    assert work.expected([Entry(key, None, 0, "a", FULL) for key in range(3)]) == 0.0
 
 
 def test_a_caller_that_leaves_within_a_step_leaves_the_search_after_it() -> None:
@@ -168,13 +167,14 @@ def test_a_search_in_slices_finds_the_same(folder: str) -> None:
 
     def searched(seconds: float) -> list[Any]:
         work = StepWork("test", RunningSearch([load_model(folder)], attention=False), most=10_000)
-        work.admit([Entry(None, place, item, 81 * item.config.beam) for place, item in enumerate(items)])
+        entries = [Entry(place, None, place, item, 81 * item.config.beam) for place, item in enumerate(items)]
         found: dict[int, Any] = {}
         while len(found) < len(items):
-            step = Sliced(work.iterate)
+            step = Sliced(functools.partial(work.iterate, entries))
             while not step.advance(seconds):
                 pass
-            found.update((answer.entry.number, answer.value) for answer in step.result())
+            found.update(step.result())
+            entries = []
         return [[(one.text, one.score) for one in found[place]] for place in range(len(items))]
 
     assert searched(0.0) == searched(60.0)
@@ -183,7 +183,7 @@ def test_a_search_in_slices_finds_the_same(folder: str) -> None:
 def test_the_first_step_tells_how_long_steps_take(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a tenth of it would be counted, and too much be let in for a while."""
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(engine_work.time, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(engine_work, "working_time", lambda: clock.now)
 
     class Timed(Steps):
         def step(self) -> list[tuple[int, Any]]:
@@ -195,8 +195,7 @@ def test_the_first_step_tells_how_long_steps_take(monkeypatch: pytest.MonkeyPatc
     work = StepWork("test", decoder, most=100)
     assert (work.room(0.5), work.room(0.02)) == (100, 12)  # before it, a short turn has a small batch
     decoder.tokens = 100.0
-    work.admit([Entry(None, 0, "a", 100)])
-    assert work.iterate() == []
+    assert work.iterate([Entry(0, None, 0, "a", 100)]) == []
     assert work.room(0.05) == 50
 
 
@@ -205,7 +204,7 @@ def test_where_turns_are_short_from_the_beginning_a_fast_search_has_larger_batch
 ) -> None:
     """Clients share it beside another lane: without the time of small batches it would have no others."""
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(engine_work.time, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(engine_work, "working_time", lambda: clock.now)
 
     class Fast(Steps):
         def step(self) -> list[tuple[int, Any]]:
@@ -215,12 +214,11 @@ def test_where_turns_are_short_from_the_beginning_a_fast_search_has_larger_batch
     decoder = Fast()
     decoder.tokens = 0.0
     work = StepWork("test", decoder, most=1600)
-    work.admit([Entry(None, 0, "a", 1)])
     batches = []
     for _ in range(100):
         decoder.tokens += work.room(0.01) // 12 * 12  # sentences of so many tokens
         batches.append(decoder.tokens)
-        work.iterate()
+        work.iterate([])
         decoder.tokens = max(0.0, decoder.tokens - 12)
     assert batches[0] <= 100  # before anything was measured
     assert max(batches) > 700

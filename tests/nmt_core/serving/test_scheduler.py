@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -40,7 +39,7 @@ class Device:
 
     def remove(self, priority: str) -> None:
         """It is done."""
-        self.queues.remove(self.queue(priority), self.jobs.pop(priority))
+        self.queues.cancel(self.jobs.pop(priority))
 
     def iterate(self, seconds: float = 0.1) -> str:
         """The class that has the next iteration, of so many seconds."""
@@ -108,23 +107,18 @@ def test_a_queue_that_waits_for_something_else_has_no_credit_for_that_time() -> 
     assert taken.index("interactive") <= 26  # the share of one iteration of 10 s, not of five
 
 
-@pytest.mark.parametrize(("cost", "admitted"), [(5, True), (9, False)])
-def test_a_search_that_waits_for_something_else_has_an_iteration_for_what_can_enter(cost: int, admitted: bool) -> None:
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_search_that_waits_for_something_else_has_one_iteration_for_who_came_or_left(changed: bool) -> None:
     """Iterations for what has no room are a loop without a pause, next to the one that is waited for."""
     device = Device()
     device.put("interactive")
     queue = device.queue("interactive")
-    queue.take(device.jobs.pop("interactive"), most=1, room=1)
-    queue.work = SimpleNamespace(  # type: ignore[assignment]
-        blocked_for=0.01, waits_for_more=False, overcommit=0, room=lambda seconds: int(10 * seconds / 0.02)
-    )
-    for client in ("client", "other"):  # that share it, so that its iterations are short next to another class
-        device.queues.put("key", "interactive", one_item(client, cost))
-    bulk = device.queues.put("key", "bulk", one_item("client"))
-    bulk.waiting.remove("client", bulk.waiting.first())
-    bulk.last = time.monotonic()
-    queue, wait = device.queues.choose()  # type: ignore[assignment]
-    assert (queue is not None, wait) == ((True, None) if admitted else (False, 0.01))
+    queue.take(device.jobs.pop("interactive"), 1, most=1)
+    queue.work = SimpleNamespace(blocked_for=0.01, waits_for_more=False)  # type: ignore[assignment]
+    device.queues.put("key", "interactive", one_item("other"))
+    queue.changed = changed
+    chosen, wait = device.queues.choose()
+    assert (chosen is queue, wait) == ((True, None) if changed else (False, 0.01))
 
 
 def test_steps_of_a_search_that_clients_share_are_short_and_batches_are_not() -> None:
@@ -148,7 +142,7 @@ def test_steps_of_a_search_that_clients_share_are_short_and_batches_are_not() ->
     assert shared <= seconds(10.0, waits_for_more=True) < alone
     device.remove("bulk")
     assert seconds(10.0, waits_for_more=False) == shared
-    device.queues.remove(queue, other)
+    device.queues.cancel(other)
     assert seconds(10.1, waits_for_more=False) == shared  # the next one is expected soon
     assert seconds(60.0, waits_for_more=False) == alone
 
@@ -205,7 +199,7 @@ def test_a_key_has_no_credit_for_time_in_which_nobody_used_it() -> None:
         return queue.key
 
     job = put("b", "new")
-    queues.remove(queues.queues["new", "interactive"], job)
+    queues.cancel(job)
     put("a", "busy")
     assert [turn() for _ in range(100)] == ["busy"] * 100
     put("b", "new")
@@ -228,7 +222,7 @@ def test_who_comes_to_a_key_of_a_client_with_many_does_not_wait_for_the_others(i
 
     first = turn(0.3)
     if idle:
-        queues.remove(queues.queues[first, "interactive"], jobs[first])
+        queues.cancel(jobs[first])
     queues.put(first, "interactive", one_item("other"))
     waited = 0.0
     while turn(0.02) != first:
@@ -244,18 +238,7 @@ def test_iterations_are_short_next_to_another_key_of_the_class() -> None:
     other = one_item("b")
     sentences = queues.put("sentences", "interactive", other)
     assert queues.iteration_seconds(scores, 10.0) == SHORT_ITERATION
-    queues.remove(sentences, other)
+    queues.cancel(other)
     queues.used(sentences, tokens=1, begin=10.0, seconds=0.1)
     assert queues.iteration_seconds(scores, 11.0) == SHORT_ITERATION  # the next one is expected soon
     assert queues.iteration_seconds(scores, 60.0) == 0.5
-
-
-def test_of_many_keys_the_latest_are_kept() -> None:
-    """Clients choose options, and so keys; the queue that is used most lately is not the one to forget."""
-    queues = queues_of_a_device()
-    for number in range(40):
-        job = one_item("client")
-        queue = queues.put(f"key {number}", "bulk", job)
-        queue.remove(job)  # as if it were done
-        queues.used(queue, tokens=1, begin=float(number), seconds=0.1)
-    assert [key for key, _ in queues.queues] == [f"key {number}" for number in range(8, 40)]

@@ -19,9 +19,7 @@ from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.serving.engine.engine import Engine
-from nmt_core.serving.engine.iteration import Iterations
 from nmt_core.serving.engine.jobs import Job
-from nmt_core.serving.engine.queue import Queues
 from nmt_core.serving.engine.slices import Sliced
 from nmt_core.serving.engine.work import LARGE, BatchWork, StepWork
 from nmt_core.serving.errors import RpcError, invalid
@@ -29,7 +27,7 @@ from nmt_core.serving.methods.costs import Cost, Proportions
 from nmt_core.serving.methods.plan import Plan, make_plan
 from nmt_core.serving.models.served import Decoding, Encoding, SampleItem, Sampling, Scoring, ServedModel
 from nmt_core.serving.off_loop import off_loop
-from tests.nmt_core.serving.test_engine import batches, submit, until
+from tests.nmt_core.serving.test_engine import batches, submit, unthreaded, until
 
 
 def runs_until(condition: Callable[[], bool]) -> None:
@@ -74,14 +72,13 @@ def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_iterations
 
     def iterations(key: str = "x", tokens: int = 10) -> int:
         counted.iterations.clear()
-        queue = queues.put(key, "interactive", Job("client", ["item"], [tokens]))
+        queue = device._queues.put(key, "interactive", Job("client", ["item"], [tokens]))
         while not queue.idle:
-            device.run(queue)
+            device._iterate(queue)
         return len(counted.iterations)
 
-    queues: Queues[str] = Queues(capacity=1000, client_capacity=None, delay=0.0)
-    queues.put("other", "interactive", Job("other", ["item"], [1]))  # next to which iterations are short
-    device = Iterations(lambda key: BatchWork("test", run), "cpu", queues, threading.Condition(), counted)
+    device = unthreaded(lambda key: BatchWork("test", run), observer=counted)
+    device._queues.put("other", "interactive", Job("other", ["item"], [1]))  # next to which iterations are short
     assert iterations() == 1
     seconds = 0.3
     assert iterations() == 1  # which was not expected

@@ -71,17 +71,18 @@ def test_sentences_that_are_cancelled_are_forgotten_by_both_systems() -> None:
     parts, moses = hybrid()
     search = HybridSearch(parts)
     work = StepWork("test", search, most=100)
-    entries = [Entry(None, number, SearchItem(text, parts.config), 2) for number, text in enumerate(["a", "b", "c"])]
-    work.admit(entries)
+    entries = [
+        Entry(number, None, number, SearchItem(text, parts.config), 2) for number, text in enumerate(["a", "b", "c"])
+    ]
     moses.done = False
-    assert work.iterate() == []
-    work.cancel(entries[1:])
+    assert work.iterate(entries) == []
+    work.cancel([1, 2])
     assert moses.forgotten == [b"b", b"c"]
     moses.done = True
-    (answer,) = work.iterate()
-    assert answer.entry is entries[0]
-    assert isinstance(answer.value, Unfinished)
-    assert (work.tokens, search.tokens) == (0, 0)
+    ((key, value),) = work.iterate([])
+    assert key == 0
+    assert isinstance(value, Unfinished)
+    assert search.tokens == 0
 
 
 def test_what_both_systems_have_found_becomes_an_answer_in_a_second_job_that_ends_with_its_caller() -> None:
