@@ -21,9 +21,9 @@ from torch import Tensor
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.batches.padding import Padded, group_by_length
-from nmt_core.layers.reader import Encoded, RecurrentReader
+from nmt_core.layers.reader import Encoded
 from nmt_core.model_directory.loaded_model import LoadedModel
-from nmt_core.models.context import Summary
+from nmt_core.models.context import StartMemory, Summary
 from nmt_core.models.deep_lstm import DeepLSTM
 from nmt_core.models.encoder_decoder import EncoderDecoder
 from nmt_core.models.interface import Side, TranslationModel
@@ -71,14 +71,16 @@ def _encoded(model: TranslationModel, source: Padded) -> Tensor | None:
     """(B, D); None of a model without an encoder."""
     if isinstance(model, DeepLSTM):
         encoded: Encoded = model.reader(source)
-        return encoded.ends(0)
-    if not isinstance(model, EncoderDecoder) or not isinstance(model.source_encoder, RecurrentReader):
+        return encoded.ends[0]
+    if not isinstance(model, EncoderDecoder):
         return None
     memory = model.encode(source)
     if isinstance(memory, Summary):
-        return memory.summary_BH
+        return memory.first_BH
+    if not isinstance(memory, StartMemory):
+        return None
     encoded = model.source_encoder(source)
-    return torch.cat([encoded.ends(place) for place in range(len(model.source_encoder.directions))], dim=1)
+    return torch.cat(list(encoded.ends), dim=1)
 
 
 Vectors = npt.NDArray[np.float32]

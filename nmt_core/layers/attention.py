@@ -99,7 +99,7 @@ class AdditiveAttention(Attention, Layer):
 
     def keys(self, encoded: Encoded) -> Tensor:
         """U_a h."""
-        return encoded.times(self.key.weight)[0]
+        return encoded.times(self.key.weight)
 
     def queries(self) -> Product:
         """W_a s."""

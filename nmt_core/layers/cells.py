@@ -74,10 +74,6 @@ class Cell(Layer, abc.ABC):
     def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
         """The cell for the steps of one loop. ``kept_NH`` is multiplied with what recurrent matrices read (dropout)."""
 
-    def forward(self, inputs_NG: Tensor, state_NU: Tensor, context_NG: Tensor | None = None) -> Tensor:
-        """One step alone: (N, U)."""
-        return self.recurrence()(inputs_NG, state_NU, context_NG)
-
     def hidden_part(self, state: Tensor) -> Tensor:
         """What others read of a state, (..., U) -> (..., H)."""
         return state if self.state_parts == 1 else state[..., : self.hidden]

@@ -21,9 +21,9 @@ from nmt_core.batches.padding import Padded
 from nmt_core.batches.spelling import SpelledWords
 from nmt_core.batches.transfer import to_device
 from nmt_core.layers.embedding import Distinct, WordEmbedding
-from nmt_core.layers.generator import Generator, linear_generator
-from nmt_core.layers.reader import RecurrentReader
-from nmt_core.layers.recurrent import Layers, RecurrentEncoder, Stack, UpperLayers, WordVectors, run_all
+from nmt_core.layers.generator import linear_generator
+from nmt_core.layers.reader import RecurrentEncoder, RecurrentReader
+from nmt_core.layers.recurrent import Layers, Stack, run_all
 
 _TOGETHER = 128  # words of like length, as in the authors' code
 
@@ -39,7 +39,8 @@ class CharacterReader(nn.Module):
     def forward(self, spellings_MC: Tensor) -> Tensor:
         """The vectors of words, (M, E)."""
         read_MC, mask_MC = to_device(self.embedding.weight.device, *_with_end(spellings_MC))
-        outputs_MCE: Tensor = self.encoder(self.embedding.known(read_MC), mask_MC)
+        outputs_MCE: Tensor
+        outputs_MCE, _ = self.encoder(self.embedding(read_MC), mask_MC)
         return outputs_MCE[:, -1]
 
 
@@ -63,25 +64,14 @@ class SpellingDecoder(nn.Module):
         super().__init__()
         self.beginning = characters
         self.embedding = WordEmbedding(characters + 1, embedding, dropout=layers.dropout)
-        self.unit = layers.new_cell(hidden)
-        self.inputs = self.unit.inputs(embedding)
-        self.upper = UpperLayers(layers, hidden)
-        self.stack = Stack(self.inputs, self.unit, self.upper)
-        self.output = linear_generator(hidden, characters, biased=biased)
-
-    @property
-    def generator(self) -> Generator:
-        """The distribution of the next character; 0 is the end."""
-        return self.output
-
-    def start(self, starts_NH: Tensor) -> Tensor:
-        """The states of all layers before the first character, (N, U)."""
-        return self.stack.start(starts_NH)
+        self.stack = Stack(layers, embedding, hidden)
+        self.unit, self.inputs, self.upper = self.stack.unit, self.stack.inputs, self.stack.upper
+        self.output = self.generator = linear_generator(hidden, characters, biased=biased)  # 0 is the end
 
     def step(self, previous_N: Tensor, states_NU: Tensor) -> tuple[Tensor, Tensor]:
         """Read the characters written last (negative: none), and give what the generator reads, and the states."""
         read_N = torch.where(previous_N < 0, self.beginning, previous_N)
-        states_NU = self.stack.step(self.inputs(self.embedding.known(read_N)), states_NU)
+        states_NU = self.stack.recurrence()(self.inputs(self.embedding(read_N)), states_NU, None)
         return self.stack.top(states_NU), states_NU
 
     def known(self, starts_MH: Tensor, spellings_MC: Tensor) -> Known:
@@ -120,8 +110,8 @@ class SpellingDecoder(nn.Module):
         words_N, characters_N = some_R[places_2N[0]], goals_RC[mask_RC]
         there = to_device(starts_MH.device, some_R, read_RC, places_2N, characters_N, words_N)
         some_R, read_RC, (rows_N, columns_N), characters_N, words_N = there
-        inputs_RCG = self.inputs(self.embedding.known(read_RC))
-        first_RU = self.start(starts_MH[some_R]).to(inputs_RCG.dtype)
+        inputs_RCG = self.inputs(self.embedding(read_RC))
+        first_RU = self.stack.start(starts_MH[some_R]).to(inputs_RCG.dtype)
         top_RCH, _ = self.stack.run(inputs_RCG, first_RU, run_all)
         return Known(top_RCH[rows_N, columns_N], characters_N, words_N)
 
@@ -149,21 +139,20 @@ class SpellingReader(RecurrentReader):
     def __init__(
         self, embedding: WordEmbedding, characters: CharacterReader, directions: Sequence[RecurrentEncoder]
     ) -> None:
-        super().__init__(embedding, directions, reads_end=False)
+        super().__init__(_SpelledVectors(embedding, characters), directions, reads_end=False)
         self.characters = characters
-
-    @property
-    def vectors(self) -> WordVectors:
-        """Those of the vocabulary, and of words that are spelled."""
-        assert self.embedding is not None
-        return _SpelledVectors(self.embedding, self.characters)
 
 
 class _SpelledVectors:
     """The vectors of a vocabulary, and behind them those of the spelled words of a batch."""
 
     def __init__(self, embedding: WordEmbedding, characters: CharacterReader) -> None:
-        self.embedding, self.characters, self.weight = embedding, characters, embedding.weight
+        self.embedding, self.characters = embedding, characters
+
+    @property
+    def weight(self) -> nn.Parameter:
+        """Those of the vocabulary alone, (V, E)."""
+        return self.embedding.weight
 
     def of(self, sentences: Padded) -> Tensor:
         """(B, L, E)."""

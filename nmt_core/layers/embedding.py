@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmt_core.batches.padding import FactoredWords, Padded, bucket_rows
-from nmt_core.layers.dropout import BlockDropout
+from nmt_core.layers.dropout import drop_along
 from nmt_core.layers.init import Initialiser, Layer
 
 _WORTH_SORTING = 16  # words
@@ -37,17 +37,14 @@ class Distinct(NamedTuple):
 
 
 class WordEmbedding(nn.Embedding, Layer):
-    """Word vectors; ``NO_WORD`` (any negative id) is the zero vector.
-
-    In training ``dropout`` drops numbers of the vectors, ``word_dropout`` whole vectors.
-    """
+    """Word vectors. In training ``dropout`` drops numbers of the vectors, ``word_dropout`` whole vectors."""
 
     weight: nn.Parameter
 
     def __init__(self, words: int, size: int, *, dropout: float = 0.0, word_dropout: float = 0.0) -> None:
         super().__init__(words, size)
         self.size = size  # the numbers that an encoder reads of a position
-        self.dropout, self.word_dropout = nn.Dropout(dropout), BlockDropout(word_dropout, dim=-1)
+        self.dropout, self.word_dropout = dropout, word_dropout
 
     def reset_parameters(self) -> None:
         """PyTorch's first values, but none without memory for them, for which it would import its compiler."""
@@ -60,36 +57,36 @@ class WordEmbedding(nn.Embedding, Layer):
 
     def forward(self, words: Tensor) -> Tensor:
         """(...) -> (..., E)."""
-        embedded = super().forward(words.clamp(min=0))
-        return embedded * (words >= 0).unsqueeze(-1)
-
-    def known(self, words: Tensor) -> Tensor:
-        """The same for ids that are all words."""
         return self.dropped(super().forward(words))
 
     def dropped(self, embedded: Tensor) -> Tensor:
         """Vectors with dropout."""
-        return cast(Tensor, self.word_dropout(self.dropout(embedded)))
+        embedded = F.dropout(embedded, self.dropout, self.training)
+        return drop_along(embedded, self.word_dropout, dim=-1) if self.training and self.word_dropout else embedded
 
     def of(self, sentences: Padded) -> Tensor:
         """The vectors at all positions of sentences, (B, L, E)."""
-        return self.known(sentences.words_BL)
+        return cast(Tensor, self(sentences.words_BL))
 
     def distinct(self, sentences: Padded) -> Distinct:
         """The same for sentences on a CPU, so that what is the same need be worked out once."""
-        return Distinct(sentences.words_BL.numpy(), self.known)
+        return Distinct(sentences.words_BL.numpy(), self)
 
     def shifted(self, words_BT: Tensor) -> Tensor:
-        """The embedding of the word *before* each position, zero before the first: (B, T) -> (B, T, E)."""
+        """The vector of the word *before* each position, zero before the first: (B, T) -> (B, T, E)."""
         return self.dropped(F.pad(super().forward(words_BT[:, :-1]), (0, 0, 1, 0)))
 
     def apply_once(self, words_N: Tensor, work: Callable[[Tensor], Sequence[Tensor]]) -> Sequence[Tensor]:
-        """``work`` done on the embeddings (N, E) of ``words_N``; for inference on a CPU, once for equal words."""
-        if torch.is_grad_enabled() or words_N.is_cuda or words_N.shape[0] < _WORTH_SORTING:
-            return work(self(words_N))
-        distinct_M, places_N = words_N.unique(return_inverse=True)
-        filling = bucket_rows(len(distinct_M), self.weight) - len(distinct_M)
-        return [part_MX.index_select(0, places_N) for part_MX in work(self(F.pad(distinct_M, (0, filling))))]
+        """``work`` done on the vectors (N, E) of ``words_N``, zero for ``NO_WORD``; on a CPU once for equal words.
+
+        For inference.
+        """
+        words_M, places_N = words_N, None
+        if not (words_N.is_cuda or torch.is_grad_enabled() or len(words_N) < _WORTH_SORTING):
+            words_M, places_N = words_N.unique(return_inverse=True)
+            words_M = F.pad(words_M, (0, bucket_rows(len(words_M), self.weight) - len(words_M)))
+        parts = work(super().forward(words_M.clamp(min=0)) * (words_M >= 0).unsqueeze(1))
+        return parts if places_N is None else [part_MX.index_select(0, places_N) for part_MX in parts]
 
 
 Combination = Literal["concat", "sum"]
@@ -145,4 +142,4 @@ class FactoredEmbedding(WordEmbedding):
         vectors = [nn.Embedding.forward(self, columns[0])]
         vectors += [table(column) for table, column in zip(self.factors, columns[1:], strict=True)]
         combined = torch.cat(vectors, dim=-1) if self.combine == "concat" else torch.stack(vectors).sum(dim=0)
-        return cast(Tensor, self.word_dropout(self.dropout(combined)))
+        return self.dropped(combined)

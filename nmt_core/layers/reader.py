@@ -1,152 +1,204 @@
 """The encoders of models, and what they have read.
 
-Shapes: B sentences, S positions, C an annotation (H of each direction), M distinct states, P = B * S, X rows of a
-matrix, U a state of all layers.
+An encoder has two forms: all positions of padded sentences, with the products with all inputs made at once; and, for
+inference on a CPU, every distinct state once for all sentences that have it: from the left, sentences share the states
+of common beginnings, from the right of common ends.
+
+Shapes: B sentences, S positions, C an annotation (H of each direction), M distinct states, P = B * S, W distinct words,
+X rows of a matrix, U a state of all layers.
 """
 
 from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt_core.batches.padding import Padded
-from nmt_core.layers.embedding import WordEmbedding
-from nmt_core.layers.recurrent import RecurrentEncoder, SharedStates, WordVectors
+from nmt_core.base.pauses import yield_point
+from nmt_core.batches.padding import Padded, bucket_rows, pad_rows, whole_positions
+from nmt_core.batches.prefix_tree import grow
+from nmt_core.layers.cells import Recurrence
+from nmt_core.layers.embedding import Distinct
+from nmt_core.layers.recurrent import Layers, Stack
+
+
+class WordVectors(Protocol):
+    """The vectors of words."""
+
+    @property
+    def weight(self) -> nn.Parameter:
+        """Those of the vocabulary, (V, E)."""
+        ...
+
+    def of(self, sentences: Padded) -> Tensor:
+        """Those at all positions of sentences, (B, L, E)."""
+        ...
+
+    def distinct(self, sentences: Padded) -> Distinct:
+        """The same for sentences on a CPU, so that what is the same need be worked out once."""
+        ...
+
+
+class SharedStates(NamedTuple):
+    """What an encoder gives out in M states (M, H), those states, and which each position of each sentence has.
+
+    Any at padding. ``ends_B`` are the states in which everything is read.
+    """
+
+    outputs_MH: Tensor
+    states_MU: Tensor
+    places_BS: Tensor
+    ends_B: Tensor
+
+
+class RecurrentEncoder(nn.Module):
+    """Recurrent layers over embedded words, from the left or from the right; padding leaves states alone."""
+
+    def __init__(self, embedding: int, hidden: int, *, backward: bool = False, layers: Layers | None = None) -> None:
+        super().__init__()
+        self.stack = Stack(layers or Layers(), embedding, hidden)
+        self.inputs, self.unit, self.upper = self.stack.inputs, self.stack.unit, self.stack.upper
+        self.backward = backward
+
+    def forward(self, embedded_BSE: Tensor, mask_BS: Tensor) -> tuple[Tensor, Tensor]:
+        """What the last layer gives out at every position, (B, S, H), and the states of all layers at the end, (B, U).
+
+        Behind the end of a sentence that at its end.
+        """
+        first_BU = embedded_BSE.new_zeros(len(embedded_BSE), self.stack.state_size)
+        if self.backward and self.stack.in_one_call(embedded_BSE):
+            # from the right, padding of zeros comes first and leaves the states at zero
+            reversed_BSE = (embedded_BSE * mask_BS.unsqueeze(2)).flip(1)
+            top_BSH, ends = self.stack.run_in_calls(reversed_BSE, first_BU)
+            return top_BSH.flip(1), torch.cat(ends, dim=1)
+        run = functools.partial(_run_masked, mask_BS=mask_BS, backward=self.backward)
+        top_BSH, states = self.stack.run(self.stack.first_inputs(embedded_BSE), first_BU, run)
+        return top_BSH, torch.cat([state_BSU[:, self.end] for state_BSU in states], dim=1)
+
+    @property
+    def end(self) -> int:
+        """The position at which everything is read; from the left the last: padding has the state before it."""
+        return 0 if self.backward else -1
+
+    def shared(self, vectors: WordVectors, source: Padded) -> SharedStates:
+        """The same, each state computed once for all sentences that have it; for inference on a CPU."""
+        (words_BS, vectors_of), lengths_B = vectors.distinct(source), source.mask_BL.sum(dim=1).numpy()
+        positions_BS = np.arange(words_BS.shape[1])[None, :]
+        if self.backward:
+            positions_BS = np.maximum(lengths_B[:, None] - 1 - positions_BS, 0)
+            words_BS = np.take_along_axis(words_BS, positions_BS, axis=1)
+        tree = grow(np.zeros(len(words_BS), dtype=np.int64), words_BS, lengths_B)
+        known, rows = np.unique(np.concatenate([level.words for level in tree.levels]), return_inverse=True)
+        known = pad_rows(known, bucket_rows(len(known), vectors.weight))
+        inputs_WG = self.inputs(vectors_of(torch.from_numpy(known)))
+        states_NU = inputs_WG.new_zeros(1, self.stack.state_size)
+        states: list[Tensor] = []
+        ends = np.cumsum([len(level.words) for level in tree.levels])
+        recurrence = self.stack.recurrence()
+        for level, words in zip(tree.levels, np.split(rows.reshape(-1), ends[:-1]), strict=True):
+            yield_point()
+            places = level.entries[level.nodes] if states else level.nodes
+            size = bucket_rows(len(words), inputs_WG)
+            inputs_NG = inputs_WG.index_select(0, torch.from_numpy(pad_rows(words, size)))
+            before_NU = states_NU.index_select(0, torch.from_numpy(pad_rows(places, size)))
+            states_NU = recurrence(inputs_NG, before_NU, None)
+            states.append(states_NU[: len(words)])
+        ends_B = torch.from_numpy(tree.edges_PL[np.arange(len(words_BS)), lengths_B - 1])
+        edges_BS = tree.edges_PL if not self.backward else np.take_along_axis(tree.edges_PL, positions_BS, axis=1)
+        states_MU = torch.cat(states)
+        states_MU = F.pad(states_MU, (0, 0, 0, bucket_rows(len(states_MU), states_MU) - len(states_MU)))
+        return SharedStates(self.stack.top(states_MU), states_MU, torch.from_numpy(np.maximum(edges_BS, 0)), ends_B)
+
+
+def _run_masked(
+    recurrence: Recurrence, inputs_BSG: Tensor, state_BU: Tensor, *, mask_BS: Tensor, backward: bool
+) -> Tensor:
+    """The state at every position, (B, S, U)."""
+    inputs_S, mask_S = inputs_BSG.unbind(dim=1), mask_BS.unsqueeze(2).unbind(dim=1)
+    whole_S = whole_positions(mask_BS)  # they need no mask
+    positions = range(len(inputs_S))
+    states: list[Tensor] = [state_BU] * len(inputs_S)
+    for position in reversed(positions) if backward else positions:
+        new_BU = recurrence(inputs_S[position], state_BU, None)
+        state_BU = new_BU if whole_S[position] else torch.where(mask_S[position], new_BU, state_BU)
+        states[position] = state_BU
+    return torch.stack(states, dim=1)
 
 
 class Encoded(abc.ABC):
-    """B sentences as an encoder has read them: annotations of their positions, and where each direction ended."""
+    """B sentences as an encoder has read them, with annotations of their positions.
 
-    mask_BS: Tensor
+    ``ends`` are what each direction gives out when it has read everything, (B, H), ``final_states`` the states of all
+    its layers then, (B, U).
+    """
+
+    def __init__(self, mask_BS: Tensor, ends: Sequence[Tensor], final_states: Sequence[Tensor]) -> None:
+        self.mask_BS, self.ends, self.final_states = mask_BS, ends, final_states
 
     @abc.abstractmethod
     def annotations(self) -> Tensor:
         """What all directions give out, side by side, (B, S, C)."""
 
     @abc.abstractmethod
-    def times(self, *weights_XC: Tensor) -> list[Tensor]:
-        """The products of the annotations with matrices, each (B, S, X)."""
-
-    @abc.abstractmethod
-    def ends(self, direction: int) -> Tensor:
-        """What a direction gives out when it has read everything, (B, H)."""
-
-    @abc.abstractmethod
-    def final_states(self, direction: int) -> Tensor:
-        """The states of all its layers then, side by side, (B, U)."""
+    def times(self, weight_XC: Tensor) -> Tensor:
+        """The products of the annotations with a matrix, (B, S, X)."""
 
 
 class WholeEncoding(Encoded):
-    """All positions of all sentences; ``backward`` says which directions read from the right."""
+    """All positions of all sentences."""
 
     def __init__(
         self,
         annotations_BSC: Tensor,
-        states: Sequence[Sequence[Tensor]],
         mask_BS: Tensor,
-        *,
-        backward: Sequence[bool],
+        ends: Sequence[Tensor] = (),
+        final_states: Sequence[Tensor] = (),
     ) -> None:
-        self.mask_BS = mask_BS
-        self._annotations_BSC, self._states, self._backward = annotations_BSC, states, backward
+        super().__init__(mask_BS, ends, final_states)
+        self._annotations_BSC = annotations_BSC
 
     def annotations(self) -> Tensor:
         """(B, S, C)."""
         return self._annotations_BSC
 
-    def times(self, *weights_XC: Tensor) -> list[Tensor]:
-        """(B, S, X) each."""
-        return [F.linear(self._annotations_BSC, weight_XC) for weight_XC in weights_XC]
-
-    def ends(self, direction: int) -> Tensor:
-        """(B, H)."""
-        end_BC = self._annotations_BSC[:, self._position(direction)]
-        return end_BC.chunk(len(self._states), dim=1)[direction]
-
-    def final_states(self, direction: int) -> Tensor:
-        """(B, U)."""
-        return torch.cat([layer[:, self._position(direction)] for layer in self._states[direction]], dim=1)
-
-    def _position(self, direction: int) -> int:
-        """Where a direction ends; from the left this is the last position, since padding has the state before it."""
-        return 0 if self._backward[direction] else -1
+    def times(self, weight_XC: Tensor) -> Tensor:
+        """(B, S, X)."""
+        return F.linear(self._annotations_BSC, weight_XC)
 
 
 class SharedEncoding(Encoded):
-    """Every distinct state once; ``backward`` says which directions read from the right."""
+    """Every distinct state of each direction once."""
 
-    def __init__(self, directions: Sequence[SharedStates], mask_BS: Tensor, *, backward: Sequence[bool]) -> None:
-        self.mask_BS = mask_BS
-        self._directions, self._backward = directions, backward
+    def __init__(self, directions: Sequence[SharedStates], mask_BS: Tensor) -> None:
+        ends = [one.outputs_MH.index_select(0, one.ends_B) for one in directions]
+        super().__init__(mask_BS, ends, [one.states_MU.index_select(0, one.ends_B) for one in directions])
+        self._directions = directions
 
     def annotations(self) -> Tensor:
         """(B, S, C)."""
         return torch.cat([F.embedding(one.places_BS, one.outputs_MH) for one in self._directions], dim=2)
 
-    def times(self, *weights_XC: Tensor) -> list[Tensor]:
-        """Every distinct state is multiplied once; (B, S, X) each."""
-        starts = np.cumsum([0, *(len(one.outputs_MH) for one in self._directions)]).tolist()
-        places = [one.places_BS + start for one, start in zip(self._directions, starts, strict=False)]
-        places_PD = torch.stack(places, dim=2).flatten(0, 1)
-        return [
-            F.embedding_bag(places_PD, self._product(weight_XC), mode="sum").view(*self.mask_BS.shape, -1)
-            for weight_XC in weights_XC
-        ]
-
-    def ends(self, direction: int) -> Tensor:
-        """(B, H)."""
-        return self._directions[direction].outputs_MH.index_select(0, self._last(direction))
-
-    def final_states(self, direction: int) -> Tensor:
-        """(B, U)."""
-        return self._directions[direction].states_MU.index_select(0, self._last(direction))
-
-    def _last(self, direction: int) -> Tensor:
-        places_BS = self._directions[direction].places_BS
-        if self._backward[direction]:
-            return places_BS[:, 0]
-        return places_BS.gather(1, self.mask_BS.sum(dim=1, keepdim=True) - 1).squeeze(1)
-
-    def _product(self, weight_XC: Tensor) -> Tensor:
-        """What the states of each direction add to products with the whole annotation, one below the other."""
+    def times(self, weight_XC: Tensor) -> Tensor:
+        """Every distinct state is multiplied once, and its products are added up where it stands; (B, S, X)."""
         rows = [len(one.outputs_MH) for one in self._directions]
-        product = self._directions[0].outputs_MH.new_empty(sum(rows), len(weight_XC))
+        products = self._directions[0].outputs_MH.new_empty(sum(rows), len(weight_XC))  # of a direction below the other
         weights = weight_XC.chunk(len(rows), dim=1)
-        for one, weight_XH, part_MX in zip(self._directions, weights, product.split(rows), strict=True):
-            torch.mm(one.outputs_MH, weight_XH.t(), out=part_MX)
-        return product
+        for one, weight_XH, product_MX in zip(self._directions, weights, products.split(rows), strict=True):
+            torch.mm(one.outputs_MH, weight_XH.t(), out=product_MX)
+        starts = np.cumsum([0, *rows[:-1]]).tolist()
+        places = [one.places_BS + start for one, start in zip(self._directions, starts, strict=True)]
+        places_PD = torch.stack(places, dim=2).flatten(0, 1)
+        return F.embedding_bag(places_PD, products, mode="sum").view(*self.mask_BS.shape, -1)
 
 
-class Reader(nn.Module, abc.ABC):
-    """The encoder of a model; ``embedding`` has the vectors of the words it reads (None: it reads none)."""
-
-    embedding: WordEmbedding | None
-
-    @abc.abstractmethod
-    def forward(self, source: Padded) -> Encoded:
-        """Read B sentences."""
-
-
-class NoReader(Reader):
-    """The encoder of a language model."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embedding = None
-
-    def forward(self, source: Padded) -> Encoded:
-        """Read nothing."""
-        nothing_BS0 = source.mask_BL.new_zeros(*source.mask_BL.shape, 0, dtype=torch.float32)
-        return WholeEncoding(nothing_BS0, [], source.mask_BL, backward=[])
-
-
-class RecurrentReader(Reader):
+class RecurrentReader(nn.Module):
     """The encoder of a model: word vectors, read from the left, from the right, or both.
 
     Without ``reads_end`` the ``</s>`` of a source is not read, except where there is nothing else: its position stays,
@@ -155,38 +207,32 @@ class RecurrentReader(Reader):
 
     def __init__(
         self,
-        embedding: WordEmbedding,
+        vectors: WordVectors,
         directions: Sequence[RecurrentEncoder],
         *,
         dropout: nn.Module | None = None,
         reads_end: bool = True,
     ) -> None:
         super().__init__()
-        self.embedding = embedding
+        self.vectors = vectors
         self.directions = nn.ModuleList(directions)
         self.dropout, self.reads_end = dropout, reads_end
-
-    @property
-    def vectors(self) -> WordVectors:
-        """The vectors of words."""
-        assert self.embedding is not None
-        return self.embedding
 
     def forward(self, source: Padded) -> Encoded:
         """Every distinct state once in inference on a CPU, where looking for them costs nothing."""
         if not self.reads_end:
             source = _without_end(source)
         directions = [one for one in self.directions if isinstance(one, RecurrentEncoder)]
-        backward = [one.backward for one in directions]
         if not torch.is_grad_enabled() and not source.words_BL.is_cuda:
-            shared = [one.shared(self.vectors, source) for one in directions]
-            return SharedEncoding(shared, source.mask_BL, backward=backward)
+            return SharedEncoding([one.shared(self.vectors, source) for one in directions], source.mask_BL)
         embedded_BSE = self.vectors.of(source)
-        read = [one.run(embedded_BSE, source.mask_BL) for one in directions]
-        annotations_BSC = torch.cat([outputs_BSH for outputs_BSH, _ in read], dim=2)
+        outputs, final_states = zip(*(one(embedded_BSE, source.mask_BL) for one in directions), strict=True)
+        annotations_BSC = torch.cat(outputs, dim=2)
         if self.dropout is not None:
             annotations_BSC = self.dropout(annotations_BSC)
-        return WholeEncoding(annotations_BSC, [states for _, states in read], source.mask_BL, backward=backward)
+        parts = [annotations_BSC[:, one.end].chunk(len(directions), dim=1) for one in directions]
+        ends = [part[place] for place, part in enumerate(parts)]
+        return WholeEncoding(annotations_BSC, source.mask_BL, ends, final_states)
 
 
 def _without_end(source: Padded) -> Padded:

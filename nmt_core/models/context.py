@@ -59,65 +59,51 @@ class ContextLoop:
         return None
 
 
-class Context(nn.Module, abc.ABC):
-    """See the module's docstring. ``changes``: from step to step."""
+class Context(nn.Module):
+    """What the source adds to a decoder; here nothing. ``changes``: from step to step."""
 
     changes: bool = False
 
-    @abc.abstractmethod
-    def remember(self, encoded: Encoded) -> Memory:
-        """What is needed of B sources."""
-
-    @abc.abstractmethod
-    def first(self, memory: Memory) -> Tensor:
-        """What the decoder's first state is made of, (B, H); of the dtype and on the device of the model."""
-
-    @abc.abstractmethod
     def terms(self, hidden_NH: Tensor, memory: Memory, layout: Layout | None) -> ContextTerms:
         """The terms at N states; without ``layout`` every sentence has as many."""
+        return NO_TERMS
 
-    @abc.abstractmethod
     def loop(self, memory: Memory) -> ContextLoop:
         """The context of a loop over known targets."""
+        return ContextLoop(NO_TERMS)
+
+
+class SourceContext(Context, abc.ABC):
+    """That of a decoder with a source."""
+
+    @abc.abstractmethod
+    def remember(self, encoded: Encoded) -> StartMemory:
+        """What is needed of B sources."""
 
 
 @dataclass(frozen=True)
 class EmptyMemory(Memory):
-    """The number of sources, B."""
+    """The number of sources, B, of which nothing is read."""
 
     rows_B: Tensor
 
 
-class NoContext(Context):
-    """A decoder without a source."""
+@dataclass(frozen=True)
+class StartMemory(Memory):
+    """``first_BH``: what the decoder's first state is made of."""
 
-    def remember(self, encoded: Encoded) -> EmptyMemory:
-        """How many there are."""
-        return EmptyMemory(torch.zeros(len(encoded.mask_BS), device=encoded.mask_BS.device))
-
-    def first(self, memory: Memory) -> Tensor:
-        """Nothing, (B, 0)."""
-        return memory.example.unsqueeze(1)[:, :0]
-
-    def terms(self, hidden_NH: Tensor, memory: Memory, layout: Layout | None) -> ContextTerms:
-        """Nothing."""
-        return NO_TERMS
-
-    def loop(self, memory: Memory) -> ContextLoop:
-        """Nothing."""
-        return ContextLoop(NO_TERMS)
+    first_BH: Tensor
 
 
 @dataclass(frozen=True)
-class Summary(Memory):
-    """c, and what it adds to the decoder's gates and to the readout."""
+class Summary(StartMemory):
+    """What c, which the first state is made of, adds to the decoder's gates and to the readout."""
 
-    summary_BH: Tensor
     gates_BG: Tensor
     readout_BX: Tensor
 
 
-class FixedContext(Context):
+class FixedContext(SourceContext):
     """The source as one vector c: where the encoder ended, or ``summary`` of that (Cho et al. 2014)."""
 
     def __init__(
@@ -128,14 +114,9 @@ class FixedContext(Context):
 
     def remember(self, encoded: Encoded) -> Summary:
         """h_N, or tanh(V h_N), and its products."""
-        last_BH = encoded.ends(0)
+        last_BH = encoded.ends[0]
         summary_BH = self.dropout(last_BH if self.summary is None else torch.tanh(self.summary(last_BH)))
         return Summary(summary_BH, self.to_gates(summary_BH), self.to_readout(summary_BH))
-
-    def first(self, memory: Memory) -> Tensor:
-        """C."""
-        assert isinstance(memory, Summary)
-        return memory.summary_BH
 
     def terms(self, hidden_NH: Tensor, memory: Memory, layout: Layout | None) -> ContextTerms:
         """The same at every step."""
@@ -150,20 +131,19 @@ class FixedContext(Context):
 
 
 @dataclass(frozen=True)
-class Annotations(Memory):
-    """The values that attention sums, its keys, how many positions there are, and the ends of the backward encoder."""
+class Annotations(StartMemory):
+    """The values that attention sums, its keys, and how many positions there are."""
 
     values_BSX: Tensor = field(metadata=SOURCE_AXIS)
     keys_BSA: Tensor = field(metadata=SOURCE_AXIS)
     widths_B: Tensor
-    first_BH: Tensor
 
 
 class ProjectedAnnotations(Annotations):
     """With products of the annotations, side by side, in place of the annotations."""
 
 
-class AttentiveContext(Context):
+class AttentiveContext(SourceContext):
     """c_i = the sum of the annotations weighted by ``attention``; what it adds to gates and readout is linear in it.
 
     In inference the products of the annotations are summed: with more hypotheses than source positions, which search
@@ -177,22 +157,18 @@ class AttentiveContext(Context):
         self.attention, self.to_gates, self.to_readout = attention, gates, readout
 
     def remember(self, encoded: Encoded) -> Annotations:
-        """Values and keys; the last direction of the encoder gives the first state."""
-        first_BH, widths_B = encoded.ends(-1), encoded.mask_BS.sum(dim=1)
+        """Values and keys; the first state is of the end of the backward encoder, the first word (appendix A.2.2)."""
+        first_BH, widths_B = encoded.ends[-1], encoded.mask_BS.sum(dim=1)
         if torch.is_grad_enabled():
-            return Annotations(encoded.annotations(), self.attention.keys(encoded), widths_B, first_BH)
+            return Annotations(first_BH, encoded.annotations(), self.attention.keys(encoded), widths_B)
         both_XC = torch.cat([self.to_gates.weight, self.to_readout.weight])
-        return ProjectedAnnotations(encoded.times(both_XC)[0], self.attention.keys(encoded), widths_B, first_BH)
-
-    def first(self, memory: Memory) -> Tensor:
-        """The end of the backward encoder, which is at the first word (appendix A.2.2)."""
-        assert isinstance(memory, Annotations)
-        return memory.first_BH
+        return ProjectedAnnotations(first_BH, encoded.times(both_XC), self.attention.keys(encoded), widths_B)
 
     def terms(self, hidden_NH: Tensor, memory: Memory, layout: Layout | None) -> ContextTerms:
         """Attention from the states, and the products of its sum."""
         assert isinstance(memory, Annotations)
-        context_NX, weights_NS = self.attention_loop(memory)(hidden_NH, layout)
+        attend = AttentionLoop(self.attention, memory.values_BSX, memory.keys_BSA, memory.widths_B)
+        context_NX, weights_NS = attend(hidden_NH, layout)
         if not isinstance(memory, ProjectedAnnotations):
             return ContextTerms(self.to_gates(context_NX), self.to_readout(context_NX), weights_NS)
         gates_NG, readout_NX = context_NX.split((len(self.to_gates.weight), len(self.to_readout.weight)), dim=1)
@@ -203,10 +179,6 @@ class AttentiveContext(Context):
         assert isinstance(memory, Annotations)
         return _AttentiveLoop(self, memory)
 
-    def attention_loop(self, memory: Annotations) -> AttentionLoop:
-        """The attention of one loop."""
-        return AttentionLoop(self.attention, memory.values_BSX, memory.keys_BSA, memory.widths_B)
-
 
 class _AttentiveLoop(ContextLoop):
     """The terms of the readouts are multiplied for all positions at once."""
@@ -214,7 +186,7 @@ class _AttentiveLoop(ContextLoop):
     def __init__(self, part: AttentiveContext, memory: Annotations) -> None:
         super().__init__(NO_TERMS)
         self.part, self.projected = part, isinstance(memory, ProjectedAnnotations)
-        self.attention_loop = part.attention_loop(memory)
+        self.attention_loop = AttentionLoop(part.attention, memory.values_BSX, memory.keys_BSA, memory.widths_B)
         self.gates_of = shared_matrix(part.to_gates.weight)
         self.contexts: list[Tensor] = []
         self.weights: list[Tensor] = []

@@ -26,7 +26,7 @@ from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded
 from nmt_core.config import Config
 from nmt_core.layers.embedding import WordEmbedding
-from nmt_core.layers.generator import Generator, linear_generator
+from nmt_core.layers.generator import linear_generator
 from nmt_core.layers.init import Initialisation, Initialiser, Layer, Linear
 from nmt_core.models.context import EmptyMemory
 from nmt_core.models.interface import NO_WORD, ContextModel, KnownTargets, Side, Step
@@ -71,7 +71,7 @@ class ContextVectors(Layer):
     def forward(self, context: Tensor) -> Tensor:
         """(..., K) -> (..., K E)."""
         before = (context < 0).unsqueeze(-1)
-        return torch.where(before, self.begin, self.words(context)).flatten(-2)
+        return torch.where(before, self.begin, self.words(context.clamp(min=0))).flatten(-2)
 
 
 class CSLM(ContextModel):
@@ -84,18 +84,13 @@ class CSLM(ContextModel):
         self.context_vectors = ContextVectors(self.target_embedding)
         sizes = ((config.order - 1) * config.embedding, *config.hidden)
         self.hidden = nn.ModuleList(Linear(*pair) for pair in pairwise(sizes))
-        self.output = linear_generator(sizes[-1], target_words)
+        self.output = self.generator = linear_generator(sizes[-1], target_words)
         self.dropout = nn.Dropout(config.dropout)
 
     @property
     def context_words(self) -> int:
         """K, one less than the order."""
         return self.config.order - 1
-
-    @property
-    def generator(self) -> Generator:
-        """The distribution of the next word."""
-        return self.output
 
     def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
         """Those of the target."""
@@ -107,8 +102,8 @@ class CSLM(ContextModel):
 
     def start(self, memory: Memory) -> LastWords:
         """All places are before the sentence."""
-        nothing_N = torch.full_like(memory.example, NO_WORD, dtype=torch.int64)
-        return LastWords(nothing_N.unsqueeze(1).repeat(1, self.context_words))
+        nothing_NK = torch.full((memory.rows, self.context_words), NO_WORD, device=self.device)
+        return LastWords(nothing_NK)
 
     def step(self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None = None) -> Step:
         """The word before moves into the context, and the first one out of it."""

@@ -26,7 +26,7 @@ from nmt_core.batches.layout import Layout
 from nmt_core.config import Config
 from nmt_core.layers.embedding import FactoredEmbedding, WordEmbedding
 from nmt_core.layers.init import Initialisation, Linear
-from nmt_core.models.encoder_decoder import Addition, Decoder
+from nmt_core.models.encoder_decoder import Addition
 from nmt_core.models.interface import KnownTargets, Side, Step
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
@@ -84,36 +84,6 @@ class Controller(nn.Module):
         return added
 
 
-class FusedDecoder(Decoder):
-    """The decoder of a translation model, whose readout reads a language model's state, too."""
-
-    def __init__(self, translation: Decoder, language: RNNLM, controller: Controller) -> None:
-        super().__init__()
-        self.translation, self.language, self.controller = translation, language, controller
-        self.embedding, self.context = translation.embedding, translation.context
-
-    def start(self, memory: Memory) -> State:
-        """The translation model's state, and a language model that has read nothing."""
-        return FusedState(self.translation.start(memory), self.language.start(memory))
-
-    def step(
-        self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None, addition: Addition | None = None
-    ) -> Step:
-        """Both read the word before."""
-        assert isinstance(state, FusedState)
-        read = self.language.step(previous_N, state.language, memory)
-        step = self.translation.step(previous_N, state.translation, memory, layout, self._addition(read.readout_NL))
-        return Step(step.readout_NL, FusedState(step.state, read.state), step.attention_NS)
-
-    def known_targets(self, words_BT: Tensor, memory: Memory, addition: Addition | None = None) -> KnownTargets:
-        """As ``step`` for a known target."""
-        read_BTH = self.language.target_decoder.known_targets(words_BT, memory).readouts_BTL
-        return self.translation.known_targets(words_BT, memory, self._addition(read_BTH))
-
-    def _addition(self, language: Tensor) -> Addition:
-        return lambda state: self.controller(state, language)
-
-
 class DeepFusion(RNNsearch):
     """See the module's docstring."""
 
@@ -122,11 +92,35 @@ class DeepFusion(RNNsearch):
     ) -> None:
         super().__init__(config.translation, source_words, target_words, factor_words)
         self.fusion = config
-        translation = self.target_decoder
-        del self.target_decoder  # the names of language and controller come first
         self.language = RNNLM(config.language, target_words, predicts=False)
         self.controller = Controller(config.translation.hidden, config.language.hidden, config.translation.maxout)
-        self.assemble(self.source_encoder, FusedDecoder(translation, self.language, self.controller), self.output)
+
+    def start(self, memory: Memory) -> FusedState:
+        """The translation model's state, and a language model that has read nothing."""
+        return FusedState(super().start(memory), self.language.start(memory))
+
+    def step(
+        self,
+        previous_N: Tensor,
+        state: State,
+        memory: Memory,
+        layout: Layout | None = None,
+        addition: Addition | None = None,
+    ) -> Step:
+        """Both read the word before."""
+        assert isinstance(state, FusedState) and addition is None
+        read = self.language.step(previous_N, state.language, memory)
+        fused = self._addition(read.readout_NL)
+        step = super().step(previous_N, state.translation, memory, layout, fused)
+        return Step(step.readout_NL, FusedState(step.state, read.state), step.attention_NS)
+
+    def decode(self, words_BT: Tensor, memory: Memory, addition: Addition | None = None) -> KnownTargets:
+        """As ``step`` for known targets."""
+        read_BTH = self.language.decode(words_BT, memory).readouts_BTL
+        return super().decode(words_BT, memory, self._addition(read_BTH))
+
+    def _addition(self, language: Tensor) -> Addition:
+        return lambda state: self.controller(state, language)
 
     def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
         """Those of both models; the words of the language model are the translation model's."""

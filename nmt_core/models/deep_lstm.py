@@ -32,11 +32,12 @@ from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator, linear_generator
 from nmt_core.layers.init import RANGE, Initialisation
 from nmt_core.layers.products import shared_matrix
-from nmt_core.layers.reader import Encoded, RecurrentReader
-from nmt_core.layers.recurrent import MOST_LAYERS, Layers, RecurrentEncoder, Stack, UpperLayers, run_all
+from nmt_core.layers.reader import Encoded, RecurrentEncoder, RecurrentReader
+from nmt_core.layers.recurrent import MOST_LAYERS, Layers, Stack, run_all
 from nmt_core.models.config import SourceFactorsConfig
 from nmt_core.models.interface import KnownTargets, Side, Step, TranslationModel
 from nmt_core.models.luong_attention import (
+    AttentionalLoop,
     AttentionalReadout,
     DotAttention,
     GeneralAttention,
@@ -154,20 +155,14 @@ class DeepLSTM(TranslationModel):
         self.encoder = RecurrentEncoder(
             self.source_embedding.size, config.hidden, layers=layers, backward=config.reverse
         )
-        self.unit = layers.new_cell(config.hidden)
-        self.word_inputs = self.unit.inputs(config.embedding)
+        self.stack = Stack(layers, config.embedding, config.hidden)
+        self.unit, self.word_inputs = self.stack.unit, self.stack.inputs
         self.fed_inputs = self.unit.inputs(config.hidden) if config.feeding else None
-        self.upper = UpperLayers(layers, config.hidden)
-        self.stack = Stack(self.word_inputs, self.unit, self.upper)
+        self.upper = self.stack.upper
         self.readout = config.new_readout()
-        self.output = linear_generator(config.hidden, target_words, biased=config.output_bias)
+        self.output = self.generator = linear_generator(config.hidden, target_words, biased=config.output_bias)
         self.dropout = nn.Dropout(config.dropout)
         self.reader = RecurrentReader(self.source_embedding, [self.encoder], reads_end=False)
-
-    @property
-    def generator(self) -> Generator:
-        """P = softmax(W_s x)."""
-        return self.output
 
     @property
     def attends(self) -> bool:
@@ -192,7 +187,7 @@ class DeepLSTM(TranslationModel):
         """Have all from the target words to the output in common with another model."""
         self.target_embedding, self.unit, self.word_inputs = other.target_embedding, other.unit, other.word_inputs
         self.fed_inputs, self.upper, self.readout = other.fed_inputs, other.upper, other.readout
-        self.stack, self.output = other.stack, other.output
+        self.stack, self.output, self.generator = other.stack, other.output, other.generator
 
     def trained(self) -> Iterator[nn.Parameter]:
         """All; biases of outputs, which stay 0, only with ``output_bias``."""
@@ -206,7 +201,7 @@ class DeepLSTM(TranslationModel):
 
     def remember(self, encoded: Encoded) -> SourceMemory:
         """What is needed of B sources that were read."""
-        states_BU = encoded.final_states(0)
+        states_BU = encoded.final_states[0]
         return SourceMemory(states_BU) if self.readout is None else self.readout.remember(encoded, states_BU)
 
     def start(self, memory: Memory) -> DeepState:
@@ -225,11 +220,11 @@ class DeepLSTM(TranslationModel):
             _read(previous_N), lambda embedded: [self.word_inputs(embedded)]
         )
         fed_NG = None if self.fed_inputs is None else self.fed_inputs(state.fed_NH)
-        layers_NU = self.stack.step(inputs_NG, state.layers_NU, fed_NG)
+        layers_NU = self.stack.recurrence()(inputs_NG, state.layers_NU, fed_NG)
         top_NH = self.stack.top(layers_NU)
         if self.readout is None:
             return Step(top_NH, DeepState(layers_NU, None, None), None)
-        readout_NH, weights_NS = self.readout.over(memory)(top_NH, state.place_N, layout)
+        readout_NH, weights_NS = AttentionalLoop(self.readout, memory)(top_NH, state.place_N, layout)
         fed_NH = None if self.fed_inputs is None else readout_NH
         place_N = None if state.place_N is None else state.place_N + 1
         return Step(readout_NH, DeepState(layers_NU, fed_NH, place_N), weights_NS)
@@ -242,13 +237,13 @@ class DeepLSTM(TranslationModel):
     def decode(self, target: Padded, memory: SourceMemory) -> Decoded:
         """All steps of known targets."""
         words_BT = F.pad(target.words_BL[:, :-1], (1, 0), value=END_ID)
-        embedded_BTE = self.target_embedding.known(words_BT)
+        embedded_BTE = self.target_embedding(words_BT)
         if self.fed_inputs is not None:
             return self._fed(self.word_inputs(embedded_BTE), memory)
         top_BTH = self._tops(embedded_BTE, memory.states_BU)
         if self.readout is None:
             return Decoded(top_BTH, None, top_BTH)
-        return Decoded(*self.readout.over(memory).all_positions(top_BTH), top_BTH)
+        return Decoded(*AttentionalLoop(self.readout, memory).all_positions(top_BTH), top_BTH)
 
     def _tops(self, embedded_BTE: Tensor, states_BU: Tensor) -> Tensor:
         """What the top layer gives out at all positions, (B, T, H)."""
@@ -257,15 +252,11 @@ class DeepLSTM(TranslationModel):
         inputs_BTG = self.word_inputs(embedded_BTE)
         return self.stack.run(inputs_BTG, states_BU.to(inputs_BTG.dtype), run_all)[0]
 
-    def top_of(self, state: DeepState) -> Tensor:
-        """What the top layer gives out in a state, (N, H)."""
-        return self.stack.top(state.layers_NU)
-
     def _fed(self, inputs_BTG: Tensor, memory: SourceMemory) -> Decoded:
         """Position by position."""
         assert self.fed_inputs is not None and self.readout is not None
-        loop, fed_product = self.readout.over(memory), shared_matrix(self.fed_inputs.weight)
-        step, states_BU = self.stack.stepper(), memory.states_BU.to(inputs_BTG.dtype)
+        loop, fed_product = AttentionalLoop(self.readout, memory), shared_matrix(self.fed_inputs.weight)
+        step, states_BU = self.stack.recurrence(), memory.states_BU.to(inputs_BTG.dtype)
         fed_BH = inputs_BTG.new_zeros(len(inputs_BTG), self.config.hidden)
         readouts, weights, tops = [], [], []
         for place, inputs_BG in enumerate(inputs_BTG.unbind(dim=1)):

@@ -148,7 +148,7 @@ class Hybrid(DeepLSTM, SpellingModel):
         sentences_M = rows_M // times if layout is None else layout.sentences_N[rows_M]
         places_MS = places_of(sentences_M, memory.annotations_BSH.shape[1])
         context_MH = sum_of_places(memory.annotations_BSH, places_MS, step.attention_NS.index_select(0, rows_M))
-        return self._separate(context_MH, self.top_of(step.state).index_select(0, rows_M))
+        return self._separate(context_MH, self.stack.top(step.state.layers_NU).index_select(0, rows_M))
 
     def _separate(self, context_MH: Tensor, top_MH: Tensor) -> Tensor:
         """H' = tanh(W' [c; h])."""

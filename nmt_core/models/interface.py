@@ -62,7 +62,12 @@ class KnownTargets(NamedTuple):
 
 
 class TranslationModel(nn.Module, abc.ABC):
-    """p(target | source), word by word."""
+    """p(target | source), word by word.
+
+    ``generator`` is the distribution of the next word, from which all probabilities come.
+    """
+
+    generator: Generator
 
     @property
     def attends(self) -> bool:
@@ -73,11 +78,6 @@ class TranslationModel(nn.Module, abc.ABC):
     def aligns(self) -> Aligns:
         """Which word a step's attention aligns; hard alignments and the replacement of ``<unk>`` follow it."""
         return "written"
-
-    @property
-    @abc.abstractmethod
-    def generator(self) -> Generator:
-        """The distribution of the next word, from which all probabilities come."""
 
     @abc.abstractmethod
     def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:

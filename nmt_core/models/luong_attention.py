@@ -62,7 +62,7 @@ class GeneralAttention(DotAttention):
 
     def keys(self, encoded: Encoded) -> Tensor:
         """W_a h."""
-        return encoded.times(self.key.weight)[0]
+        return encoded.times(self.key.weight)
 
 
 class LocationAttention(nn.Module):
@@ -196,13 +196,9 @@ class AttentionalReadout(nn.Module):
 
     def remember(self, encoded: Encoded, states_BU: Tensor) -> SourceMemory:
         """What is needed of B sources."""
-        (values_BSH,) = encoded.times(self.context.weight)
+        values_BSH = encoded.times(self.context.weight)
         keys_BSA = self.score.keys(encoded) if isinstance(self.score, Attention) else None
         return SourceMemory(states_BU, values_BSH, keys_BSA, encoded.mask_BS.sum(dim=1))
-
-    def over(self, memory: SourceMemory) -> AttentionalLoop:
-        """The attentional vectors of one loop."""
-        return AttentionalLoop(self, memory)
 
 
 class AttentionalLoop:

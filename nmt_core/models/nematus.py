@@ -12,7 +12,6 @@ Shapes: as in ``nmt_core.layers``; G what an input adds to the gates.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,13 +22,12 @@ from torch import Tensor, nn
 from nmt_core.base.errors import ConfigError
 from nmt_core.batches.layout import Layout
 from nmt_core.config import Config
-from nmt_core.layers.cells import Cell, GateInputs
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import linear_generator
 from nmt_core.layers.init import RANGE, Initialisation, Linear
-from nmt_core.layers.reader import Encoded, RecurrentReader
+from nmt_core.layers.reader import Encoded, RecurrentEncoder, RecurrentReader
 from nmt_core.layers.readout import Readout
-from nmt_core.layers.recurrent import MOST_LAYERS, RecurrentEncoder
+from nmt_core.layers.recurrent import MOST_LAYERS
 from nmt_core.layers.transition_gru import (
     Bias,
     Finish,
@@ -40,7 +38,7 @@ from nmt_core.layers.transition_gru import (
     TransitionLayers,
 )
 from nmt_core.models.context import Annotations, AttentiveContext
-from nmt_core.models.encoder_decoder import Addition, Decoder, EncoderDecoder
+from nmt_core.models.encoder_decoder import EncoderDecoder
 from nmt_core.models.interface import KnownTargets, Step
 from nmt_core.models.tensor_tree import Memory, State
 
@@ -113,60 +111,6 @@ class ConditionalState(State):
     hidden_NH: Tensor
 
 
-class ConditionalDecoder(Decoder):
-    """The conditional GRU with attention, its first state and its readout."""
-
-    def __init__(
-        self,
-        embedding: WordEmbedding,
-        first: tuple[GateInputs, Cell],
-        context: AttentiveContext,
-        second: Cell,
-        readout: SummedReadout,
-        *,
-        initial: nn.Module,
-        dropout: nn.Module,
-    ) -> None:
-        super().__init__()
-        self.embedding, self.context, self.readout, self.initial = embedding, context, readout, initial
-        self.inputs, self.first = first
-        self.second, self.dropout = second, dropout
-
-    def start(self, memory: Memory) -> ConditionalState:
-        """s_0."""
-        return ConditionalState(torch.tanh(self.initial(self.context.first(memory))))
-
-    def step(
-        self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None, addition: Addition | None = None
-    ) -> Step:
-        """Read the word before, attend, read the context."""
-        assert isinstance(state, ConditionalState) and addition is None
-        inputs_NG, word_NL = self.embedding.apply_once(previous_N, lambda e: [self.inputs(e), self.readout.of_word(e)])
-        between_NH = self.first(inputs_NG, state.hidden_NH)
-        terms = self.context.terms(between_NH, memory, layout)
-        assert terms.gates_NG is not None
-        hidden_NH = self.second(terms.gates_NG, between_NH)
-        readout_NL = self.readout.join(hidden_NH, word_NL, terms.readout_NX)
-        return Step(readout_NL, ConditionalState(hidden_NH), terms.weights_NS)
-
-    def known_targets(self, words_BT: Tensor, memory: Memory, addition: Addition | None = None) -> KnownTargets:
-        """As ``step``, with all that does not depend on the recurrence outside the loop."""
-        assert addition is None
-        shifted_BTE = self.embedding.shifted(words_BT)
-        context = self.context.loop(memory)
-        first, second = self.first.recurrence(), self.second.recurrence()
-        state_BH, states = self.start(memory).hidden_NH, []
-        for inputs_BG in self.inputs(shifted_BTE).unbind(dim=1):
-            between_BH = first(inputs_BG, state_BH.to(inputs_BG.dtype), None)
-            context.attend(between_BH)
-            gates_BG = context.gates()
-            assert gates_BG is not None
-            state_BH = second(gates_BG, between_BH, None)
-            states.append(state_BH)
-        readouts_BTL = self.readout(torch.stack(states, dim=1), shifted_BTE, context.readouts())
-        return KnownTargets(self.dropout(readouts_BTL), context.attention())
-
-
 class Nematus(EncoderDecoder):
     """See the module's docstring."""
 
@@ -195,16 +139,42 @@ class Nematus(EncoderDecoder):
         self.context_inputs = self.second_unit.inputs(2 * hidden, bias=False)
         self.readout = SummedReadout(hidden, embedding, 2 * hidden, embedding, kind)
         tied = self.target_embedding if config.tied or config.shared_embeddings else None
-        self.output = linear_generator(embedding, target_words, tied=tied)
+        self.output = self.generator = linear_generator(embedding, target_words, tied=tied)
         self.dropout = nn.Dropout(config.dropout)
-        decoder = ConditionalDecoder(
-            self.target_embedding,
-            (self.word_inputs, self.first_unit),
-            MeanStart(self.attention, self.context_inputs, self.readout.context),
-            self.second_unit,
-            self.readout,
-            initial=self.initial,
-            dropout=self.dropout,
+        directions = [self.encoder, self.backward_encoder]
+        self.source_encoder = RecurrentReader(self.source_embedding, directions, dropout=self.dropout)
+        self.context = MeanStart(self.attention, self.context_inputs, self.readout.context)
+
+    def start(self, memory: Memory) -> ConditionalState:
+        """s_0."""
+        assert isinstance(memory, Annotations)
+        return ConditionalState(torch.tanh(self.initial(memory.first_BH)))
+
+    def step(self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None = None) -> Step:
+        """Read the word before, attend, read the context."""
+        assert isinstance(state, ConditionalState)
+        inputs_NG, word_NL = self.target_embedding.apply_once(
+            previous_N, lambda embedded: [self.word_inputs(embedded), self.readout.of_word(embedded)]
         )
-        directions: Sequence[RecurrentEncoder] = [self.encoder, self.backward_encoder]
-        self.assemble(RecurrentReader(self.source_embedding, directions, dropout=self.dropout), decoder, self.output)
+        between_NH = self.first_unit.recurrence()(inputs_NG, state.hidden_NH, None)
+        terms = self.context.terms(between_NH, memory, layout)
+        assert terms.gates_NG is not None
+        hidden_NH = self.second_unit.recurrence()(terms.gates_NG, between_NH, None)
+        readout_NL = self.readout.join(hidden_NH, word_NL, terms.readout_NX)
+        return Step(readout_NL, ConditionalState(hidden_NH), terms.weights_NS)
+
+    def decode(self, words_BT: Tensor, memory: Memory) -> KnownTargets:
+        """All steps of known targets."""
+        shifted_BTE = self.target_embedding.shifted(words_BT)
+        context = self.context.loop(memory)
+        first, second = self.first_unit.recurrence(), self.second_unit.recurrence()
+        state_BH, states = self.start(memory).hidden_NH, []
+        for inputs_BG in self.word_inputs(shifted_BTE).unbind(dim=1):
+            between_BH = first(inputs_BG, state_BH.to(inputs_BG.dtype), None)
+            context.attend(between_BH)
+            gates_BG = context.gates()
+            assert gates_BG is not None
+            state_BH = second(gates_BG, between_BH, None)
+            states.append(state_BH)
+        readouts_BTL = self.readout(torch.stack(states, dim=1), shifted_BTE, context.readouts())
+        return KnownTargets(self.dropout(readouts_BTL), context.attention())

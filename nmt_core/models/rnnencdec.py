@@ -11,7 +11,7 @@ Two texts describe it, and the config holds their differences:
 The phrase model in the supplement's letters, with the classes that compute it; here z weights the new candidate:
 
     c      = tanh(V h_N)                                            ``RecurrentReader``, ``FixedContext``
-    h'_0   = tanh(V' c + b)                                         ``RecurrentDecoder.start``
+    h'_0   = tanh(V' c + b)                                         ``RecurrentModel.start``
     z', r' = sigmoid(W' E y_{t-1} + U' h'_{t-1} + C' c), each its own     ``ContextResetGRU``
     h'_t   = (1 - z') h'_{t-1} + z' tanh(W' E y_{t-1} + r' (U' h'_{t-1} + C c) + b)
     s_t    = max over pairs of (O_h h'_t + O_y E y_{t-1} + O_c c + b)     ``MaxoutReadout``
@@ -28,12 +28,12 @@ from torch import nn
 
 from nmt_core.layers.cells import ContextResetGRU
 from nmt_core.layers.init import Linear
-from nmt_core.layers.reader import RecurrentReader
+from nmt_core.layers.reader import RecurrentEncoder, RecurrentReader
 from nmt_core.layers.readout import MaxoutReadout
-from nmt_core.layers.recurrent import RecurrentEncoder, Stack, UpperLayers
+from nmt_core.layers.recurrent import Stack
 from nmt_core.models.config import TranslationConfig
 from nmt_core.models.context import FixedContext
-from nmt_core.models.encoder_decoder import EncoderDecoder, RecurrentDecoder
+from nmt_core.models.encoder_decoder import RecurrentModel
 
 
 class RNNencdecConfig(TranslationConfig):
@@ -50,7 +50,7 @@ class RNNencdecConfig(TranslationConfig):
         return self
 
 
-class RNNencdec(EncoderDecoder):
+class RNNencdec(RecurrentModel):
     """Encoder from the left, its end as the decoder's context, maxout readout."""
 
     def __init__(
@@ -63,23 +63,17 @@ class RNNencdec(EncoderDecoder):
         self.encoder = RecurrentEncoder(self.source_embedding.size, hidden, layers=config.layers(config.encoder_depth))
         self.summary = Linear(hidden, hidden, bias=False) if config.summary == "tanh" else None
         self.initial = Linear(hidden, hidden)
-        layers = config.layers(config.decoder_depth)
-        unit = ContextResetGRU(hidden) if config.reset == "context" else layers.new_cell(hidden)
-        self.word_inputs = unit.inputs(embedding, gate_biases=config.gate_biases)
-        self.context_inputs = unit.inputs(hidden, bias=False)
-        self.unit = unit
-        self.upper = UpperLayers(layers, hidden)
+        unit = ContextResetGRU(hidden) if config.reset == "context" else None
+        self.stack = Stack(config.layers(config.decoder_depth), embedding, hidden, unit=unit)
+        self.word_inputs = self.stack.inputs
+        self.context_inputs = self.stack.unit.inputs(hidden, bias=False)
+        self.unit, self.upper = self.stack.unit, self.stack.upper
         self.readout = MaxoutReadout(hidden, embedding, hidden, config.maxout)
         tied = config.tied or config.shared_embeddings
-        self.output = config.new_generator(config.maxout, self.target_embedding, tied=tied)
+        self.output = self.generator = config.new_generator(config.maxout, self.target_embedding, tied=tied)
         self.dropout = nn.Dropout(config.dropout)
-        decoder = RecurrentDecoder(
-            self.target_embedding,
-            Stack(self.word_inputs, self.unit, self.upper),
-            FixedContext(self.context_inputs, self.readout.context, summary=self.summary, dropout=self.dropout),
-            self.readout,
-            initial=self.initial,
-            order=config.order,
-            dropout=self.dropout,
+        self.source_encoder = RecurrentReader(self.source_embedding, [self.encoder])
+        self.context = FixedContext(
+            self.context_inputs, self.readout.context, summary=self.summary, dropout=self.dropout
         )
-        self.assemble(RecurrentReader(self.source_embedding, [self.encoder]), decoder, self.output)
+        self.waits = config.order == "look-generate-update"

@@ -7,17 +7,21 @@ of Cho et al. 2014 or, with ``cell: lstm``, an LSTM.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, Self
 
+import torch
 from pydantic import Field, model_validator
 from torch import nn
 
-from nmt_core.layers.reader import NoReader
+from nmt_core.batches.padding import Padded
+from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.readout import StateReadout
-from nmt_core.layers.recurrent import MOST_LAYERS, Stack, UpperLayers
+from nmt_core.layers.recurrent import MOST_LAYERS, Stack
 from nmt_core.models.config import RecurrentConfig
-from nmt_core.models.context import NoContext
-from nmt_core.models.encoder_decoder import EncoderDecoder, RecurrentDecoder
+from nmt_core.models.context import Context, EmptyMemory
+from nmt_core.models.encoder_decoder import RecurrentModel
+from nmt_core.models.interface import Side
 
 
 class RNNLMConfig(RecurrentConfig):
@@ -33,26 +37,26 @@ class RNNLMConfig(RecurrentConfig):
         return self
 
 
-class RNNLM(EncoderDecoder):
+class RNNLM(RecurrentModel):
     """A decoder that reads the words before; ``predicts``: it has a generator of the next."""
 
     def __init__(self, config: RNNLMConfig, target_words: int, *, predicts: bool = True) -> None:
         super().__init__()
         self.config = config
         self.target_embedding = config.new_embedding(target_words)
-        layers = config.layers(config.depth)
-        unit = layers.new_cell(config.hidden)
-        self.word_inputs = unit.inputs(config.embedding, gate_biases=config.gate_biases)
-        self.unit = unit
-        self.upper = UpperLayers(layers, config.hidden)
-        generator = config.new_generator(config.hidden, self.target_embedding, tied=config.tied) if predicts else None
-        self.output = generator
+        self.stack = Stack(config.layers(config.depth), config.embedding, config.hidden)
+        self.word_inputs, self.unit, self.upper = self.stack.inputs, self.stack.unit, self.stack.upper
+        if predicts:
+            generator = config.new_generator(config.hidden, self.target_embedding, tied=config.tied)
+            self.output = self.generator = generator
         self.dropout = nn.Dropout(config.dropout)
-        decoder = RecurrentDecoder(
-            self.target_embedding,
-            Stack(self.word_inputs, self.unit, self.upper),
-            NoContext(),
-            StateReadout(),
-            dropout=self.dropout,
-        )
-        self.assemble(NoReader(), decoder, self.output)
+        self.context, self.readout = Context(), StateReadout()
+        self.initial, self.waits = None, False
+
+    def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
+        """Those of the target."""
+        yield "target", self.target_embedding
+
+    def encode(self, source: Padded) -> EmptyMemory:
+        """Nothing but how many sources there are."""
+        return EmptyMemory(torch.zeros(source.rows, device=source.words_BL.device))

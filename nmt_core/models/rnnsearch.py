@@ -3,7 +3,7 @@
 In the paper's letters (sections 3.1, 3.2, appendix A), with the classes that compute them:
 
     h_j    = [forward h_j; backward h_j]                            ``RecurrentReader``, two ``RecurrentEncoder``
-    s_0    = tanh(W_s (backward h_1) + b_s)                         ``RecurrentDecoder.start``
+    s_0    = tanh(W_s (backward h_1) + b_s)                         ``RecurrentModel.start``
     e_ij   = v_a . tanh(W_a s_{i-1} + U_a h_j)                      ``AdditiveAttention``
     c_i    = sum over j of a_ij h_j, a_i = softmax(e_i)             ``AttentiveContext``
     z, r   = sigmoid(W E y + U s_{i-1} + C c_i), each its own       ``GRU``
@@ -24,12 +24,12 @@ from torch import nn
 
 from nmt_core.layers.attention import AdditiveAttention
 from nmt_core.layers.init import Linear
-from nmt_core.layers.reader import RecurrentReader
+from nmt_core.layers.reader import RecurrentEncoder, RecurrentReader
 from nmt_core.layers.readout import MaxoutReadout
-from nmt_core.layers.recurrent import RecurrentEncoder, Stack, UpperLayers
+from nmt_core.layers.recurrent import Stack
 from nmt_core.models.config import TranslationConfig
 from nmt_core.models.context import AttentiveContext
-from nmt_core.models.encoder_decoder import EncoderDecoder, RecurrentDecoder
+from nmt_core.models.encoder_decoder import RecurrentModel
 
 
 class RNNsearchConfig(TranslationConfig):
@@ -39,7 +39,7 @@ class RNNsearchConfig(TranslationConfig):
     alignment: int = Field(default=1000, gt=0)
 
 
-class RNNsearch(EncoderDecoder):
+class RNNsearch(RecurrentModel):
     """Bidirectional encoder, additive attention, gated decoder, maxout readout."""
 
     def __init__(
@@ -54,24 +54,15 @@ class RNNsearch(EncoderDecoder):
         self.backward_encoder = RecurrentEncoder(self.source_embedding.size, hidden, layers=below, backward=True)
         self.initial = Linear(hidden, hidden)
         self.attention = AdditiveAttention(hidden, 2 * hidden, config.alignment)
-        layers = config.layers(config.decoder_depth)
-        unit = layers.new_cell(hidden)
-        self.word_inputs = unit.inputs(embedding, gate_biases=config.gate_biases)
-        self.context_inputs = unit.inputs(2 * hidden, bias=False)
-        self.unit = unit
-        self.upper = UpperLayers(layers, hidden)
+        self.stack = Stack(config.layers(config.decoder_depth), embedding, hidden)
+        self.word_inputs = self.stack.inputs
+        self.context_inputs = self.stack.unit.inputs(2 * hidden, bias=False)
+        self.unit, self.upper = self.stack.unit, self.stack.upper
         self.readout = MaxoutReadout(hidden, embedding, 2 * hidden, config.maxout)
         tied = config.tied or config.shared_embeddings
-        self.output = config.new_generator(config.maxout, self.target_embedding, tied=tied)
+        self.output = self.generator = config.new_generator(config.maxout, self.target_embedding, tied=tied)
         self.dropout = nn.Dropout(config.dropout)
         directions = [self.encoder, self.backward_encoder]
-        decoder = RecurrentDecoder(
-            self.target_embedding,
-            Stack(self.word_inputs, self.unit, self.upper),
-            AttentiveContext(self.attention, self.context_inputs, self.readout.context),
-            self.readout,
-            initial=self.initial,
-            order=config.order,
-            dropout=self.dropout,
-        )
-        self.assemble(RecurrentReader(self.source_embedding, directions, dropout=self.dropout), decoder, self.output)
+        self.source_encoder = RecurrentReader(self.source_embedding, directions, dropout=self.dropout)
+        self.context = AttentiveContext(self.attention, self.context_inputs, self.readout.context)
+        self.waits = config.order == "look-generate-update"

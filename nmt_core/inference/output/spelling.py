@@ -69,7 +69,7 @@ class CharacterPredictor:
 
     def begin(self, source: Tensor) -> tuple[TensorTree, TensorTree]:
         """The states before the first character."""
-        states_NU = self.speller.start(self.starts_MH.index_select(0, source))
+        states_NU = self.speller.stack.start(self.starts_MH.index_select(0, source))
         return EmptyMemory(states_NU.new_zeros(len(source))), _SpellingState(states_NU)
 
     def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Prediction:

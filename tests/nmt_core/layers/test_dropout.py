@@ -7,30 +7,17 @@ import torch
 import torch.nn.functional as F
 
 from nmt_core.layers.cells import GRU, LSTM, Cell
-from nmt_core.layers.dropout import BlockDropout
-from nmt_core.layers.recurrent import Layers, Stack, UpperLayers, run_all
+from nmt_core.layers.dropout import drop_along
+from nmt_core.layers.recurrent import Layers, Stack, run_all
 
 
-def test_variational_dropout_drops_the_same_units_at_all_positions() -> None:
+@pytest.mark.parametrize("dim", [1, -1])
+def test_along_positions_or_units_all_are_dropped_or_none(dim: int) -> None:
     torch.manual_seed(1)
-    found = BlockDropout(0.25, dim=1)(torch.ones(200, 3, 40))
-    assert torch.equal(found[:, 0], found[:, 2])
+    found = drop_along(torch.ones(200, 30, 40), 0.25, dim=dim)
+    assert torch.equal(found.select(dim, 0), found.select(dim, 2))
     assert found.unique().tolist() == pytest.approx([0.0, 4 / 3])
     assert found.mean().item() == pytest.approx(1.0, abs=0.02)
-
-
-def test_word_dropout_drops_whole_words() -> None:
-    torch.manual_seed(1)
-    found = BlockDropout(0.25, dim=-1)(torch.ones(200, 40, 3))
-    assert torch.equal(found[..., 0], found[..., 2])
-    assert found.unique().tolist() == pytest.approx([0.0, 4 / 3])
-    assert found.mean().item() == pytest.approx(1.0, abs=0.02)
-
-
-@pytest.mark.parametrize("dropout", [BlockDropout(0.5, dim=1), BlockDropout(0.5, dim=-1)])
-def test_outside_of_training_nothing_is_dropped(dropout: torch.nn.Module) -> None:
-    inputs = torch.randn(4, 3, 2)
-    assert torch.equal(dropout.eval()(inputs), inputs)
 
 
 @pytest.mark.parametrize("kind", [GRU, LSTM])
@@ -47,15 +34,15 @@ def test_masked_states_are_what_recurrent_matrices_read(kind: type[Cell]) -> Non
     with torch.no_grad():
         for parameter in cell.parameters():
             parameter.mul_(kept_H)
-    torch.testing.assert_close(masked, cell(inputs_NG, state_NU))
+    torch.testing.assert_close(masked, cell.recurrence()(inputs_NG, state_NU, None))
 
 
 def test_dropout_between_layers_is_of_what_a_layer_reads_from_below_alone() -> None:
     """Not of its own states (Zaremba et al. 2014): the same as a layer without dropout over what is left."""
-    upper = UpperLayers(Layers(depth=2, dropout=0.5), 4)
+    stack = Stack(Layers(depth=2, dropout=0.5), 4, 4)
+    upper = stack.upper
     for parameter in upper.parameters():
         torch.nn.init.normal_(parameter)
-    stack = Stack(GRU(4).inputs(4), GRU(4), upper)
     below_BTH, states = torch.randn(2, 3, 4), [torch.zeros(2, 4)]
     upper.train()
     torch.manual_seed(5)

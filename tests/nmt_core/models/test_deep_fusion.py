@@ -89,7 +89,7 @@ def test_one_step_is_the_equation() -> None:
         memory = translation.encode(batch.source)
         encoders = (translation.encoder, translation.backward_encoder)
         embedded = translation.source_embedding(batch.source.words_BL)
-        sides = [encoder(embedded, batch.source.mask_BL) for encoder in encoders]
+        sides = [encoder(embedded, batch.source.mask_BL)[0] for encoder in encoders]
         first = translation.step(torch.tensor([-1]), translation.start(memory), memory)
         second = translation.step(torch.tensor([2]), first.state, memory)
         lm_state = language.start(language.encode(batch.source))

@@ -22,7 +22,8 @@ from nmt_core.inference.translator import Translator
 from nmt_core.layers import recurrent
 from nmt_core.layers.cells import Cell
 from nmt_core.layers.init import initialise
-from nmt_core.layers.recurrent import Layers, RecurrentEncoder
+from nmt_core.layers.reader import RecurrentEncoder
+from nmt_core.layers.recurrent import Layers
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import PRESETS, build_model, new_model
@@ -120,7 +121,7 @@ def test_a_window_of_the_whole_source_multiplies_global_weights_by_a_gaussian(sc
         memory = model.encode(pad_pairs([([2, 3, 4, 5, 6], [])]).source)
         step = model.step(torch.tensor([NO_WORD]), model.start(memory), memory)
         found = local.step(torch.tensor([NO_WORD]), local.start(memory), memory).attention_NS[0, :5]
-        hidden_H = model.top_of(step.state)[0]
+        hidden_H = model.stack.top(step.state.layers_NU)[0]
         hidden_H = torch.tanh(local.get_parameter("readout.window.position.weight") @ hidden_H)
         point = 5 * torch.sigmoid(local.get_parameter("readout.window.energy") @ hidden_H)
     weights_S = step.attention_NS[0, :5] * torch.exp(-((torch.arange(5) - point) ** 2) / (2 * (radius / 2) ** 2))
@@ -168,7 +169,7 @@ def test_layers_are_those_of_pytorch() -> None:
             getattr(theirs, f"weight_hh_l{number}").copy_(cell.gates[order])
         embedded_BSE = torch.randn(3, 6, 4)
         expected, _ = theirs(embedded_BSE)
-        found = encoder(embedded_BSE, torch.ones(3, 6, dtype=torch.bool))
+        found, _ = encoder(embedded_BSE, torch.ones(3, 6, dtype=torch.bool))
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
 
 

@@ -134,7 +134,7 @@ class CoveringModel(TranslationModel):
         yield "target", self.embedding
 
     def encode(self, source: Padded) -> Keys:
-        read = WholeEncoding(self.embedding(source.words_BL), [], source.mask_BL, backward=[])
+        read = WholeEncoding(self.embedding(source.words_BL), source.mask_BL)
         return Keys(self.attention.keys(read), source.mask_BL)
 
     def start(self, memory: Memory) -> Coverage:
@@ -154,7 +154,8 @@ class CoveringModel(TranslationModel):
         energies_NS = self.attention.energies(state.hidden_NH.unsqueeze(1), keys_NSA).squeeze(1)
         weights_NS = energies_NS.masked_fill(~here.mask_BS, -torch.inf).softmax(dim=1)
         context_NA = (weights_NS.unsqueeze(2) * here.keys_BSA).sum(dim=1)
-        hidden_NH = torch.tanh(context_NA + self.embedding(previous_N) + state.hidden_NH)
+        (embedded_NE,) = self.embedding.apply_once(previous_N, lambda embedded: [embedded])
+        hidden_NH = torch.tanh(context_NA + embedded_NE + state.hidden_NH)
         return Step(hidden_NH, Coverage(hidden_NH, state.coverage_NS + weights_NS), weights_NS)
 
 

@@ -16,8 +16,7 @@ from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.layers.embedding import WordEmbedding
-from nmt_core.layers.reader import Encoded, Reader, RecurrentReader, WholeEncoding
-from nmt_core.layers.recurrent import RecurrentEncoder
+from nmt_core.layers.reader import Encoded, RecurrentEncoder, RecurrentReader, WholeEncoding
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
@@ -47,22 +46,19 @@ class Spelled(Padded):
     letters_BLC: Tensor
 
 
-class SpellingReader(Reader):
+class SpellingReader(RecurrentReader):
     """A bidirectional encoder; characters of unknown words are added to their vectors."""
 
     def __init__(self, embedding: WordEmbedding, directions: Sequence[RecurrentEncoder]) -> None:
-        super().__init__()
-        self.embedding = embedding
-        self.directions = nn.ModuleList(directions)
+        super().__init__(embedding, directions)
         self.letters = nn.Linear(LETTERS, embedding.embedding_dim, bias=False)
 
     def forward(self, source: Padded) -> Encoded:
         assert isinstance(source, Spelled)
         spelled_BSE = self.letters(source.letters_BLC.to(self.letters.weight.dtype))
-        embedded_BSE = self.embedding.known(source.words_BL) + spelled_BSE
-        read = [one.run(embedded_BSE, source.mask_BL) for one in self.directions]
-        annotations_BSC = torch.cat([outputs_BSH for outputs_BSH, _ in read], dim=2)
-        return WholeEncoding(annotations_BSC, [states for _, states in read], source.mask_BL, backward=[False, True])
+        embedded_BSE = self.vectors.of(source) + spelled_BSE
+        outputs = [one(embedded_BSE, source.mask_BL)[0] for one in self.directions]
+        return WholeEncoding(torch.cat(outputs, dim=2), source.mask_BL, [outputs[0][:, -1], outputs[1][:, 0]])
 
 
 class SpellingModel(RNNsearch):
@@ -70,9 +66,7 @@ class SpellingModel(RNNsearch):
 
     def __init__(self, words: int = len(SOURCE)) -> None:
         super().__init__(CONFIG, words, len(TARGET))
-        assert isinstance(self.source_encoder, RecurrentReader)
-        reader = SpellingReader(self.source_embedding, [self.encoder, self.backward_encoder])
-        self.assemble(reader, self.target_decoder, self.output)
+        self.source_encoder = SpellingReader(self.source_embedding, [self.encoder, self.backward_encoder])
 
     @property
     def reads_text(self) -> bool:

@@ -147,8 +147,8 @@ def test_errors_are_no_larger_than_without_kernels(monkeypatch: pytest.MonkeyPat
         model_cell, model_attention, model_readout, memory_cell = copy.deepcopy(parts).to(dtype)
         attended = AttentionLoop(model_attention, values_BSX, keys_BSA, widths_B)(state_NH)
         return [
-            model_cell(word_N3H, state_NH, context_N3H).double(),
-            memory_cell(word_N4H, state_N2H, word_N4H).double(),
+            model_cell.recurrence()(word_N3H, state_NH, context_N3H).double(),
+            memory_cell.recurrence()(word_N4H, state_N2H, word_N4H).double(),
             attended.context_NX.double(),
             model_readout.join(state_NH, part_N2L, part_N2L).double(),
         ]
