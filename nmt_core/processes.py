@@ -1,4 +1,4 @@
-"""Processes: how those for parallel work begin and end, answers in the order of the questions, and kept memory.
+"""Processes: how those for parallel work begin and end, and kept memory.
 
 Processes are started afresh (``spawn``), since forked ones inherit the locks of numerical libraries;
 they leave Ctrl-C to the program and end with it, also when that is killed.
@@ -6,7 +6,6 @@ they leave Ctrl-C to the program and end with it, also when that is killed.
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import ctypes
 import multiprocessing
@@ -14,14 +13,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.connection import wait
-from typing import Any, TypeVar
+from typing import Any
 
-Item = TypeVar("Item")
-Answer = TypeVar("Answer")
-_AHEAD = 2  # items that wait for every process, so that none is idle
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # malloc.h
 _NEVER = 2**31 - 1
 _VARIABLES = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_")
@@ -75,18 +71,6 @@ def orderly_end() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def ask_in_order(
-    ask: Callable[[Item], Future[Answer]], items: Iterable[Item], *, jobs: int
-) -> Iterator[Future[Answer]]:
-    """What ``ask`` answers to the items, in their order; only a few more than ``jobs`` are taken ahead."""
-    waiting: collections.deque[Future[Answer]] = collections.deque()
-    for item in items:
-        waiting.append(ask(item))
-        if len(waiting) >= jobs * _AHEAD:
-            yield waiting.popleft()
-    yield from waiting
 
 
 def _nothing() -> None:

@@ -18,7 +18,6 @@ from nmt_core.base.words import MOST_WORDS
 from nmt_core.files import open_output, overwritten
 from nmt_core.jobs.run import run_job
 from nmt_core.jobs.work import summed
-from nmt_core.jobs.workers import LocalWorkers
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.neural import PairFeature
 from smt_bridge.metadata import new_metadata
@@ -166,15 +165,14 @@ def rescore_table(
         "softmax": exact and "full",
     }
 
-    def finish(pieces: list[dict[str, float]]) -> None:
+    def finish(pieces: list[dict[str, float]], signatures: dict[str, str]) -> None:
         if record is not None:
             counts = summed(TableCounts, pieces)
-            write_record(output, options, first=first, signatures=worker.description, counts=counts)
+            write_record(output, options, first=first, signatures=signatures, counts=counts)
 
     job = table_job(table, output, options, itertools.chain([first], windows), journaled=False)
-    worker = RescoreWorker(scorers, output)
-    with one_thread(), LocalWorkers(lambda number: worker, 1) as workers:
-        return summed(TableCounts, run_job(job, workers, finish=finish) or [])
+    with one_thread():
+        return summed(TableCounts, run_job(job, lambda number: RescoreWorker(scorers), finish=finish) or [])
 
 
 def with_features(entry: NbestEntry, names: Sequence[str], values: Sequence[float]) -> NbestEntry:

@@ -17,7 +17,7 @@ from isal.isal_zlib import crc32
 from pydantic.dataclasses import dataclass
 
 from nmt_core.base.errors import ConfigError, InputError, unreadable
-from nmt_core.files import file_digest, is_written_through, open_output, temporary_path
+from nmt_core.files import PARTIAL, beside, file_digest, is_written_through, open_output
 from nmt_core.files.small import json_bytes, read_json
 from nmt_core.version import VERSION
 
@@ -229,7 +229,7 @@ def write_metadata(output: str, content: Mapping[str, Any]) -> None:
     Until it gets its name, they are metadata of other content, which nobody uses.
     """
     with open_output(metadata_path(output)) as stream:
-        stream.write(json_bytes({**content, "file": identity(temporary_path(output))}, indent=2))
+        stream.write(json_bytes({**content, "file": identity(beside(output, PARTIAL))}, indent=2))
 
 
 def content_of_list(

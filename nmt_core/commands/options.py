@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import math
-from typing import NamedTuple
 
 from nmt_core.base.words import MOST_WORDS
 from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile
+from nmt_core.jobs.engine import engine
 
 
 def models(text: str) -> InputFile:
@@ -44,29 +43,6 @@ def add_part_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shards", metavar="A-B", help="do only these parts of the work, counted from 1; needs files")
     parser.add_argument("--restart", action="store_true", help="throw away what an earlier command has done")
     add_engine(parser)
-
-
-class Ray(NamedTuple):
-    """Actors of Ray, with ``gpus`` GPUs each, on the cluster at ``address``."""
-
-    gpus: float
-    address: str | None
-
-
-def engine(text: str) -> Ray | None:
-    """The ``type`` of ``--engine``; None is processes of this machine."""
-    name, *settings = text.split(",")
-    keys = dict(setting.partition("=")[::2] for setting in settings)
-    try:
-        gpus = float(keys.pop("gpus", "0"))
-    except ValueError:
-        gpus = -1.0
-    address = keys.pop("address", None)
-    if name == "local" and not settings:
-        return None
-    if name != "ray" or keys or address == "" or not 0.0 <= gpus < math.inf:
-        raise argparse.ArgumentTypeError(f"expected local, or ray with gpus=F and address=A, found {text!r}")
-    return Ray(gpus, address)
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:

@@ -30,21 +30,23 @@ from nmt_core.files.lines import (
 )
 from nmt_core.files.output import (
     DISK_FULL,
+    PARTIAL,
+    beside,
     is_written_through,
     open_output,
-    open_uncompressed,
     partial_output,
-    temporary_path,
 )
 from nmt_core.files.reading import file_digest, open_input
 from nmt_core.files.temporary import readable_again
 
 __all__ = [
     "DISK_FULL",
+    "PARTIAL",
     "InputFile",
     "NamedInput",
     "OutputDirectory",
     "OutputFile",
+    "beside",
     "check_files",
     "decode_lines",
     "file_digest",
@@ -52,7 +54,6 @@ __all__ = [
     "is_written_through",
     "open_input",
     "open_output",
-    "open_uncompressed",
     "overwritten",
     "pack",
     "packing_of",
@@ -63,7 +64,6 @@ __all__ = [
     "read_parallel_lines",
     "read_text_lines",
     "readable_again",
-    "temporary_path",
     "unequal_lines",
     "write_lines",
 ]

@@ -30,41 +30,28 @@ from typing import BinaryIO, cast
 from nmt_core.base.errors import NmtError
 from nmt_core.files.compression import compressed
 
-ENDING = ".hybridmt.tmp"
+PARTIAL = ".hybridmt.tmp"  # the content of an output that has no name yet
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _STANDARD = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
 
 
 @contextlib.contextmanager
-def open_output(path: str, *, finish: Callable[[], None] | None = None) -> Iterator[BinaryIO]:
-    """Open ``path`` (``-`` for standard output) for writing bytes; ``*.gz``, ``*.xz`` and ``*.zst`` are compressed.
+def open_output(path: str, *, as_it_is: bool = False, finish: Callable[[], None] | None = None) -> Iterator[BinaryIO]:
+    """Open ``path`` (``-`` for standard output) for writing bytes.
 
-    ``finish`` is called when the content is complete, before it gets its name (``temporary_path`` says where it is).
+    With ``*.gz``, ``*.xz`` and ``*.zst`` they are compressed, unless they are to be written ``as_it_is``. ``finish`` is
+    called when the content is complete, before it gets its name (``beside(path, PARTIAL)`` says where it is).
     When the block ends with an exception, nothing is left behind and an older file stays as it was.
     Raises NmtError where the output cannot be made, another program writes it, or the disk is full.
     """
-    with open_uncompressed(path) as raw:
-        with compressed(raw, path) as stream:
+    with partial_output(path) as output:
+        output.cut(0)
+        with compressed(output.stream, "" if as_it_is else path) as stream:
             yield stream
-        raw.flush()
+        output.stream.flush()
         if finish is not None:
             finish()
-
-
-@contextlib.contextmanager
-def open_uncompressed(path: str) -> Iterator[BinaryIO]:
-    """The same for bytes that are written as they are, whatever the name."""
-    if not is_written_through(path):
-        with partial_output(path) as partial:
-            partial.cut(0)
-            yield partial.stream
-            partial.commit()
-        return
-    check_output(path)
-    shown, remark = ("standard output", "") if path == "-" else (path, "; what was written before is there")
-    with _reported(shown, remark, errnos=DISK_FULL), _open_through(path) as stream:
-        yield stream
-        stream.flush()
+        output.commit()
 
 
 def _open_through(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
@@ -120,35 +107,36 @@ def check_output(path: str) -> os.stat_result | None:
 
 @dataclass
 class PartialOutput:
-    """An ordinary file in the making: ``stream`` writes to ``.NAME.hybridmt.tmp``, ``commit`` gives it its name.
+    """An output in the making: ``stream`` writes to ``.NAME.hybridmt.tmp``, ``commit`` gives it its name.
 
-    What is not committed stays for another program if it ``is_kept``.
+    What is not committed stays for another program if it ``is_kept``. An output that is written through has its content
+    as soon as that is flushed.
     """
 
     path: str
-    before: os.stat_result | None
     stream: BinaryIO
+    before: os.stat_result | None = None
+    is_file: bool = True
     is_kept: bool = False
 
     def cut(self, end: int) -> None:
         """Keep so many bytes of what is there, and go on behind them."""
-        self.stream.seek(end)
-        self.stream.truncate()
-
-    def sync(self) -> None:
-        """Have what was written survive a power cut."""
-        self.stream.flush()
-        os.fsync(self.stream.fileno())
+        if self.is_file:
+            self.stream.seek(end)
+            self.stream.truncate()
 
     def commit(self) -> None:
         """Give the file its name. Raises NmtError where that cannot be done."""
+        self.stream.flush()
+        if not self.is_file:
+            return
         if self.before is not None:
             with contextlib.suppress(OSError):
                 os.fchown(self.stream.fileno(), self.before.st_uid, self.before.st_gid)
             os.fchmod(self.stream.fileno(), stat.S_IMODE(self.before.st_mode))
-        self.sync()
+        os.fsync(self.stream.fileno())
         with _reported(self.path):
-            os.replace(temporary_path(self.path), os.path.realpath(self.path))
+            os.replace(beside(self.path, PARTIAL), os.path.realpath(self.path))
         self.is_kept = True
         _sync_directory(os.path.dirname(os.path.realpath(self.path)))
 
@@ -159,12 +147,17 @@ def partial_output(path: str) -> Iterator[PartialOutput]:
 
     Raises NmtError where it cannot be made, another program writes it, or the disk is full.
     """
-    before, temporary = check_output(path), temporary_path(path)
+    before, temporary = check_output(path), beside(path, PARTIAL)
+    if is_written_through(path):
+        shown, remark = ("standard output", "") if path == "-" else (path, "; what was written before is there")
+        with _reported(shown, remark, errnos=DISK_FULL), _open_through(path) as stream:
+            yield PartialOutput(path, stream, is_file=False)
+        return
     with (
         _reported(path, "; the older file, if any, is untouched", errnos=DISK_FULL),
         open(_locked(temporary, shown=path), "r+b") as stream,
     ):
-        output = PartialOutput(path, before, stream)
+        output = PartialOutput(path, stream, before)
         try:
             yield output
         finally:
@@ -173,10 +166,10 @@ def partial_output(path: str) -> Iterator[PartialOutput]:
                     os.unlink(temporary)
 
 
-def temporary_path(path: str) -> str:
-    """Where the content of an output is that has no name yet."""
+def beside(path: str, ending: str) -> str:
+    """The name of a file of ours beside an output, which no file of a user has."""
     directory, name = os.path.split(os.path.realpath(path))
-    return os.path.join(directory, f".{name}{ENDING}")
+    return os.path.join(directory, f".{name}{ending}")
 
 
 def _locked(path: str, *, shown: str) -> int:

@@ -7,7 +7,6 @@ rest. A line that was cut or damaged does not count, nor does what follows it.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,10 +16,10 @@ from isal.isal_zlib import crc32
 
 from nmt_core.base.errors import ConfigError, InputError, unreadable
 
-ENDING = ".hybridmt.journal"
+JOURNAL = ".hybridmt.journal"  # the ending of its name
 AGAIN = "start again with --restart"
 Counts = dict[str, float]
-FORMAT = 1
+_FORMAT = 1
 _HEX = 8  # digits of a CRC-32
 
 
@@ -46,6 +45,13 @@ class Entry(NamedTuple):
     contents: tuple[Content, ...]
     counts: Counts
 
+    def line(self) -> bytes:
+        """The line of the journal that ``read_journal`` reads."""
+        first, lines, crc = self.shard
+        outputs = [content._asdict() for content in self.contents]
+        shard = {"first": first, "lines": lines}
+        return _line({"shard": shard, "crc_in": crc, "outputs": outputs, "counts": self.counts})
+
 
 @dataclass
 class Journal:
@@ -54,12 +60,6 @@ class Journal:
     identity: dict[str, Any] | None = None
     entries: list[Entry] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
-
-
-def journal_path(output: str) -> str:
-    """Where the journal of an output is, under a name that no file of a user has."""
-    directory, name = os.path.split(os.path.realpath(output))
-    return os.path.join(directory, f".{name}{ENDING}")
 
 
 def read_journal(path: str) -> Journal:
@@ -77,7 +77,7 @@ def read_journal(path: str) -> Journal:
         if value is None:
             break
         if found.identity is None:
-            if value.get("journal") != FORMAT:
+            if value.get("journal") != _FORMAT:
                 raise ConfigError(f"{path}: a job that another version has begun; {AGAIN}")
             found.identity = value["identity"]
             continue
@@ -89,10 +89,9 @@ def read_journal(path: str) -> Journal:
     return found
 
 
-def journal_line(value: Mapping[str, Any]) -> bytes:
-    """A line that ``read_journal`` reads, behind the CRC-32 of its content."""
-    body = json.dumps(value).encode()
-    return b"%0*x %b\n" % (_HEX, crc32(body), body)
+def first_line(identity: Mapping[str, Any]) -> bytes:
+    """The line with which a journal begins."""
+    return _line({"journal": _FORMAT, "identity": identity})
 
 
 def check_identity(begun: Mapping[str, Any], now: Mapping[str, Any], *, path: str) -> None:
@@ -100,7 +99,6 @@ def check_identity(begun: Mapping[str, Any], now: Mapping[str, Any], *, path: st
 
     Raises InputError for a file that is not what it was then.
     """
-    now = json.loads(json.dumps(now))
     for file, digest in now.get("sha256", {}).items():
         if begun.get("sha256", {}).get(file, digest) != digest:
             raise InputError(file, f"changed since the job was begun; put the old file back, or {AGAIN}")
@@ -119,6 +117,11 @@ def difference(before: Any, now: Any) -> tuple[str, str]:
             if before.get(key) != now[key]:
                 return f"{key}={before.get(key)!r}", f"{now[key]!r}"
     return repr(before), repr(now)
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    body = json.dumps(value).encode()
+    return b"%0*x %b\n" % (_HEX, crc32(body), body)
 
 
 def _checked(line: bytes) -> dict[str, Any] | None:

@@ -18,20 +18,18 @@ from typing import Any, BinaryIO, NamedTuple
 from isal.isal_zlib import crc32
 
 from nmt_core.base.errors import ConfigError, NmtError, unreadable
-from nmt_core.files import open_uncompressed, pack, partial_output
+from nmt_core.files import beside, pack, partial_output
 from nmt_core.files.output import PartialOutput
 from nmt_core.jobs.journal import (
     AGAIN,
-    ENDING,
-    FORMAT,
+    JOURNAL,
     Content,
     Counts,
     Entry,
     Journal,
     Shard,
     check_identity,
-    journal_line,
-    journal_path,
+    first_line,
     read_journal,
 )
 
@@ -42,183 +40,147 @@ _OLDER = ".parts"  # the directory in which earlier versions kept a job
 
 
 class Piece(NamedTuple):
-    """What a shard adds to each output, compressed where the output is, and what was counted meanwhile."""
+    """What a shard adds to each output, and what was counted meanwhile."""
 
     contents: tuple[bytes, ...]
     counts: Counts
 
 
 @dataclass
-class StreamedOutputs:
-    """Outputs that are written as the input comes; nothing is kept of a job that ends before its end."""
+class Outputs:
+    """Outputs in the making, with what is finished, in order.
 
-    paths: Sequence[str]
-    streams: Sequence[BinaryIO]
-    counts: list[Counts] = field(default_factory=list)
-
-    def append(self, shard: Shard, piece: Piece) -> None:
-        """Add a finished shard behind the others."""
-        for path, stream, content in zip(self.paths, self.streams, piece.contents, strict=True):
-            stream.write(content)
-            if path == "-":
-                stream.flush()  # the reader of the pipe sees a translation as soon as it is there
-        self.counts.append(piece.counts)
-
-    def fill(self) -> None:
-        """Give outputs without any shard what files without lines have: gzip and xz read no file without a byte."""
-        for path, stream in zip(self.paths, self.streams, strict=True):
-            stream.write(b"" if self.counts else pack(b"", path))
-            stream.flush()
-
-
-@dataclass
-class JournaledOutputs:
-    """Outputs in the making, with their journal; they stay for the next program if anything is finished.
-
-    ``entries`` are the finished shards, in order; ``begun`` is the journal as it was read, ``stream`` writes to it.
+    With a ``journal`` they stay for the next program if anything is finished.
     """
 
-    paths: Sequence[str]
     files: Sequence[PartialOutput]
-    stream: BinaryIO
-    begun: Journal
-    entries: list[Entry]
+    journal: BinaryIO | None = None
+    entries: list[Entry] = field(default_factory=list)
     synced: float = field(default_factory=time.monotonic)
 
     @property
     def counts(self) -> list[Counts]:
-        """What was counted of each of them."""
+        """What was counted of each shard."""
         return [entry.counts for entry in self.entries]
 
-    def resume(self, identity: Mapping[str, Any]) -> None:
-        """Keep what is finished and undamaged; without anything finished, begin.
-
-        Raises ConfigError where it was begun with another ``identity``.
-        """
-        if self.entries:
-            check_identity(self.begun.identity or {}, identity, path=journal_path(self.paths[0]))
-            self.drop_damaged()
-        if not self.entries:
-            self.stream.truncate(0)
-            self.stream.write(journal_line({"journal": FORMAT, "identity": dict(identity)}))
-            self.stream.flush()
-        for number, file in enumerate(self.files):
-            file.cut(self._end(len(self.entries), number))
-
-    def drop_damaged(self) -> None:
-        """Forget the entries from the first one on that the outputs do not hold."""
-        kept = sum(1 for _ in self._undamaged())
-        del self.entries[kept:]
-        if kept:
-            self.stream.truncate(self.begun.ends[kept - 1])
-
     def append(self, shard: Shard, piece: Piece) -> None:
-        """Add a finished shard behind the others."""
+        """Add a finished shard behind the others, whose pieces are compressed where the output is."""
         contents = []
-        for file, content in zip(self.files, piece.contents, strict=True):
+        for file, end, content in zip(self.files, self._ends(), piece.contents, strict=True):
             file.stream.write(content)
             file.stream.flush()
-            contents.append(Content(file.stream.tell(), crc32(content)))
+            contents.append(Content(end + len(content), crc32(content)))
         self.entries.append(Entry(shard, tuple(contents), piece.counts))
-        value = {
-            "shard": {"first": shard.first, "lines": shard.lines},
-            "crc_in": shard.crc,
-            "outputs": [content._asdict() for content in contents],
-            "counts": piece.counts,
-        }
-        self.stream.write(journal_line(value))
-        self.stream.flush()
-        if time.monotonic() - self.synced >= _SECONDS:
-            self.sync()
-
-    def fill(self) -> None:
-        """Give outputs without any shard what files without lines have: gzip and xz read no file without a byte."""
-        for path, file in zip(self.paths, self.files, strict=True):
-            file.stream.write(b"" if self.entries else pack(b"", path))
+        if self.journal is not None:
+            self.journal.write(self.entries[-1].line())
+            self.journal.flush()
+            if time.monotonic() - self.synced >= _SECONDS:
+                self.sync()
 
     def sync(self) -> None:
         """Have all of it survive a power cut."""
-        for file in self.files:
-            file.sync()
-        os.fsync(self.stream.fileno())
+        for stream in (*(file.stream for file in self.files), self.journal):
+            if stream is not None:
+                os.fsync(stream.fileno())
         self.synced = time.monotonic()
 
-    def piece(self, index: int) -> Piece:
-        """What finished shard ``index`` added. Raises NmtError where it is damaged."""
-        entry = self.entries[index]
-        contents = []
-        for number, content in enumerate(entry.contents):
-            begin = self._end(index, number)
-            contents.append(os.pread(self.files[number].stream.fileno(), content.end - begin, begin))
-            if crc32(contents[-1]) != content.crc:
-                problem = f"what was written of shard {index + 1} is damaged"
-                raise NmtError(f"{self.paths[0]}: {problem}; {AGAIN}")
-        return Piece(tuple(contents), entry.counts)
+    def fill(self) -> None:
+        """Give outputs without any shard what files without lines have: gzip and xz read no file without a byte."""
+        for file in self.files if not self.entries else ():
+            file.stream.write(pack(b"", file.path))
+            file.stream.flush()
 
     def commit(self) -> None:
         """Give the outputs their names, the first one last; the journal goes."""
         for file in reversed(self.files):
             file.commit()
-        self.discard()
-
-    def discard(self) -> None:
-        """Let the journal go, and outputs that have no name."""
         self.entries.clear()
-        self.stream.truncate(0)
 
-    def keep(self) -> None:
-        """Keep what is finished for the next program; what has nothing finished goes."""
-        for file in self.files:
-            file.is_kept = file.is_kept or bool(self.entries)
-        if not self.entries:
-            os.unlink(journal_path(self.paths[0]))
+    def piece(self, index: int) -> Piece:
+        """What finished shard ``index`` added. Raises NmtError where it is damaged."""
+        entry = self.entries[index]
+        contents = []
+        for file, begin, content in zip(self.files, self._ends(index), entry.contents, strict=True):
+            contents.append(os.pread(file.stream.fileno(), content.end - begin, begin))
+            if crc32(contents[-1]) != content.crc:
+                raise NmtError(f"{file.path}: what was written of shard {index + 1} is damaged; {AGAIN}")
+        return Piece(tuple(contents), entry.counts)
 
-    def _end(self, entries: int, number: int) -> int:
-        """Where so many entries end in output ``number``."""
-        return self.entries[entries - 1].contents[number].end if entries else 0
+    def keep_undamaged(self, begun: Journal) -> int:
+        """Go on behind the entries of a journal up to the first one that the files do not hold; how many they are."""
+        for entry in begun.entries:
+            for file, begin, content in zip(self.files, self._ends(), entry.contents, strict=True):
+                file.stream.seek(begin)
+                if _crc_of(file.stream, content.end - begin) != content.crc:
+                    return len(self.entries)
+            self.entries.append(entry)
+        return len(self.entries)
 
-    def _undamaged(self) -> Iterator[Entry]:
-        """The entries up to the first one that the outputs do not hold."""
-        begins = [0] * len(self.files)
-        for file in self.files:
-            file.stream.seek(0)
-        for entry in self.entries:
-            for number, content in enumerate(entry.contents):
-                if _crc_of(self.files[number].stream, content.end - begins[number]) != content.crc:
-                    return
-                begins[number] = content.end
-            yield entry
+    def _ends(self, entries: int | None = None) -> list[int]:
+        """Where so many entries, or all, end in each file."""
+        finished = self.entries[:entries]
+        return [content.end for content in finished[-1].contents] if finished else [0] * len(self.files)
+
+    def cut(self) -> None:
+        """Take away what the files have behind the last entry."""
+        for file, end in zip(self.files, self._ends(), strict=True):
+            file.cut(end)
 
 
 @contextlib.contextmanager
-def streamed_outputs(paths: Sequence[str]) -> Iterator[StreamedOutputs]:
-    """Outputs that have their names at the end of the block."""
+def open_outputs(paths: Sequence[str]) -> Iterator[Outputs]:
+    """The outputs at ``paths``, of which nothing is kept where the block ends before their end."""
     with contextlib.ExitStack() as stack:
-        yield StreamedOutputs(paths, [stack.enter_context(open_uncompressed(path)) for path in paths])
+        outputs = Outputs([stack.enter_context(partial_output(path)) for path in paths])
+        outputs.cut()
+        yield outputs
 
 
 @contextlib.contextmanager
-def journaled_outputs(paths: Sequence[str], *, restart: bool = False) -> Iterator[JournaledOutputs]:
-    """The outputs at ``paths``, locked. With ``restart`` what is finished does not count.
+def resumed_outputs(paths: Sequence[str], identity: Mapping[str, Any], *, restart: bool = False) -> Iterator[Outputs]:
+    """The same with their journal: what the job of this ``identity`` has finished there counts.
 
-    Raises NmtError where another program makes them, ConfigError for a journal of another version.
+    With ``restart`` it does not. Raises NmtError where another program makes them.
     """
+    path = beside(paths[0], JOURNAL)
     with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(partial_output(path)) for path in paths]
-        path = journal_path(paths[0])
-        journal = Journal() if restart else read_journal(path)
+        outputs = Outputs([stack.enter_context(partial_output(one)) for one in paths])
+        begun = Journal() if restart else read_journal(path)
         try:
-            stream = stack.enter_context(open(path, "ab"))
+            outputs.journal = journal = stack.enter_context(open(path, "ab"))
         except OSError as error:
             raise unreadable(path, error) from error
-        outputs = JournaledOutputs(paths, files, stream, journal, journal.entries)
-        stack.callback(outputs.keep)
+        stack.callback(_keep, outputs, path)
+        kept = outputs.keep_undamaged(begun) if begun.identity == identity else 0
+        journal.truncate(begun.ends[kept - 1] if kept else 0)
+        if not kept:
+            journal.write(first_line(identity))
+            journal.flush()
+        outputs.cut()
         yield outputs
+
+
+def _keep(outputs: Outputs, journal: str) -> None:
+    """Keep what is finished for the next program; what has nothing finished goes."""
+    for file in outputs.files:
+        file.is_kept = file.is_kept or bool(outputs.entries)
+    if not outputs.entries:
+        os.unlink(journal)
 
 
 def range_paths(paths: Sequence[str], wanted: range) -> list[str]:
     """The outputs of a range."""
     return [f"{os.path.realpath(path)}{_RANGE}{wanted.start + 1}-{wanted.stop}" for path in paths]
+
+
+def begun(output: str) -> list[tuple[str, range | None]]:
+    """The journals of an output, with their ranges, in order; None stands for the whole output."""
+    beginning, found = beside(output, ""), []
+    for path in glob.glob(f"{glob.escape(beginning)}*{JOURNAL}"):
+        match = re.fullmatch(f"(?:{_RANGE}([1-9][0-9]*)-([0-9]+))?", path[len(beginning) : -len(JOURNAL)])
+        if match is not None:
+            found.append((path, range(int(match[1]) - 1, int(match[2])) if match[1] else None))
+    return sorted(found, key=lambda one: (one[1].start, one[1].stop) if one[1] else (-1, -1))
 
 
 def check_begun(output: str, identity: Mapping[str, Any]) -> None:
@@ -227,27 +189,10 @@ def check_begun(output: str, identity: Mapping[str, Any]) -> None:
     if os.path.isdir(older):
         problem = "holds a job that an older version began; finish it with that version, or remove it"
         raise ConfigError(f"{older}: {problem}")
-    for path in begun(output):
+    for path, _ in begun(output):
         journal = read_journal(path)
         if journal.entries:
             check_identity(journal.identity or {}, identity, path=path)
-
-
-def begun(output: str) -> list[str]:
-    """The journals of an output and of its ranges."""
-    made = [output, *(range_paths([output], wanted)[0] for wanted in ranges_begun(output))]
-    return [path for path in map(journal_path, made) if os.path.exists(path)]
-
-
-def ranges_begun(output: str) -> list[range]:
-    """Those of an output of which there is a journal."""
-    beginning = journal_path(output).removesuffix(ENDING) + _RANGE
-    found = []
-    for path in glob.glob(f"{glob.escape(beginning)}*{ENDING}"):
-        match = re.fullmatch("([1-9][0-9]*)-([0-9]+)", path[len(beginning) : -len(ENDING)])
-        if match:
-            found.append(range(int(match[1]) - 1, int(match[2])))
-    return sorted(found, key=lambda wanted: (wanted.start, wanted.stop))
 
 
 def _crc_of(stream: BinaryIO, size: int) -> int | None:

@@ -1,37 +1,31 @@
 """One loop for all long work: shards of an input go through workers, their pieces are written in order.
 
-Where input and outputs are files, what is finished is kept (``outputs.py``) and not done again. Processes of this
-machine and actors of Ray are workers (``workers.py``, ``ray_workers.py``); a range of the shards is a job of its own
-that another program puts together.
+Where input and outputs are files, what is finished is kept (``outputs.py``) and not done again. A shard's piece comes
+from this job's own outputs, from those of a range that another program has done, or from a worker (``engine.py``).
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from isal.isal_zlib import crc32
 
-from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.errors import FULL_GPU, ConfigError, InputError, NmtError, is_full_gpu
 from nmt_core.base.messages import counted
 from nmt_core.base.words import whole_number
-from nmt_core.files import file_digest, is_written_through
+from nmt_core.files import file_digest, is_written_through, pack
+from nmt_core.jobs.engine import Ray, open_workers
 from nmt_core.jobs.journal import AGAIN, Counts, Shard
-from nmt_core.jobs.outputs import (
-    JournaledOutputs,
-    Piece,
-    StreamedOutputs,
-    check_begun,
-    journaled_outputs,
-    range_paths,
-    ranges_begun,
-    streamed_outputs,
-)
-from nmt_core.jobs.workers import Workers
+from nmt_core.jobs.outputs import Outputs, Piece, begun, check_begun, open_outputs, range_paths, resumed_outputs
+from nmt_core.jobs.workers import OpenWorker, Workers, in_order
 
 Item = TypeVar("Item")
 
@@ -52,14 +46,16 @@ def shard_of(first: int, content: bytes) -> Shard:
 Report = Callable[[str, int], None]
 """Called with a number of lines: of each shard that was finished before ("resumed"), and is finished now ("done")."""
 
+Finish = Callable[[list[Counts], dict[str, Any]], None]
+"""Called with the counts of all shards, and with what the workers say of themselves."""
+
 
 @dataclass(frozen=True)
 class Job(Generic[Item]):
     """``outputs`` are the files that are made; the journal lies beside the first.
 
     ``description`` is whatever the outputs depend on, by name; ``files`` (path by shown name) are hashed for it.
-    Without ``journaled`` nothing is kept of a job that ends before its end. ``states`` are those of the files when the
-    job is described, which is before any worker reads them.
+    Without ``journaled`` nothing is kept of a job that ends before its end.
     """
 
     outputs: tuple[str, ...]
@@ -67,10 +63,6 @@ class Job(Generic[Item]):
     source: Source[Item]
     files: Mapping[str, str] = field(default_factory=dict)
     journaled: bool = True
-    states: Mapping[str, object] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "states", {shown: _state(file) for shown, file in self.files.items()})
 
     @property
     def is_resumable(self) -> bool:
@@ -84,14 +76,16 @@ def are_files(source: str, outputs: Sequence[str]) -> bool:
 
 
 def run_job(
-    job: Job[Item],
-    workers: Workers[Item, Piece],
+    job: Job[Any],
+    open_worker: OpenWorker,
     *,
+    jobs: int = 1,
+    ray: Ray | None = None,
     shards: str | None = None,
     restart: bool = False,
     report: Report = lambda what, lines: None,
     seen: Callable[[Counts], None] = lambda counts: None,
-    finish: Callable[[list[Counts]], None] = lambda counts: None,
+    finish: Finish = lambda counts, description: None,
 ) -> list[Counts] | None:
     """Do what is left of the job; the counts of all shards when the outputs are complete, else None.
 
@@ -100,58 +94,97 @@ def run_job(
     resumable is done as its input comes. Raises ConfigError when the job was begun with another description, NmtError
     while another program does it.
     """
-    tasks = _tasks(job.source)
-    if not job.is_resumable:
-        with streamed_outputs(job.outputs) as streamed:
-            _append(job, streamed, tasks, workers, {}, report, seen)
-            streamed.fill()
-            finish(streamed.counts)
-        return streamed.counts
-    hashes = {shown: file_digest(file, shown=shown) for shown, file in job.files.items()}
-    identity = {**job.description, "models": workers.description, "sha256": hashes}
-    if not restart:
-        check_begun(job.outputs[0], identity)
-    if shards is not None:
-        wanted = parse_range(shards, sum(1 for _ in job.source.read()))
-        with journaled_outputs(range_paths(job.outputs, wanted), restart=restart) as outputs:
-            outputs.resume(identity)
-            tasks = itertools.islice(tasks, wanted.start, wanted.stop)
-            _append(job, outputs, _left(job, outputs, tasks, report), workers, {}, report, seen)
+    states = _states(job)  # before any worker reads the files
+    opened = functools.partial(_PackingWorker, open_worker, job.outputs)
+    with open_workers(opened, jobs, ray) as workers, contextlib.ExitStack() as stack:
+        do = functools.partial(_do, job, workers, report=report, seen=seen)
+        if not job.is_resumable:
+            outputs = stack.enter_context(open_outputs(job.outputs))
+            do(outputs)
+            return _complete(outputs, workers, finish)
+        hashes = {shown: file_digest(file, shown=shown) for shown, file in job.files.items()}
+        identity = {**job.description, "models": workers.description, "sha256": hashes}
+        identity = json.loads(json.dumps(identity))
+        if not restart:
+            check_begun(job.outputs[0], identity)
+        resumed = functools.partial(resumed_outputs, identity=identity, restart=restart)
+        if shards is not None:
+            wanted = parse_range(shards, sum(1 for _ in job.source.read()))
+            outputs = stack.enter_context(resumed(range_paths(job.outputs, wanted)))
+            do(outputs, wanted)
             outputs.sync()
-            _check_unchanged(job)
-        return None
-    with contextlib.ExitStack() as stack:
-        outputs = stack.enter_context(journaled_outputs(job.outputs, restart=restart))
-        ranges, stored = [], dict[int, tuple[JournaledOutputs, int]]()
-        for one in ranges_begun(job.outputs[0]):
-            held = stack.enter_context(journaled_outputs(range_paths(job.outputs, one), restart=restart))
-            held.drop_damaged()
-            stored = {one.start + number: (held, number) for number in range(len(held.entries))} | stored
-            ranges.append(held)
-        outputs.resume(identity)
-        _append(job, outputs, _left(job, outputs, tasks, report), workers, stored, report, seen)
-        outputs.fill()
-        _check_unchanged(job)
-        finish(all_counts := outputs.counts)
-        outputs.commit()
-        for held in ranges:
-            held.discard()
-    return all_counts
+            _check_unchanged(job, states)
+            return None
+        outputs = stack.enter_context(resumed(job.outputs))
+        others = [one for _, one in begun(job.outputs[0]) if one is not None]
+        ranges = {one: stack.enter_context(resumed(range_paths(job.outputs, one))) for one in others}
+        do(outputs, ranges=ranges)
+        _check_unchanged(job, states)
+        counts = _complete(outputs, workers, finish)
+        for held in ranges.values():
+            held.entries.clear()
+        return counts
+
+
+class _PackingWorker:
+    """A worker whose pieces are compressed as the names of the outputs say; a GPU that is full is one line."""
+
+    def __init__(self, open_worker: OpenWorker, outputs: Sequence[str], number: int) -> None:
+        self._worker, self._outputs = open_worker(number), outputs
+        self.description: dict[str, Any] = self._worker.description
+
+    def __call__(self, item: Any) -> Piece:
+        try:
+            piece = self._worker(item)
+        except RuntimeError as error:
+            if not is_full_gpu(error):
+                raise
+            raise NmtError(FULL_GPU) from error
+        return Piece(tuple(map(pack, piece.contents, self._outputs)), piece.counts)
 
 
 class _Task(NamedTuple):
+    """A shard with its number, from 0, and what a worker needs to do it."""
+
     number: int
     shard: Shard
     item: Any
 
 
-def _tasks(source: Source[Any]) -> Iterator[_Task]:
-    """All of the work, in order."""
-    for index, item in enumerate(source.read()):
-        yield _Task(index, source.shard_of(item), item)
+def _do(
+    job: Job[Any],
+    workers: Workers[Any, Piece],
+    outputs: Outputs,
+    wanted: range | None = None,
+    *,
+    report: Report,
+    seen: Callable[[Counts], None],
+    ranges: Mapping[range, Outputs] = MappingProxyType({}),
+) -> None:
+    """Finish the shards, or the ``wanted`` ones: each piece comes from the range that has it, or from a worker."""
+    stored = {one.start + number: (held, number) for one, held in ranges.items() for number in range(len(held.entries))}
+
+    def ask(task: _Task) -> Callable[[], Piece]:
+        if task.number not in stored:
+            return workers.ask(task.item)
+        held, number = stored[task.number]
+        _check_same(job.source.path, held.entries[number].shard, task.shard)
+        return functools.partial(held.piece, number)
+
+    for counts in outputs.counts:
+        seen(counts)
+    tasks: Iterator[_Task] = (
+        _Task(number, job.source.shard_of(item), item) for number, item in enumerate(job.source.read())
+    )
+    if wanted is not None:
+        tasks = itertools.islice(tasks, wanted.start, wanted.stop)
+    for task, piece in in_order(ask, _left(job, outputs, tasks, report), ahead=workers.ahead):
+        outputs.append(task.shard, piece)
+        seen(piece.counts)
+        report("resumed" if task.number in stored else "done", task.shard.lines)
 
 
-def _left(job: Job[Any], outputs: JournaledOutputs, tasks: Iterable[_Task], report: Report) -> Iterator[_Task]:
+def _left(job: Job[Any], outputs: Outputs, tasks: Iterable[_Task], report: Report) -> Iterator[_Task]:
     """The tasks that are not finished. Raises InputError unless the input still has the bytes it had."""
     finished, found = [entry.shard for entry in outputs.entries], 0
     for found, task in enumerate(tasks, start=1):
@@ -164,34 +197,6 @@ def _left(job: Job[Any], outputs: JournaledOutputs, tasks: Iterable[_Task], repo
         _check_same(job.source.path, finished[found], None)
 
 
-def _append(
-    job: Job[Any],
-    outputs: StreamedOutputs | JournaledOutputs,
-    tasks: Iterable[_Task],
-    workers: Workers[Any, Piece],
-    stored: Mapping[int, tuple[JournaledOutputs, int]],
-    report: Report,
-    seen: Callable[[Counts], None],
-) -> None:
-    """Do the tasks and write their pieces; those that are ``stored``, by number, are taken from there."""
-    for counts in outputs.counts:
-        seen(counts)
-    for is_stored, group in itertools.groupby(tasks, key=lambda task: task.number in stored):
-        own, ahead = itertools.tee(group)  # workers take a few tasks ahead
-        kept = (_stored_piece(job, task, *stored[task.number]) for task in ahead)
-        pieces = kept if is_stored else workers.map(task.item for task in ahead)
-        for task, piece in zip(own, pieces, strict=True):
-            outputs.append(task.shard, piece)
-            seen(piece.counts)
-            report("resumed" if is_stored else "done", task.shard.lines)
-
-
-def _stored_piece(job: Job[Any], task: _Task, held: JournaledOutputs, number: int) -> Piece:
-    """What a range holds. Raises InputError unless the input still has the bytes it had."""
-    _check_same(job.source.path, held.entries[number].shard, task.shard)
-    return held.piece(number)
-
-
 def _check_same(path: str, expected: Shard, found: Shard | None) -> None:
     """Raise InputError unless the input still has the bytes it had."""
     if found != expected:
@@ -199,19 +204,29 @@ def _check_same(path: str, expected: Shard, found: Shard | None) -> None:
         raise InputError(path, problem, line=expected.first)
 
 
-def _check_unchanged(job: Job[Any]) -> None:
-    """Raise InputError for a file that was written to, or replaced, since the job was described."""
-    for shown, file in job.files.items():
-        if _state(file) != job.states[shown]:
+def _complete(outputs: Outputs, workers: Workers[Any, Piece], finish: Finish) -> list[Counts]:
+    """Have it written down what was done, and give the outputs their names; the counts of all shards."""
+    counts = outputs.counts
+    outputs.fill()
+    finish(counts, workers.description)
+    outputs.commit()
+    return counts
+
+
+def _check_unchanged(job: Job[Any], states: Mapping[str, object]) -> None:
+    """Raise InputError for a file that was written to, or replaced, since the job was begun."""
+    for shown, state in _states(job).items():
+        if state != states[shown]:
             raise InputError(shown, f"changed while the job was at work; {AGAIN}")
 
 
-def _state(path: str) -> tuple[int, int, int] | None:
+def _states(job: Job[Any]) -> dict[str, object]:
     """What tells that a file is another, or was written to, without reading it; None where it is not there."""
-    with contextlib.suppress(OSError):
-        found = os.stat(path)
-        return found.st_ino, found.st_size, found.st_mtime_ns
-    return None
+    states = dict[str, object]()
+    for shown, path in job.files.items():
+        found = os.stat(path) if os.path.exists(path) else None
+        states[shown] = found and (found.st_ino, found.st_size, found.st_mtime_ns)
+    return states
 
 
 def parse_range(text: str, shards: int) -> range:

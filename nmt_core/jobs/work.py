@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -15,19 +14,11 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
 from nmt_core.files import read_lines
 from nmt_core.jobs.journal import Counts
-from nmt_core.jobs.outputs import Piece, begun
-from nmt_core.jobs.ray_cluster import RayCluster
-from nmt_core.jobs.remote import RemoteWorkers
-from nmt_core.jobs.run import Job, are_files, run_job
-from nmt_core.jobs.workers import Engine, LocalWorkers, Worker, Workers
+from nmt_core.jobs.run import Finish, Job, are_files, run_job
+from nmt_core.jobs.workers import OpenWorker
 
 Item = TypeVar("Item")
-
-
 Counted = TypeVar("Counted", bound="Addable")
-
-
-Finish = Callable[[list[dict[str, float]], dict[str, Any]], None]
 
 
 class Addable(Protocol):
@@ -38,27 +29,10 @@ class Addable(Protocol):
         ...
 
 
-def engine_of(args: argparse.Namespace) -> Engine:
-    """Where the work is to be done, as ``--engine`` says."""
-    ray = args.engine
-    if ray is None:
-        return LocalWorkers
-    return functools.partial(_on_ray, ray.address or os.environ.get("RAY_ADDRESS"), ray.gpus)
-
-
-def _on_ray(address: str | None, gpus: float, open_worker: Callable[[int], Any], jobs: int) -> Workers[Any, Any]:
-    return RemoteWorkers(RayCluster(open_worker, address=address, jobs=jobs, gpus=gpus), jobs=jobs)
-
-
-def is_begun(output: str) -> bool:
-    """Whether an earlier command has done shards of ``output``, which the next one puts together."""
-    return bool(begun(output))
-
-
 def run_with_options(
     args: argparse.Namespace,
-    job: Job[Item],
-    open_worker: Callable[[int], Worker[Item, Piece]],
+    job: Job[Any],
+    open_worker: OpenWorker,
     *,
     name: str,
     unit: str,
@@ -70,28 +44,19 @@ def run_with_options(
     """Do a command's job as its options say, by ``jobs`` workers that ``open_worker(number)`` makes.
 
     What was counted, or None where other ranges are left to do. ``open_worker`` is called in other processes, too, and
-    must be picklable. ``finish`` is called at the end with the counts and with what the workers say of themselves,
-    ``seen`` with the counts of each piece. Raises ConfigError for ranges of what is no file.
+    must be picklable. ``finish`` and ``seen`` are as of ``run_job``. Raises ConfigError for ranges of what is no file.
     """
     if (args.shards or args.restart) and not are_files(job.source.path, job.outputs):
         raise ConfigError("--shards and --restart need a file as input and another as --output")
-    total = None if args.shards else line_total(job.source.path, quiet=quiet)
-    with engine_of(args)(open_worker, jobs) as workers, progress_bar(name, unit, quiet=quiet, total=total) as bar:
+    with progress_bar(name, unit, path=None if args.shards else job.source.path, quiet=quiet) as bar:
 
         def report(what: str, lines: int) -> None:
             if what == "resumed":  # time left is counted from what is done now
                 bar.initial = getattr(bar, "initial", 0) + lines
             bar.update(lines)
 
-        counts = run_job(
-            job,
-            workers,
-            shards=args.shards,
-            restart=args.restart,
-            report=report,
-            seen=seen,
-            finish=lambda counts: finish(counts, workers.description),
-        )
+        how: dict[str, Any] = {"ray": args.engine, "shards": args.shards, "restart": args.restart}
+        counts = run_job(job, open_worker, jobs=jobs, report=report, seen=seen, finish=finish, **how)
     if counts is None:
         there = f"shards {args.shards} are done; when all are, the same command without --shards puts them together"
         remark(name, there)
@@ -111,15 +76,14 @@ def remark(name: str, text: str) -> None:
     say(f"{name}: {text}")
 
 
-def line_total(path: str, *, quiet: bool) -> int | None:
-    """The number of lines, where the file can be read twice and progress is shown. Raises InputError."""
-    if quiet or sys.stderr is None or not sys.stderr.isatty() or path == "-" or not os.path.isfile(path):
-        return None
-    return sum(1 for _ in read_lines(path))
+def progress_bar(name: str, unit: str, *, path: str | None = None, quiet: bool) -> Any:
+    """A bar on stderr, which knows its end where it counts the lines of a file; a log needs no line every half second.
 
-
-def progress_bar(name: str, unit: str, *, quiet: bool, total: int | None = None) -> Any:
-    """A bar on stderr; a log file needs no line every half second."""
-    seen = sys.stderr is not None and not quiet  # it may have been closed before the program began
-    seconds = 0.5 if seen and sys.stderr.isatty() else 30.0
-    return tqdm(desc=name, unit=unit, total=total, file=sys.stderr, mininterval=seconds, disable=not seen)
+    Raises InputError.
+    """
+    is_seen = sys.stderr is not None and not quiet  # it may have been closed before the program began
+    on_terminal = is_seen and sys.stderr.isatty()
+    countable = on_terminal and path is not None and path != "-" and os.path.isfile(path)
+    total = sum(1 for _ in read_lines(path)) if path is not None and countable else None
+    seconds = 0.5 if on_terminal else 30.0
+    return tqdm(desc=name, unit=unit, total=total, file=sys.stderr, mininterval=seconds, disable=not is_seen)

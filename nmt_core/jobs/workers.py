@@ -1,26 +1,25 @@
-"""Processes that each make a worker once and then do one item after the other, answers in order.
-
-One works inside the program itself; more are processes of their own.
-"""
+"""Workers: each is made once, in this process or in others, and then does one item after the other."""
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import functools
 import gc
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from nmt_core.base.errors import FULL_GPU, ConfigError, NmtError, is_full_gpu, what_is_missing
+from nmt_core.base.errors import ConfigError, NmtError, what_is_missing
 from nmt_core.jobs.journal import difference
-from nmt_core.processes import ask_in_order, open_pool, orderly_end
+from nmt_core.processes import open_pool
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 _Item = TypeVar("_Item", contravariant=True)
 _Answer = TypeVar("_Answer", covariant=True)
+AHEAD = 2  # items for every worker, so that none is idle
 _MOST = 1000  # processes
 
 
@@ -37,79 +36,89 @@ class Worker(Protocol[_Item, _Answer]):
         ...
 
 
+OpenWorker = Callable[[int], Worker[Any, Any]]
+"""Makes a worker by its number; picklable where it is made elsewhere."""
+
+
 class Workers(Protocol[_Item, _Answer]):
-    """Several workers, wherever they are, for the length of a ``with`` block."""
+    """Several workers, wherever they are; ``ahead`` is how many items they are given before an answer is waited for."""
 
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *_: object) -> None: ...
+    ahead: int
 
     @property
     def description(self) -> dict[str, Any]:
         """What one of the workers says of itself; they are all alike."""
         ...
 
-    def map(self, items: Iterable[_Item], /) -> Iterator[_Answer]:
-        """The answers in the order of the items, of which only a few are taken ahead."""
+    def ask(self, item: _Item, /) -> Callable[[], _Answer]:
+        """Have one of them do the item; the function waits for its answer."""
         ...
 
 
-Engine = Callable[[Callable[[int], Worker[Any, Any]], int], Workers[Any, Any]]
-"""Begins so many workers, which a function makes by their number."""
+def in_order(
+    ask: Callable[[Item], Callable[[], Answer]], items: Iterable[Item], *, ahead: int
+) -> Iterator[tuple[Item, Answer]]:
+    """The items with their answers, of which ``ask`` is asked a few ahead."""
+    waiting: collections.deque[tuple[Item, Callable[[], Answer]]] = collections.deque()
+    for one in items:
+        waiting.append((one, ask(one)))
+        if len(waiting) >= ahead:
+            item, answer = waiting.popleft()
+            yield item, answer()
+    for item, answer in waiting:
+        yield item, answer()
 
 
-class LocalWorkers(contextlib.AbstractContextManager[Any], Generic[Item, Answer]):
-    """``jobs`` workers made by ``open_worker``, which must be picklable where there are several."""
+class OwnWorker(Generic[Item, Answer]):
+    """A worker inside the program, which does an item when its answer is waited for."""
 
-    def __init__(self, open_worker: Callable[[int], Worker[Item, Answer]], jobs: int) -> None:
+    ahead = 1
+
+    def __init__(self, worker: Worker[Item, Answer]) -> None:
+        self._worker = worker
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What the worker says of itself."""
+        return self._worker.description
+
+    def ask(self, item: Item) -> Callable[[], Answer]:
+        """What does the item."""
+        return functools.partial(self._worker, item)
+
+
+class ProcessWorkers(contextlib.AbstractContextManager[Any], Generic[Item, Answer]):
+    """``jobs`` processes of this machine, each with a worker."""
+
+    def __init__(self, open_worker: OpenWorker, jobs: int) -> None:
         if jobs > _MOST:
             raise ConfigError(f"--jobs {jobs:,}: at most {_MOST:,} processes of one machine")
-        self._signals = contextlib.ExitStack()
-        self._own = open_worker(0) if jobs == 1 else None
-        self._signals.enter_context(orderly_end())
-        self._pool: ProcessPoolExecutor | None = None
-        self._jobs = jobs
-        if jobs > 1:
-            numbers = multiprocessing.get_context("spawn").Queue()
-            for number in range(jobs):
-                numbers.put(number)
-            self._pool = open_pool(jobs, _begin, open_worker, numbers)
+        self.ahead = AHEAD * jobs
+        numbers = multiprocessing.get_context("spawn").Queue()
+        for number in range(jobs):
+            numbers.put(number)
+        self._pool = open_pool(jobs, _begin, open_worker, numbers)
 
     def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            # what is under way is not waited for: its answer would be thrown away
-            processes = list((getattr(self._pool, "_processes", None) or {}).values())
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            for process in processes:
-                process.terminate()
-        self._signals.close()
+        # what is under way is not waited for: its answer would be thrown away
+        processes = list((getattr(self._pool, "_processes", None) or {}).values())
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
 
-    @property
+    @functools.cached_property
     def description(self) -> dict[str, Any]:
-        """What one of the workers says of itself; they are all alike."""
-        if self._own is not None:
-            return self._own.description
-        assert self._pool is not None
-        return dict(self._patiently(self._pool.submit(_describe)))
+        """What the first of the workers says of itself."""
+        return dict(self._submit(_describe)())
 
-    def map(self, items: Iterable[Item]) -> Iterator[Answer]:
-        """The answers in the order of the items, of which only a few are taken ahead."""
-        if self._own is not None:
-            own = self._own
-            yield from (ask_worker(own, item) for item in items)
-            return
-        pool, expected = self._pool, self.description
-        assert pool is not None
+    def ask(self, item: Item) -> Callable[[], Answer]:
+        """Have the next free process do the item."""
+        return self._submit(_do, item, self.description)
 
-        def ask(item: Item) -> Future[Answer]:
-            with _death_reported():
-                return pool.submit(_do, item, expected)
-
-        yield from map(self._patiently, ask_in_order(ask, items, jobs=self._jobs))
-
-    def _patiently(self, future: Future[Any]) -> Any:
+    def _submit(self, function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
         with _death_reported():
-            return future.result()
+            future = self._pool.submit(function, *arguments)
+        return _death_reported()(future.result)
 
 
 @contextlib.contextmanager
@@ -122,60 +131,53 @@ def _death_reported() -> Iterator[None]:
         raise NmtError(problem) from error
 
 
-_worker: Worker[Any, Any] | None = None
-_description: dict[str, Any] = {}
-_trouble = ""
+class Distant:
+    """A worker in another process; what goes wrong while it is made comes with each answer."""
+
+    def __init__(self, open_worker: OpenWorker, number: int) -> None:
+        self._trouble = ""
+        try:
+            self._worker = open_worker(number)
+            self._description = self._worker.description
+        except (NmtError, OSError) as error:
+            self._trouble = str(error)
+        except ModuleNotFoundError as error:
+            self._trouble = what_is_missing(error)
+            if not self._trouble:
+                raise
+
+    def describe(self) -> dict[str, Any]:
+        """What the worker says of itself. Raises NmtError where it could not be made."""
+        if self._trouble:
+            raise NmtError(self._trouble)
+        return self._description
+
+    def do(self, item: Any, expected: dict[str, Any]) -> Any:
+        """The worker's answer. Raises NmtError unless it is like the one that said what is ``expected``."""
+        found = self.describe()
+        if found != expected:
+            before, now = difference(expected, found)
+            problem = "was a model replaced while they began, or are machines not alike?"
+            raise NmtError(f"two workers differ: {before}, and {now}; {problem} Start again")
+        try:
+            return self._worker(item)
+        except NmtError as error:
+            raise NmtError(str(error)) from None  # other errors of ours cannot be sent to another process
 
 
-def _begin(open_worker: Callable[[int], Worker[Any, Any]], numbers: Any) -> None:
-    """The first thing a process does; what goes wrong comes with the first answer."""
-    global _worker, _description, _trouble
-    try:
-        _worker = open_worker(numbers.get())
-        _description = _worker.description
-    except NmtError as error:
-        _trouble = str(error)
-    except ModuleNotFoundError as error:
-        _trouble = missing_package(error)
+_distant: Distant
+
+
+def _begin(open_worker: OpenWorker, numbers: Any) -> None:
+    """The first thing a process does."""
+    global _distant
+    _distant = Distant(open_worker, numbers.get())
     gc.freeze()  # models and modules are here to stay: do not look through them again and again
 
 
-def missing_package(error: ModuleNotFoundError) -> str:
-    """What to install. Raises the error itself where the package is none of those that extras bring."""
-    problem = what_is_missing(error)
-    if not problem:
-        raise error
-    return problem
-
-
-def _ready() -> Worker[Any, Any]:
-    if _worker is None:
-        raise NmtError(_trouble)
-    return _worker
-
-
 def _describe() -> dict[str, Any]:
-    _ready()
-    return _description
+    return _distant.describe()
 
 
 def _do(item: Any, expected: dict[str, Any]) -> Any:
-    """The answer of this process' worker. Raises NmtError unless it is like the one that said what is ``expected``."""
-    worker = _ready()
-    if _description != expected:
-        before, now = difference(expected, _description)
-        raise NmtError(f"two workers differ: {before}, and {now}; was a model replaced while they began? Start again")
-    try:
-        return ask_worker(worker, item)
-    except NmtError as error:
-        raise NmtError(str(error)) from None  # other errors of ours cannot be sent to another process
-
-
-def ask_worker(worker: Worker[Item, Answer], item: Item) -> Answer:
-    """Its answer. Raises NmtError, also where a GPU has no memory left."""
-    try:
-        return worker(item)
-    except RuntimeError as error:
-        if not is_full_gpu(error):
-            raise
-        raise NmtError(FULL_GPU) from error
+    return _distant.do(item, expected)

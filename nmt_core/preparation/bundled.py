@@ -16,9 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nmt_core.base.errors import ConfigError, InputError
-from nmt_core.files import open_uncompressed
+from nmt_core.files import open_output
 from nmt_core.files.small import read_small
-from nmt_core.jobs.workers import LocalWorkers
+from nmt_core.jobs.engine import open_workers
+from nmt_core.jobs.workers import in_order
 from nmt_core.preparation.record import NAME, Record, parse_record, render_record
 from nmt_core.preparation.settings import (
     LEARNED,
@@ -128,13 +129,13 @@ class BundledPreprocessor:
         for name, content in self.files.items():
             path = os.path.join(folder, name)
             if not _holds(path, content):
-                with open_uncompressed(path) as stream:
+                with open_output(path, as_it_is=True) as stream:
                     stream.write(content)
 
     def write_models(self, folder: str, names: Iterable[str]) -> None:
         """Put these models into ``folder``."""
         for name in names:
-            with open_uncompressed(os.path.join(folder, name)) as stream:
+            with open_output(os.path.join(folder, name), as_it_is=True) as stream:
                 stream.write(self.files[name])
 
     def side_of(self, language: str, path: str) -> Side:
@@ -246,8 +247,9 @@ def preprocess_lines(path: str, side: Side, lines: Iterable[str], *, reverse: bo
     size = 1 if jobs == 1 else _LINES
     stream = iter(lines)
     chunks = iter(lambda: list(itertools.islice(stream, size)), [])
-    with LocalWorkers(make, jobs) as workers:
-        yield from itertools.chain.from_iterable(workers.map(chunks))
+    with open_workers(make, jobs) as workers:
+        for _, found in in_order(workers.ask, chunks, ahead=workers.ahead):
+            yield from found
 
 
 class _Lines:

@@ -21,8 +21,9 @@ import numpy as np
 from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.base.messages import counted
 from nmt_core.files import file_digest, open_output, overwritten, partial_output, write_lines
-from nmt_core.files.output import ENDING
-from nmt_core.jobs.workers import Engine, LocalWorkers
+from nmt_core.files.output import PARTIAL
+from nmt_core.jobs.engine import Ray, open_workers
+from nmt_core.jobs.workers import in_order
 from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.preparation.corpus import Chunk, read_chunks, shuffle
 from nmt_core.preparation.filters import DUPLICATE, Filters, Hashes, Reason, Seen, are_swapped, hash_of
@@ -94,7 +95,7 @@ class Preparation:
     ``like`` is an earlier preparation, of the same languages on the same sides, whose models are taken instead
     of learning. ``spared`` are other files that the settings come from.
     ``progress`` is called with the name of the pass and numbers of lines as they are done. Each pass is done by
-    ``jobs`` workers of ``engine``, which see the folder of the output.
+    ``jobs`` workers, here or of ``ray``, which see the folder of the output.
     """
 
     config: PreparationConfig
@@ -105,7 +106,7 @@ class Preparation:
     like: BundledPreprocessor | None = None
     spared: Sequence[str] = ()
     progress: Progress = lambda _name, _lines: None
-    engine: Engine = LocalWorkers
+    ray: Ray | None = None
     drop_counts: DropCounts = field(default_factory=DropCounts, init=False)
 
     def run(self) -> Record:
@@ -171,8 +172,8 @@ class Preparation:
             streams = [stack.enter_context(open_output(path)) for path in after.values()]
             chunks = read_chunks(list(corpus.values()))
             chunks = self._not_swapped(chunks) if first else chunks
-            workers = stack.enter_context(self.engine(worker, self.jobs))
-            for found in workers.map(chunks):
+            workers = stack.enter_context(open_workers(worker, self.jobs, self.ray))
+            for _, found in in_order(workers.ask, chunks, ahead=workers.ahead):
                 if first:
                     self.drop_counts.add(found.drop_counts)
                 self.progress(names[-1], found.drop_counts.read)
@@ -247,7 +248,7 @@ def _texts(sides: Iterable[Side], chunk: Chunk) -> dict[Side, list[str]]:
 @contextlib.contextmanager
 def _work_folder(folder: str, prefix: str) -> Iterator[str]:
     """A hidden folder for one program at a time, by a name that is ours; what a program that was killed left goes."""
-    work = os.path.join(folder, f".{prefix}{ENDING}")
+    work = os.path.join(folder, f".{prefix}{PARTIAL}")
     try:
         with contextlib.ExitStack() as stack:
             os.makedirs(work, exist_ok=True)

@@ -103,7 +103,7 @@ def _add(
         args.source if merged is None else args.source_text
     ) as args.source_text:  # each worker reads it
         next(read_lines(args.source_text, shown=args.source), None)  # what is to be said of its start is said here
-        open_features = functools.partial(open_worker, NAME, args, args.output)
+        open_features = functools.partial(open_worker, NAME, args)
         job = _job(args, files, read)
         if job.is_resumable:
             next(_windows(args, read), None)  # a list that is refused leaves no job behind

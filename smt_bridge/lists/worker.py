@@ -11,7 +11,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair, unknown_words_serve
 from nmt_core.base.messages import counted
 from nmt_core.base.words import MOST_WORDS, check_factors, check_words
-from nmt_core.files import pack, read_lines
+from nmt_core.files import read_lines
 from nmt_core.jobs.outputs import Piece
 from nmt_core.jobs.work import remark
 from nmt_core.processes import keep_memory_of_tensors
@@ -32,7 +32,7 @@ _SHARE = "share: "  # of the counts of unknown words, which are those of a score
 
 
 class FeatureWorker:
-    """Adds columns to windows of lists; compressed for ``output``."""
+    """Adds columns to windows of lists."""
 
     def __init__(
         self,
@@ -40,12 +40,11 @@ class FeatureWorker:
         sources: Sequence[str],
         *,
         path: str,
-        output: str,
         most_words: int = MOST_WORDS,
         shares: Sequence[UnknownShare] = (),
     ) -> None:
         column_names(features)
-        self._features, self._sources, self._path, self._output = features, sources, path, output
+        self._features, self._sources, self._path = features, sources, path
         self._most_words, self._shares = most_words, shares
 
     @property
@@ -63,10 +62,10 @@ class FeatureWorker:
         counts = {"hypotheses": float(len(entries)), "sentences": float(len({group.sentence for group in lists}))}
         for share in self._shares:
             counts |= {f"{_SHARE}{name} {share.name}": number for name, number in share.news().items()}
-        return Piece((pack(content, self._output),), counts)
+        return Piece((content,), counts)
 
 
-def open_worker(command: str, args: argparse.Namespace, output: str, number: int) -> FeatureWorker:
+def open_worker(command: str, args: argparse.Namespace, number: int) -> FeatureWorker:
     """Open the features; the first worker warns of unknown words in the name of the ``command``."""
     keep_memory_of_tensors()
     lines = [line.removesuffix(b"\r") for line in read_lines(args.source_text, shown=args.source)]
@@ -76,7 +75,7 @@ def open_worker(command: str, args: argparse.Namespace, output: str, number: int
     sources = [words_as_text(line) for line in lines]
     for line, source in enumerate(sources, start=1):
         check_words(source, args.max_words, path=args.source, line=line)
-    return FeatureWorker(features, sources, path=args.nbest, output=output, most_words=args.max_words, shares=shares)
+    return FeatureWorker(features, sources, path=args.nbest, most_words=args.max_words, shares=shares)
 
 
 def warn_at_the_end(pieces: Sequence[Mapping[str, float]], warn: Callable[[str], None]) -> None:

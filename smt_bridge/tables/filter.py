@@ -16,7 +16,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
 from nmt_core.base.words import whole_number
 from nmt_core.files import open_output
-from nmt_core.jobs.work import line_total, progress_bar
+from nmt_core.jobs.work import progress_bar
 from smt_bridge.errors import FormatError
 from smt_bridge.metadata import Metadata, find_metadata, metadata_path, new_metadata, write_metadata
 from smt_bridge.moses_lines import split_tokens
@@ -140,7 +140,7 @@ def filter_table(args: argparse.Namespace) -> int:
             _write_record(args, record, counts)
 
     with (
-        progress_bar(NAME, " lines", quiet=args.quiet, total=line_total(args.input, quiet=args.quiet)) as progress,
+        progress_bar(NAME, " lines", path=args.input, quiet=args.quiet) as progress,
         open_output(args.output, finish=finish) as stream,
     ):
         for chunk in _chunks(args.input, limits, sources):

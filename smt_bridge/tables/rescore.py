@@ -11,7 +11,6 @@ from typing import Any
 
 from nmt_core.base.interfaces import PairScorer
 from nmt_core.base.messages import counted
-from nmt_core.files import pack
 from nmt_core.jobs.outputs import Piece
 from nmt_core.jobs.run import Job, Source, are_files, shard_of
 from nmt_core.jobs.work import remark, run_with_options, summed
@@ -55,7 +54,7 @@ def rescore_files(args: argparse.Namespace) -> int:
             write_record(output, options, first=first, signatures=signatures, counts=summed(Counts, pieces))
 
     specs = [spec for spec in (args.scorer, args.reverse_scorer) if spec]
-    open_worker = functools.partial(_open_worker, args, output)
+    open_worker = functools.partial(_open_worker, args)
     job = table_job(args.input, output, options, stream)
     shown: dict[str, Any] = {"name": NAME, "unit": " pairs", "quiet": args.quiet}
     pieces = run_with_options(args, job, open_worker, jobs=count_jobs(args, specs), finish=finish, **shown)
@@ -75,7 +74,7 @@ def _beginning(windows: Iterable[Window], lines: int | None) -> Iterator[Window]
                 return
 
 
-def _open_worker(args: argparse.Namespace, output: str, number: int) -> RescoreWorker:
+def _open_worker(args: argparse.Namespace, number: int) -> RescoreWorker:
     keep_memory_of_tensors()
     options = worker_options(args, number)
     scorers = Scorers(
@@ -86,14 +85,14 @@ def _open_worker(args: argparse.Namespace, output: str, number: int) -> RescoreW
         factors=parse_factors(args.factor) if args.factor else None,
         most_words=args.max_words,
     )
-    return RescoreWorker(scorers, output)
+    return RescoreWorker(scorers)
 
 
 class RescoreWorker:
-    """Scores windows of a table, compressed for ``output``."""
+    """Scores windows of a table."""
 
-    def __init__(self, scorers: Scorers, output: str) -> None:
-        self._scorers, self._output = scorers, output
+    def __init__(self, scorers: Scorers) -> None:
+        self._scorers = scorers
         self.description: dict[str, Any] = {"scorer": scorers.direct.signature}
         if scorers.reverse is not None:
             self.description["reverse_scorer"] = scorers.reverse.signature
@@ -101,7 +100,7 @@ class RescoreWorker:
     def __call__(self, window: Window) -> Piece:
         """The lines of the window with their new columns."""
         rescored = rescore_chunk(window, self._scorers)
-        return Piece((pack(rescored.content, self._output),), rescored.counts._asdict())
+        return Piece((rescored.content,), rescored.counts._asdict())
 
 
 def table_job(

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nmt_core.base.errors import ConfigError, NmtError
-from nmt_core.files import open_output, open_uncompressed
+from nmt_core.files import open_output
 from nmt_core.files.small import read_json
 from smt_bridge.errors import FormatError
 from smt_bridge.moses.process import MosesOptions, MosesProcess
@@ -151,7 +151,7 @@ def decode(
     parts = {first: os.path.join(folder, f"{name}.{first:08d}.gz") for first in firsts}
     if not os.path.exists(path):
         _decode_parts(options, sentences, parts, tell)
-        with open_uncompressed(path) as whole:
+        with open_output(path, as_it_is=True) as whole:
             for part in parts.values():
                 with open(part, "rb") as stream:
                     whole.write(stream.read())

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.errors import NmtError
-from nmt_core.jobs.workers import LocalWorkers, Worker
+from nmt_core.jobs.engine import open_workers
+from nmt_core.jobs.workers import Worker
 from tests.architecture.test_imports_and_help import ROOT
 from tests.without import BASE, NEURAL, program, run_without
 
@@ -80,8 +81,9 @@ def test_it_is_said_before_workers_are_started(
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_worker_says_it_too(jobs: int) -> None:
     """Of a package that only the worker needs."""
-    with pytest.raises((NmtError, ModuleNotFoundError)) as caught, LocalWorkers(_opened_without_torch, jobs) as workers:
-        list(workers.map([1]))
+    opened = open_workers(_opened_without_torch, jobs)
+    with pytest.raises((NmtError, ModuleNotFoundError)) as caught, opened as workers:
+        workers.ask(1)()
     assert jobs == 1 or str(caught.value) == "this needs PyTorch: pip install 'hybridmt[nmt]'"
 
 

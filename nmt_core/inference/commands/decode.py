@@ -16,7 +16,7 @@ import torch
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.words import cut_words
 from nmt_core.device import choose_device
-from nmt_core.files import OutputDirectory, pack
+from nmt_core.files import OutputDirectory
 from nmt_core.inference.commands.options import (
     language_model,
     open_fused,
@@ -37,9 +37,9 @@ from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import unknown_share
 from nmt_core.jobs.journal import Shard
-from nmt_core.jobs.outputs import Piece
+from nmt_core.jobs.outputs import Piece, begun
 from nmt_core.jobs.run import Job, Source, shard_of
-from nmt_core.jobs.work import is_begun, run_with_options
+from nmt_core.jobs.work import run_with_options
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.unknown_share import usual_share
 
@@ -61,7 +61,7 @@ def decode(args: argparse.Namespace) -> int:
     alone = args.jobs == 1 and args.engine is None and not (args.shards or args.restart)
     if _draws(args) and not alone:
         raise ConfigError("--alignments DIR/ is for one process; leave out --jobs, --shards, --restart and --engine")
-    job = _job(args, journaled=not alone or (not _draws(args) and is_begun(args.output)))
+    job = _job(args, journaled=not alone or (not _draws(args) and bool(begun(args.output))))
     alone = alone and not job.is_resumable
     open_worker = functools.partial(_open_worker, args, all_threads=alone)
     quiet = args.quiet or (alone and (sys.stderr is None or not sys.stderr.isatty()))
@@ -116,11 +116,10 @@ def _open_worker(args: argparse.Namespace, number: int, *, all_threads: bool) ->
 
 
 class DecodeWorker:
-    """Translates windows, compressed for outputs whose names say so."""
+    """Translates windows."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
-        self._outputs = _outputs(args)
         self._writers = open_writers(args)
         self._reranker = open_reranker(args)
         self._translator = open_translator(args, fusion=open_fused(args))
@@ -149,8 +148,7 @@ class DecodeWorker:
             draw_pictures(args.alignments, found, first=window.first)
         numbered = list(enumerate(found, start=window.first))
         texts = ["".join(f"{line}\n" for one in numbered for line in write(*one)) for write in self._writers]
-        contents = [text.encode("utf-8", "surrogateescape") for text in texts]
-        return Piece(tuple(map(pack, contents, self._outputs)), counts)
+        return Piece(tuple(text.encode("utf-8", "surrogateescape") for text in texts), counts)
 
     def _pieces(self, line: str | SourceLine) -> Sequence[str | SourceLine]:
         """The line, or the parts of a long one."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-
-from tqdm import tqdm
 
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair, unknown_words_serve
@@ -25,7 +24,7 @@ from nmt_core.inference.output.alignment import AlignedPair, line_writer
 from nmt_core.inference.output.copies import annotated
 from nmt_core.inference.scoring.forms import TextForm, open_scorer_of_form
 from nmt_core.inference.scoring.pair_scorer import choose_softmax, open_pair_scorer
-from nmt_core.jobs.work import line_total
+from nmt_core.jobs.work import progress_bar
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.alignment import points_between
@@ -41,12 +40,11 @@ def score_files(args: argparse.Namespace) -> int:
     scorer, pairs = _open_aligned(args, options) if args.word_alignment else _open(args, options)
     share = _unknown_share(args, scorer, load.usual)
     line_of = line_writer(args.alignments or "")
+    quiet = args.quiet or sys.stderr is None or not sys.stderr.isatty()
     with (
         open_output("-") as stream,
         open_output(args.alignments) if args.alignments else contextlib.nullcontext() as aligned,
-        tqdm(
-            desc="score", unit=" pairs", total=line_total(args.source, quiet=args.quiet), disable=args.quiet or None
-        ) as progress,
+        progress_bar("score", " pairs", path=args.source, quiet=quiet) as progress,
     ):
         while window := list(itertools.islice(pairs, args.window)):
             scores = scorer.score(window, per_word=args.per_word, attention=aligned is not None)

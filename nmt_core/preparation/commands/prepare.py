@@ -14,7 +14,6 @@ from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import counted, say
 from nmt_core.config import read_yaml, with_overrides, with_values
 from nmt_core.files import open_output, read_text_lines, write_lines
-from nmt_core.jobs.work import engine_of
 from nmt_core.preparation.bundled import BundledPreprocessor, preprocess_lines
 from nmt_core.preparation.corpus import shuffle
 from nmt_core.preparation.pipeline import Preparation
@@ -78,7 +77,7 @@ def _prepare_corpus(args: argparse.Namespace) -> int:
             like=like,
             spared=[path for path in (args.config, args.like) if path is not None],
             progress=progress,
-            engine=engine_of(args),
+            ray=args.engine,
         ).run()
     if not args.quiet:
         for line in table(record.read, record.kept, record.dropped).splitlines():

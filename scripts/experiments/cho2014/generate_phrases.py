@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     first = next(sources, None)  # a wrong file is found before a model is loaded
     if first is None:
         raise ConfigError(f"{path}: there is nothing to generate targets for: no n-gram is missing from the table")
-    open_worker = functools.partial(_open_worker, args, args.output)
+    open_worker = functools.partial(_open_worker, args)
     shown: dict[str, Any] = {"name": NAME, "unit": " lines", "quiet": args.quiet}
 
     def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
@@ -121,10 +121,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 class GenerationWorker:
-    """Generates for blocks of sources; compressed for ``output``."""
+    """Generates for blocks of sources."""
 
-    def __init__(self, generation: Generation, *, output: str) -> None:
-        self._generation, self._output = generation, output
+    def __init__(self, generation: Generation) -> None:
+        self._generation = generation
 
     @property
     def description(self) -> dict[str, Any]:
@@ -136,12 +136,11 @@ class GenerationWorker:
 
     def __call__(self, sources: Sources) -> Piece:
         """The lines of the table."""
-        from nmt_core.files import pack
         from nmt_core.jobs.outputs import Piece
         from scripts.experiments.cho2014.phrase_generation import generate_chunk
 
         generated = generate_chunk(sources, self._generation)
-        return Piece((pack(generated.content, self._output),), generated.counts._asdict())
+        return Piece((generated.content,), generated.counts._asdict())
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -233,7 +232,7 @@ def _job(args: argparse.Namespace, sources: Iterable[Sources]) -> Job[Sources]:
     return Job((args.output,), description, Source(path, read, _shard_of), files=files)
 
 
-def _open_worker(args: argparse.Namespace, output: str, number: int) -> GenerationWorker:
+def _open_worker(args: argparse.Namespace, number: int) -> GenerationWorker:
     from nmt_core.processes import keep_memory_of_tensors
     from scripts.experiments.cho2014.generators import open_generator
     from scripts.experiments.cho2014.phrase_generation import Generation, Limits
@@ -252,7 +251,7 @@ def _open_worker(args: argparse.Namespace, output: str, number: int) -> Generati
         unescape=args.unescape,
         factor=whole_number(args.factor) if args.factor else None,
     )
-    return GenerationWorker(generation, output=output)
+    return GenerationWorker(generation)
 
 
 def _known_words(args: argparse.Namespace) -> Callable[[str], bool] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,13 @@ import yaml
 from nmt_core.commands.main import main
 from nmt_core.inference.commands import options
 from nmt_core.inference.commands.decode import DecodeWorker, Window
-from nmt_core.jobs import work
-from nmt_core.jobs.outputs import JournaledOutputs, Piece
+from nmt_core.jobs.outputs import Outputs, Piece
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
-from tests.lost_actors import Actors
+from tests.fake_ray import first_two_lost
 
 WORDS = ["a", "group", "of", "men", "unheard", ""]
 LINES, WINDOW = 22, 5
@@ -145,21 +145,21 @@ def test_what_was_stopped_goes_on(folder: Path, tmp_path: Path, monkeypatch: pyt
     prefix = ("--prefix", str(folder / "prefix"))
     assert decode(folder, tmp_path / "whole", *prefix) == 0
     written: list[int] = []
-    append = JournaledOutputs.append
+    append = Outputs.append
 
-    def stopping(outputs: JournaledOutputs, shard: Any, piece: Any) -> None:
+    def stopping(outputs: Outputs, shard: Any, piece: Any) -> None:
         if len(written) == 3:
             raise KeyboardInterrupt
         written.append(shard.first // WINDOW)
         append(outputs, shard, piece)
 
     with monkeypatch.context() as patch:
-        patch.setattr(JournaledOutputs, "append", stopping)
+        patch.setattr(Outputs, "append", stopping)
         assert decode(folder, tmp_path / "out", *prefix, "--shards", "1-5") == 130
     assert decode(folder, tmp_path / "out", "--shards", "1-5") == 2  # another job
     with monkeypatch.context() as patch:
         patch.setattr(
-            JournaledOutputs,
+            Outputs,
             "append",
             lambda outputs, shard, piece: (written.append(shard.first // WINDOW), append(outputs, shard, piece)),
         )
@@ -173,7 +173,7 @@ def test_what_was_stopped_goes_on(folder: Path, tmp_path: Path, monkeypatch: pyt
 def test_lost_actors_change_no_byte(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: bool
 ) -> None:
-    monkeypatch.setattr(work, "RayCluster", Actors)
+    monkeypatch.setitem(sys.modules, "ray", first_two_lost())
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     whole, found = (("--nbest", "2", "--alignments", str(tmp_path / f"{name}.jsonl")) for name in ("whole", "out"))
     assert decode(folder, tmp_path / "whole", *whole) == 0

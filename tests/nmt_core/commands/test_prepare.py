@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from nmt_core.commands.main import main
-from nmt_core.jobs import work
 from nmt_core.preparation import corpus
-from tests.lost_actors import Actors
+from tests.fake_ray import first_two_lost
 
 ENGLISH = "The plan\u2019s good.\nA dog.\n\nA dog.\n"
 GERMAN = "Der Aktionsplan ist gut.\nEin Hund.\nleer\nEin Hund.\n"
@@ -52,7 +51,7 @@ def test_the_account(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_lost_actors_change_no_byte(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "RayCluster", Actors)
+    monkeypatch.setitem(sys.modules, "ray", first_two_lost())
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(corpus.read_chunks, "__kwdefaults__", {"lines": 3})
     (folder / "raw.en").write_text(ENGLISH * 5)

@@ -24,10 +24,11 @@ import pytest
 from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.commands.main import main as nmt_core
 from nmt_core.files import pack, partial_output
+from nmt_core.jobs.engine import open_workers
 from nmt_core.jobs.journal import Shard
-from nmt_core.jobs.outputs import JournaledOutputs, Piece
+from nmt_core.jobs.outputs import Outputs, Piece
 from nmt_core.jobs.run import Job, Source, parse_range, run_job, shard_of
-from nmt_core.jobs.workers import LocalWorkers
+from nmt_core.jobs.workers import in_order
 from smt_bridge.commands.main import main as smt_bridge
 
 Lines = tuple[int, list[bytes]]
@@ -108,8 +109,7 @@ def opened(number: int, *, kind: type[Shouting] = Shouting, version: str = "1") 
 def finish(
     job: Job[Lines], *, jobs: int = 1, kind: type[Shouting] = Shouting, version: str = "1", **options: Any
 ) -> Any:
-    with LocalWorkers(partial(opened, kind=kind, version=version), jobs=jobs) as workers:
-        return run_job(job, workers, **options)
+    return run_job(job, partial(opened, kind=kind, version=version), jobs=jobs, **options)
 
 
 def noted_by(progress: list[tuple[str, int]]) -> Callable[[str, int], None]:
@@ -117,8 +117,9 @@ def noted_by(progress: list[tuple[str, int]]) -> Callable[[str, int], None]:
 
 
 def test_an_absurd_number_of_processes_is_refused() -> None:
-    with pytest.raises(ConfigError, match="--jobs 999,999,999,999: at most 1,000 processes"):
-        LocalWorkers(abs, 999_999_999_999)  # type: ignore[arg-type]  # which is not called
+    workers = open_workers(abs, 999_999_999_999)  # type: ignore[arg-type]  # which is not called
+    with pytest.raises(ConfigError, match="--jobs 999,999,999,999: at most 1,000 processes"), workers:
+        pass
 
 
 def test_the_output_is_that_of_all_shards_in_order(job: Job[Lines], tmp_path: Path) -> None:
@@ -131,7 +132,7 @@ class Killed(BaseException):
     """Stands for the end of the program."""
 
 
-STEPS = ["mkdir", "open", "replace", "unlink", "fsync", "append", "commit", "discard", "resume"]
+STEPS = ["mkdir", "open", "replace", "unlink", "fsync", "append", "commit", "cut", "fill"]
 
 
 @contextlib.contextmanager
@@ -140,7 +141,7 @@ def ended_at(monkeypatch: pytest.MonkeyPatch, step: str, times: int, *, before: 
 
     As after a kill, what it leaves stays there.
     """
-    place: Any = JournaledOutputs if hasattr(JournaledOutputs, step) else os
+    place: Any = Outputs if hasattr(Outputs, step) else os
     original: Callable[..., Any] = getattr(place, step)
     unlink = os.unlink
     calls, dead = 0, False
@@ -403,24 +404,27 @@ def test_a_file_that_changes_while_workers_begin_is_rejected(
     source = tmp_path / "source"
     source.write_bytes(b"one")
     job = dataclasses.replace(job, files={"source": str(source)})
-    with LocalWorkers(opened, jobs=1) as workers:
+
+    def changing(number: int) -> Shouting:
         source.write_bytes(b"other")
-        with pytest.raises(InputError, match="source: changed while the job was at work; start again with --restart"):
-            run_job(job, workers, shards=shards)
+        return Shouting(number)
+
+    with pytest.raises(InputError, match="source: changed while the job was at work; start again with --restart"):
+        run_job(job, changing, shards=shards)
     assert not (tmp_path / "out").exists()
 
 
 def test_what_was_done_is_written_down_before_the_output_has_its_name(job: Job[Lines], tmp_path: Path) -> None:
     """A program that is killed meanwhile does it again, and nothing else."""
 
-    def dying(_: object) -> None:
+    def dying(*_: object) -> None:
         raise Killed
 
     with pytest.raises(Killed):
         finish(job, finish=dying)
     assert not (tmp_path / "out").exists()
     counts: list[Any] = []
-    assert finish(job, finish=counts.append) == counts[0]
+    assert finish(job, finish=lambda found, _: counts.append(found)) == counts[0]
     assert (tmp_path / "out").read_bytes() == EXPECTED
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
@@ -565,9 +569,9 @@ def test_a_process_that_died_before_more_was_asked_is_reported() -> None:
             time.sleep(0.01)
         yield 1, [b"more"]
 
-    workers = LocalWorkers(partial(opened, kind=Quitting), jobs=2)
-    with workers, pytest.raises(NmtError, match="a worker process died"):
-        list(workers.map(tasks()))
+    dying = open_workers(partial(opened, kind=Quitting), 2)
+    with dying as workers, pytest.raises(NmtError, match="a worker process died"):
+        list(in_order(workers.ask, tasks(), ahead=4))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -578,8 +582,8 @@ def test_a_gpu_that_is_full_is_reported(job: Job[Lines], tmp_path: Path, jobs: i
 
 
 def test_a_worker_that_cannot_be_made_says_why(job: Job[Lines]) -> None:
-    with LocalWorkers(broken, jobs=2) as workers, pytest.raises(NmtError, match="cannot be made"):
-        run_job(job, workers)
+    with pytest.raises(NmtError, match="cannot be made"):
+        run_job(job, broken, jobs=2)
 
 
 class Differing(Shouting):
@@ -594,9 +598,9 @@ def test_processes_that_differ_are_refused() -> None:
         while True:  # until each of the processes has been asked
             yield 1, [b"line"]
 
-    workers = LocalWorkers(partial(opened, kind=Differing), jobs=2)
-    with workers, pytest.raises(NmtError, match=r"two workers differ: shouting='[01]', and '[01]'"):
-        list(workers.map(tasks()))
+    differing = open_workers(partial(opened, kind=Differing), 2)
+    with differing as workers, pytest.raises(NmtError, match=r"two workers differ: shouting='[01]', and '[01]'"):
+        list(in_order(workers.ask, tasks(), ahead=4))
 
 
 @pytest.mark.parametrize("options", [{}, {"restart": True}])
@@ -732,8 +736,8 @@ class Endless(Shouting):
 def work_without_end() -> None:
     """A program of two processes that never end by themselves, and that a terminal may end, even under nohup."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    with LocalWorkers(Endless, 2) as workers:
-        list(workers.map([(1, [b"a"]), (2, [b"b"])]))
+    with open_workers(Endless, 2) as workers:
+        list(in_order(workers.ask, [(1, [b"a"]), (2, [b"b"])], ahead=4))
 
 
 def job_without_end() -> None:

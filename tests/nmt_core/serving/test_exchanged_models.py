@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nmt_core.base.errors import ServiceError
-from nmt_core.jobs.outputs import JournaledOutputs
+from nmt_core.jobs.outputs import Outputs
 from nmt_core.serving.client.client import NmtClient
 from smt_bridge.commands.main import main
 from smt_bridge.models import SearchOptions, open_model
@@ -68,16 +68,16 @@ def test_a_job_ends_and_goes_on_with_its_first_model_only(
     output = str(tmp_path / "out")
     monkeypatch.setattr("smt_bridge.tables.table.WINDOW", 4)
     monkeypatch.setattr("smt_bridge.lists.add.WINDOW", 1)
-    append = JournaledOutputs.append
+    append = Outputs.append
 
-    def exchanging(outputs: JournaledOutputs, shard: Any, piece: Any) -> None:
+    def exchanging(outputs: Outputs, shard: Any, piece: Any) -> None:
         append(outputs, shard, piece)
         if len(outputs.entries) == 3:
             give(other)
 
     assert main([*command, str(tmp_path / "whole")]) == 0
     with monkeypatch.context() as patch:
-        patch.setattr(JournaledOutputs, "append", exchanging)
+        patch.setattr(Outputs, "append", exchanging)
         capfd.readouterr()
         assert main([*command, output]) == 2
     error = capfd.readouterr().err

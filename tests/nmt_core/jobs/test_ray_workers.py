@@ -1,15 +1,16 @@
-"""Workers of a cluster: lost ones, ones that differ, and items that end every worker; and the same with Ray itself."""
+"""Actors of Ray: lost ones, ones that differ, and items that end every worker; and the same with Ray itself."""
 
 from __future__ import annotations
 
 import builtins
-import collections
+import contextlib
+import itertools
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,81 +19,65 @@ import pytest
 
 from nmt_core.base.errors import NmtError
 from nmt_core.commands.main import main as nmt_core
+from nmt_core.jobs.engine import Ray
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Piece
-from nmt_core.jobs.ray_cluster import RayCluster
-from nmt_core.jobs.remote import Lost, RemoteWorkers
+from nmt_core.jobs.ray_workers import RayWorkers
 from nmt_core.jobs.run import Job, Source, run_job, shard_of
+from nmt_core.jobs.workers import in_order
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main as smt_bridge
+from tests.fake_ray import FakeRay
 
 
-class FakeCluster:
-    """Answers the newest question first; ``dies`` says, of a worker and an item, whether that ends the worker."""
+class Capitals:
+    """Writes items in capitals."""
 
-    def __init__(self, dies: Callable[[int, Any], bool], versions: Sequence[str] = ("1",) * 100) -> None:
-        self.dies, self.versions = dies, versions
-        self.dead: set[int] = set()
-        self.questions: dict[int, tuple[int, Any]] = {}
-        self.begun: collections.Counter[Any] = collections.Counter()
-        self.closed = False
+    def __init__(self, number: int, *, versions: Sequence[str] = ("1",) * 100) -> None:
+        self.description = {"version": versions[number]}
 
-    def start(self, number: int) -> int:
-        return number
-
-    def describe(self, worker: int) -> int:
-        return self._question(worker, None)
-
-    def ask(self, worker: int, item: Any) -> int:
-        return self._question(worker, item)
-
-    def wait(self, questions: Sequence[int], seconds: float) -> Sequence[int]:
-        oldest = {self.questions[question][0]: question for question in sorted(questions, reverse=True)}
-        opening = [question for question in oldest.values() if self.questions[question][1] is None]
-        return opening or [max(oldest.values())]  # a worker does one thing after the other
-
-    def answer(self, question: int) -> Any:
-        worker, item = self.questions[question]
-        self.begun[item] += 1
-        if worker in self.dead or self.dies(worker, item):
-            self.dead.add(worker)
-            raise Lost
+    def __call__(self, item: str) -> str:
         if item == "bad":
             raise NmtError("it is bad")
-        return {"version": self.versions[worker]} if item is None else str(item).upper()
-
-    def close(self) -> None:
-        self.closed = True
-
-    def _question(self, worker: int, item: Any) -> int:
-        self.questions[len(self.questions)] = (worker, item)
-        return len(self.questions) - 1
+        return item.upper()
 
 
 ITEMS = [f"item {number}" for number in range(30)]
 
 
-def test_answers_come_in_order_whoever_is_lost() -> None:
+@contextlib.contextmanager
+def actors(
+    monkeypatch: pytest.MonkeyPatch, dies: Callable[[int, Any], bool] = lambda *_: False, jobs: int = 2, **options: Any
+) -> Iterator[RayWorkers[str, str]]:
+    monkeypatch.setitem(sys.modules, "ray", FakeRay(dies))
+    with RayWorkers[str, str](partial(Capitals, **options), jobs, gpus=0, address=None) as workers:
+        yield workers
+
+
+def answers(workers: RayWorkers[str, str], items: Iterable[str]) -> list[str]:
+    return [answer for _, answer in in_order(workers.ask, items, ahead=workers.ahead)]
+
+
+def test_answers_come_in_order_whoever_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     lost: set[str] = set()
 
-    def dies(worker: int, item: Any) -> bool:
+    def dies(_: int, item: str) -> bool:
         first = item in ("item 0", "item 7", "item 8", "item 29") and item not in lost
         lost.add(item)
         return first
 
-    cluster = FakeCluster(dies)
-    with RemoteWorkers[str, str](cluster, jobs=3) as workers:
-        assert list(workers.map(ITEMS)) == [item.upper() for item in ITEMS]
-        assert list(workers.map(ITEMS[:2])) == ["ITEM 0", "ITEM 1"]
-    assert cluster.closed
-    assert len(cluster.dead) == 4
+    with actors(monkeypatch, dies, jobs=3) as workers:
+        assert answers(workers, ITEMS) == [item.upper() for item in ITEMS]
+        assert answers(workers, ITEMS[:2]) == ["ITEM 0", "ITEM 1"]
+    assert sys.modules["ray"].losses == 4  # type: ignore[attr-defined]
+    assert sys.modules["ray"].is_shut_down  # type: ignore[attr-defined]
 
 
-def test_few_items_are_taken_ahead() -> None:
+def test_few_items_are_taken_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
 
     def items() -> Iterator[str]:
@@ -100,36 +85,37 @@ def test_few_items_are_taken_ahead() -> None:
             taken.append(number)
             yield str(number)
 
-    workers: RemoteWorkers[str, str] = RemoteWorkers(FakeCluster(lambda worker, item: False), jobs=2)
-    for number, _ in enumerate(workers.map(items())):
-        assert len(taken) <= number + 1 + 4 * 2
+    with actors(monkeypatch) as workers:
+        for number, _ in enumerate(in_order(workers.ask, items(), ahead=workers.ahead)):
+            assert len(taken) <= number + 1 + 4 * 2
 
 
-def test_an_item_that_ends_every_worker_is_named_after_three() -> None:
-    cluster = FakeCluster(lambda worker, item: item == "item 5")
-    workers: RemoteWorkers[str, str] = RemoteWorkers(cluster, jobs=2)
-    with pytest.raises(NmtError, match="item 6 has ended its worker 3 times"):
-        list(workers.map(ITEMS))
-    assert len(cluster.dead) == 3
+def test_an_item_that_ends_every_worker_is_named_after_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        actors(monkeypatch, lambda _, item: item == "item 5") as workers,
+        pytest.raises(NmtError, match="item 6 has ended its worker 3 times"),
+    ):
+        answers(workers, ITEMS)
+    assert sys.modules["ray"].losses == 3  # type: ignore[attr-defined]
 
 
-def test_an_error_of_a_worker_is_told() -> None:
-    workers: RemoteWorkers[str, str] = RemoteWorkers(FakeCluster(lambda worker, item: False), jobs=2)
-    with pytest.raises(NmtError, match="it is bad"):
-        list(workers.map(["good", "bad"]))
+def test_an_error_of_a_worker_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with actors(monkeypatch) as workers, pytest.raises(NmtError, match="it is bad"):
+        answers(workers, ["good", "bad"])
 
 
-def test_workers_that_differ_are_refused() -> None:
-    cluster = FakeCluster(lambda worker, item: False, versions=["cpu:AVX512", "cpu:AVX2"])
-    workers: RemoteWorkers[str, str] = RemoteWorkers(cluster, jobs=2)
-    with pytest.raises(NmtError, match=r"two workers differ.*AVX.*AVX"):
-        list(workers.map(ITEMS))
+def test_workers_that_differ_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        actors(monkeypatch, versions=["cpu:AVX512", "cpu:AVX2"]) as workers,
+        pytest.raises(NmtError, match=r"two workers differ.*AVX.*AVX"),
+    ):
+        answers(workers, itertools.cycle(ITEMS))  # until both have been asked
 
 
-def test_workers_that_never_begin_are_given_up() -> None:
-    workers: RemoteWorkers[str, str] = RemoteWorkers(FakeCluster(lambda worker, item: True), jobs=2)
-    with pytest.raises(NmtError, match="workers end while they begin"):
-        list(workers.map(ITEMS))
+def test_workers_that_never_begin_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeRay, "wait", lambda _, references, timeout: ([], references))
+    with actors(monkeypatch) as workers, pytest.raises(NmtError, match="no worker began within 10 minutes"):
+        answers(workers, ITEMS)
 
 
 def rescore(*options: str) -> int:
@@ -155,7 +141,7 @@ def test_without_ray_it_is_one_line(
 
 def test_an_address_where_nobody_answers_is_one_line() -> None:
     with pytest.raises(NmtError, match=r"--engine ray,address=127.0.0.1:9: no Ray cluster answers"):
-        RayCluster(partial(open_shouting, ""), address="127.0.0.1:9", jobs=1, gpus=0)
+        RayWorkers(partial(open_shouting, ""), 1, address="127.0.0.1:9", gpus=0)
 
 
 # --- with Ray
@@ -242,16 +228,15 @@ def test_ray_makes_the_same_bytes_through_lost_actors(tmp_path: Path, monkeypatc
     lines = [b"line %d" % number for number in range(30)]
     lines[13] = b"die once"
     (tmp_path / "in").write_bytes(b"".join(line + b"\n" for line in lines))
-    cluster = RayCluster(partial(open_shouting, str(tmp_path)), address=None, jobs=2, gpus=0)
-    with RemoteWorkers[Any, Any](cluster, jobs=2) as workers:
-        assert run_job(job_in(str(tmp_path)), workers) is not None
-        assert (tmp_path / "once").exists()
-        assert (tmp_path / "out").read_bytes() == b"".join(line.upper() + b"\n" for line in lines)
-        lines[20] = b"poison"
-        (tmp_path / "in").write_bytes(b"".join(line + b"\n" for line in lines))
-        with pytest.raises(NmtError, match="item 7 has ended its worker 3 times"):
-            run_job(job_in(str(tmp_path)), workers)
-        assert (tmp_path / ".out.hybridmt.journal").read_bytes().count(b"\n") >= 6
+    opened, shared_out = partial(open_shouting, str(tmp_path)), {"jobs": 2, "ray": Ray(0, None)}
+    assert run_job(job_in(str(tmp_path)), opened, **shared_out) is not None
+    assert (tmp_path / "once").exists()
+    assert (tmp_path / "out").read_bytes() == b"".join(line.upper() + b"\n" for line in lines)
+    lines[20] = b"poison"
+    (tmp_path / "in").write_bytes(b"".join(line + b"\n" for line in lines))
+    with pytest.raises(NmtError, match="item 7 has ended its worker 3 times"):
+        run_job(job_in(str(tmp_path)), opened, **shared_out)
+    assert (tmp_path / ".out.hybridmt.journal").read_bytes().count(b"\n") >= 6
 
 
 @pytest.mark.timeout(900)
@@ -278,9 +263,8 @@ def test_ray_makes_the_same_bytes_through_a_lost_machine(tmp_path: Path, monkeyp
     watching = threading.Thread(target=lose, daemon=True)
     watching.start()
     try:
-        cluster = RayCluster(partial(open_waiting, str(tmp_path)), address=machines.address, jobs=2, gpus=0)
-        with RemoteWorkers[Any, Any](cluster, jobs=2) as workers:
-            assert run_job(job_in(str(tmp_path)), workers) is not None
+        opened, ray_there = partial(open_waiting, str(tmp_path)), Ray(0, machines.address)
+        assert run_job(job_in(str(tmp_path)), opened, jobs=2, ray=ray_there) is not None
     finally:
         machines.shutdown()
     assert len(lost) == 1
