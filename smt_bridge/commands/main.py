@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from nmt_core.commands.program import Command, Program, run_command
 
 COMMANDS = {
+    "new": Command("smt_bridge.commands.new", "from a Moses system to a served hybrid: make the steps and run them"),
     "rescore-table": Command("smt_bridge.commands.rescore_table", "add neural scores to a Moses phrase or rule table"),
     "filter-table": Command(
         "smt_bridge.commands.filter_table", "keep of a table what a text needs, or the better targets of every source"

@@ -29,6 +29,7 @@ OTHERS = {
     "python -m scripts.deploy.envoy": {"--server"},
     "python -m tests.fuzz": {"--inputs", "--engine", "--target", "--seed", "--replay"},
     "mert-moses.pl": {"--maximum-iterations", "--mertdir", "--no-filter-phrase-table", "--predictable-seeds"},
+    "snakemake": {"--executor"},
     "torchrun": {"--nnodes", "--nproc-per-node", "--max-restarts"},
     "benchmarks/": {option for path in BENCHMARKS for option in options_of(path)},
     "scripts/experiments/luong/luong": {"--data", "--out", "--list", "--table", "--lengths", "--agreement", "--epochs"},

@@ -1,4 +1,4 @@
-"""The settings and rules of docs/guide-moses.md are ones that the programs take (commands: ``test_commands``)."""
+"""The settings of docs/guide-moses.md are ones that can be trained with (commands: ``test_commands``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import yaml
 
 from nmt_core.training.config import RunConfig
 from nmt_core.training.run import with_recipe
-from tests.docs.commands import ROOT, commands, parser
+from tests.docs.commands import ROOT
 
 GUIDE = (ROOT / "docs" / "guide-moses.md").read_text()
 
@@ -28,11 +28,3 @@ def test_settings_can_be_trained_with(settings: dict[str, object]) -> None:
 def test_every_model_that_the_guide_uses_is_trained_in_it() -> None:
     used = set(re.findall(r"(?:scorer|--model|nmtreverse:)[ ]?(runs/\w+)", GUIDE))
     assert used == {settings["folder"] for settings in SETTINGS}
-
-
-def test_rules_of_snakemake_are_commands() -> None:
-    shells = re.findall(r'shell: "([^"]*)"', GUIDE)
-    assert len(shells) == 2
-    for shell in shells:
-        (command,) = commands(re.sub(r"\{\w*threads\}", "8", shell).replace("{", "").replace("}", ""))
-        assert parser(command.program).parse_args(list(command.words)).command

@@ -1,0 +1,230 @@
+"""What `smt-bridge new` is given: a Moses system, texts and lists, checked before anything long begins."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.messages import say
+from nmt_core.files import read_lines, read_parallel_lines
+from smt_bridge.doctor.examination import Files, examine
+from smt_bridge.doctor.findings import words_of_file
+from smt_bridge.doctor.table import Table
+from smt_bridge.errors import WiringError
+from smt_bridge.moses.feature_functions import Feature, section_lines
+from smt_bridge.moses.ini import MosesIni, read_ini
+
+_READ = 20_000  # lines of a text or table that are looked into
+_STRANGE = 0.5  # share of words outside the table from which a text is not of this system
+_SYNTAX = ("RuleTable", "PhraseDictionaryScope3")
+_PACKED = re.compile(r"\.(?:gz|xz|zst)$")
+
+
+class Text(NamedTuple):
+    """A parallel text: its files, its pairs, and the mean number of words of a target."""
+
+    name: str
+    source: str
+    target: str
+    pairs: int
+    mean_words: float
+    nbest: str = ""
+
+
+class Corpus(NamedTuple):
+    """The training text, and how many words of each side are seen at least twice."""
+
+    text: Text
+    source_words: int
+    target_words: int
+
+
+class System(NamedTuple):
+    """The Moses system: what of it the steps use.
+
+    ``table`` is a phrase table of text, "" where the system has none; ``pairs`` are its lines. ``exact`` has the
+    features of `add-features --exact`: NAME or NAME=LM.
+    """
+
+    ini: str
+    table: str
+    pairs: int
+    exact: tuple[str, ...]
+
+
+class Given(NamedTuple):
+    """All that was given, checked. ``moses`` is the decoder's program, "" where there is none on the PATH."""
+
+    system: System
+    corpus: Corpus
+    dev: Text
+    tests: tuple[Text, ...]
+    languages: tuple[str, str]
+    moses: str
+
+
+def read_given(
+    ini: str,
+    train: Sequence[str],
+    dev: Sequence[str],
+    dev_list: str,
+    tests: Sequence[Sequence[str]],
+    languages: Sequence[str] | None,
+) -> Given:
+    """Read and check all of it. Raises ConfigError, InputError or WiringError with the first thing that is wrong."""
+    paths = [os.path.abspath(path) for path in (ini, *train, *dev, *filter(None, [dev_list]))]
+    for path in paths:
+        if not os.path.isfile(path):
+            raise InputError(path, "there is no such file")
+    known = _languages(train, languages)
+    parsed = read_ini(os.path.abspath(ini))
+    _check_findings(Files(ini=parsed.path, source=dev[0], reference=dev[1], nbest=dev_list, most=_READ))
+    feature = _table(parsed)
+    development = _text("dev", dev[0], dev[1], dev_list)
+    sets = tuple(_test_set(one, number) for number, one in enumerate(tests, start=1))
+    corpus = _read_corpus(train, development)
+    table = _path_of(parsed, feature)
+    if table:
+        _check_words(table, train, known)
+    pairs = sum(1 for _ in read_lines(table)) if table else 0
+    system = System(parsed.path, table, pairs, _exact(parsed))
+    return Given(system, corpus, development, _named_apart(sets), known, shutil.which("moses") or "")
+
+
+def _languages(train: Sequence[str], languages: Sequence[str] | None) -> tuple[str, str]:
+    """As they were given, or the endings of the training text's names: train.tok.en.gz is in ``en``."""
+    found = tuple(languages or (_PACKED.sub("", path).rpartition(".")[2] for path in train))
+    for code, path in zip(found, train, strict=True):
+        if not re.fullmatch(r"[a-z]{2,3}", code):
+            raise ConfigError(f"--train {path}: its name does not end in a language; give --languages, such as en fr")
+    if found[0] == found[1]:
+        raise ConfigError(f"--languages {found[0]} {found[1]}: expected two languages")
+    return found[0], found[1]
+
+
+def _check_findings(files: Files) -> None:
+    """Say what the doctor finds. Raises ConfigError where it finds errors.
+
+    What it warns of in moses.ini, such as paths beside it, concerns Moses alone.
+    """
+    errors = 0
+    for finding in examine(files):
+        errors += finding.level == "error"
+        if finding.level == "error" or not (files.ini and finding.place.startswith(files.ini)):
+            say(str(finding))
+    if errors:
+        raise ConfigError("correct these errors first; `smt-bridge doctor` shows them again")
+
+
+def _table(ini: MosesIni) -> Feature:
+    """The phrase table. Raises WiringError for a system of another kind than of phrases of plain words."""
+    feature = ini.phrase_table()
+    searches = [code for _, code in section_lines(ini.lines, "search-algorithm") if code not in (b"0", b"1")]
+    if feature.kind in _SYNTAX or searches or any(one.is_glue_grammar for one in ini.features):
+        problem = (
+            "is of a hierarchical or syntax system; train by docs/training.md and rerank its lists (docs/lists.md)"
+        )
+        raise WiringError(f"{ini.path}: {problem}")
+    factors = [code for _, code in section_lines(ini.lines, "input-factors")]
+    if len(factors) > 1 or feature.options.get("output-factor", "0") != "0":
+        raise WiringError(f"{ini.path}: its words have factors; use `add-features --factor` (docs/features.md)")
+    return feature
+
+
+def _path_of(ini: MosesIni, feature: Feature) -> str:
+    """Where the phrase table is; "" for a binary one, to which no column is added."""
+    if feature.facts.role != "text":
+        return ""
+    found = next((one.file for one in ini.paths if one.name == feature.name and one.key == "path"), None)
+    return os.path.abspath(found) if found else ""
+
+
+def _exact(ini: MosesIni) -> tuple[str, ...]:
+    """Features that are computed for the hypotheses of the neural model: word penalty and KenLM's models."""
+    exact = ["WordPenalty0"] if any(one.kind == "WordPenalty" for one in ini.features) else []
+    models = {one.name for one in ini.features if one.kind.upper().startswith("KENLM")}
+    return (
+        *exact,
+        *(f"{one.name}={os.path.abspath(one.file)}" for one in ini.paths if one.name in models and one.file),
+    )
+
+
+def _text(name: str, source: str, target: str, nbest: str = "") -> Text:
+    """A text with its numbers. Raises InputError where the sides differ in length."""
+    pairs = words = 0
+    for _, translation in read_parallel_lines([source, target]):
+        pairs, words = pairs + 1, words + translation.count(" ") + 1
+    if not pairs:
+        raise InputError(source, "has no line")
+    places = [os.path.abspath(path) if path else "" for path in (source, target, nbest)]
+    return Text(name, places[0], places[1], pairs, words / pairs, places[2])
+
+
+def _test_set(files: Sequence[str], number: int) -> Text:
+    """A test set with its list, if it has one."""
+    if len(files) not in (2, 3):
+        raise ConfigError(f"--test {' '.join(files)}: expected a source, its translation and perhaps an n-best list")
+    for path in files:
+        if not os.path.isfile(path):
+            raise InputError(path, "there is no such file")
+    if len(files) == 3:
+        _check_findings(Files(nbest=files[2], source=files[0], most=_READ))
+    name = re.match(r"[A-Za-z0-9_-]*", os.path.basename(files[0]))
+    return _text(name[0] if name else f"test{number}", *files)
+
+
+def _named_apart(texts: Sequence[Text]) -> tuple[Text, ...]:
+    """Test sets whose names differ, also from those of the other texts."""
+    taken = Counter(text.name for text in texts)
+    taken.update(["dev", "train", ""])
+    return tuple(
+        text if taken[text.name] == 1 else text._replace(name=f"test{number}")
+        for number, text in enumerate(texts, start=1)
+    )
+
+
+def _read_corpus(train: Sequence[str], dev: Text) -> Corpus:
+    """The training text. What of the development set stands in it, is said."""
+    held_out = {hash(pair) for pair in read_parallel_lines([dev.source, dev.target])}
+    counts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    pairs = words = seen = 0
+    for pair in read_parallel_lines(train):
+        seen += hash(pair) in held_out
+        for side, count in zip(pair, counts, strict=True):
+            count.update(side.split())
+        pairs, words = pairs + 1, words + pair[1].count(" ") + 1
+    if not pairs:
+        raise InputError(train[0], "has no line")
+    if seen:
+        problem = f"{seen} of its pairs are in the development set: weights tuned on it are not those of new text"
+        say(f"warning: {train[0]}: {problem}; take these pairs out")
+    sizes = [sum(number > 1 for number in count.values()) for count in counts]
+    source, target = map(os.path.abspath, train)
+    return Corpus(Text("train", source, target, pairs, words / pairs), sizes[0], sizes[1])
+
+
+def _check_words(table: str, train: Sequence[str], languages: Sequence[str]) -> None:
+    """Raise ConfigError where the training text has other words than the table: other languages, or other tokens."""
+    seen = Table(table, most=10 * _READ)
+    known = [frozenset(words.counts) for words in (seen.source, seen.target)]
+    strange = [words_of_file(path, most=_READ).unknown(side) for path, side in zip(train, known, strict=True)]
+    exchanged = [
+        words_of_file(path, most=_READ).unknown(side) for path, side in zip(train, reversed(known), strict=True)
+    ]
+    if max(strange) < _STRANGE:
+        return
+    if max(exchanged) < min(strange):
+        raise ConfigError(
+            f"--train {' '.join(train)}: {table} translates from {languages[1]} to {languages[0]};"
+            " exchange the two files of --train, --dev and --test"
+        )
+    side = strange.index(max(strange))
+    raise ConfigError(
+        f"--train {train[side]}: {strange[side]:.0%} of its words are in no {('source', 'target')[side]} phrase of"
+        f" {table}; give the text that Moses was trained on, tokenised and cased as it was"
+    )

@@ -1,0 +1,147 @@
+"""Each sentence of a reranking that is judged: what its list had, what was chosen, and how good both are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import sub
+from typing import NamedTuple
+
+import numpy as np
+
+from nmt_core.base.words import MOST_WORDS, check_words
+from smt_bridge.metrics.bleu import Counts, References, sacrebleu_tokenizer
+from smt_bridge.metrics.metric import BLEU
+from smt_bridge.nbest.entry import NbestEntry, NbestList
+from smt_bridge.nbest.merge import baselines
+from smt_bridge.nbest.rerank import Reranker
+from smt_bridge.tuning.pro import sentence_scores
+
+FIRST, RERANKED = "first choice", "reranked"
+"""The output of a list of one system without reranking, and with it."""
+
+
+class Setting(NamedTuple):
+    """What scores depend on: ``references`` one sequence per file, ``source`` lines or None, both by sentence.
+
+    ``tokenize`` is sacrebleu's tokeniser of BLEU; ``plain`` makes plain text of words, where that is judged.
+    Judged lines may have ``most_words``: TER's time grows with their square.
+    """
+
+    references: Sequence[Sequence[str]]
+    source: Sequence[str] | None
+    tokenize: str = "none"
+    plain: Callable[[str], str] | None = None
+    most_words: int = MOST_WORDS
+
+
+class Sentence(NamedTuple):
+    """One sentence: its first and its chosen entry (None in a gap), and their texts as judged, empty in a gap.
+
+    ``outputs`` are the texts of the systems alone and of the choice. ``place`` is that of the chosen entry, from 1;
+    ``size`` the length of the list, 0 for a gap. ``counts`` (N, 10) are those of BLEU of all entries; of a gap those of
+    empty output.
+    """
+
+    number: int
+    source: str
+    references: Sequence[str]
+    first: NbestEntry | None
+    best: NbestEntry | None
+    outputs: Mapping[str, str]
+    first_text: str
+    totals: tuple[float, float]
+    place: int
+    size: int
+    counts: Counts
+
+    @property
+    def chosen(self) -> int:
+        """The place of the chosen entry, from 0."""
+        return max(0, self.place - 1)
+
+    @property
+    def before(self) -> NbestEntry:
+        """The first entry of a sentence that has a list."""
+        assert self.first is not None
+        return self.first
+
+    @property
+    def after(self) -> NbestEntry:
+        """The chosen entry of a sentence that has a list."""
+        assert self.best is not None
+        return self.best
+
+    @property
+    def gain(self) -> float:
+        """How much sentence BLEU (with one added to the counts) changed."""
+        scores = sentence_scores(self.counts[[0, self.chosen]].astype(np.float64), BLEU)
+        return float(scores[1] - scores[0])
+
+
+class Collector:
+    """Makes the sentences that are judged of lists and the entries chosen from them."""
+
+    def __init__(self, reranker: Reranker, setting: Setting) -> None:
+        self._reranker, self._setting = reranker, setting
+        self._tokenize = sacrebleu_tokenizer(setting.tokenize)
+
+    def sentence(self, group: NbestList, best: NbestEntry | None) -> Sentence:
+        """The sentence of a list, from which ``best`` was chosen; None in a gap.
+
+        Raises InputError where an entry has too many words.
+        """
+        setting, number = self._setting, group.sentence
+        references = [reference[number] for reference in setting.references]
+        known = References(references, self._tokenize, setting.plain)
+        source = "" if setting.source is None else setting.source[number]
+        first = group.entries[0] if group.entries else None
+        if first is None or best is None:
+            counts = known.statistics([""])
+            return Sentence(number, source, references, None, None, {RERANKED: ""}, "", (0.0, 0.0), 0, 0, counts)
+        outputs = {name: self._text(entry) for name, entry in _firsts(group).items()} | {RERANKED: self._text(best)}
+        return Sentence(
+            number,
+            source,
+            references,
+            first,
+            best,
+            outputs,
+            self._text(first),
+            (self._reranker.total(first), self._reranker.total(best)),
+            next(place for place, entry in enumerate(group.entries, start=1) if entry is best),
+            len(group.entries),
+            known.statistics([entry.text for entry in group.entries]),
+        )
+
+    def _text(self, entry: NbestEntry) -> str:
+        check_words(entry.text, self._setting.most_words, path=self._reranker.path, line=entry.line)
+        return self._setting.plain(entry.text) if self._setting.plain else entry.text
+
+
+def _firsts(group: NbestList) -> dict[str, NbestEntry]:
+    """Each system's own choice from a merged list; of any other list its first entry."""
+    systems = baselines(tuple(group.entries[0].features))
+    if not systems:
+        return {FIRST: group.entries[0]}
+    found = {}
+    for column in systems:
+        entry = next((entry for entry in group.entries if entry.features.get(column) == (1.0,)), None)
+        if entry is not None:
+            found[column.removeprefix("First").removesuffix("0")] = entry
+    return found
+
+
+def outputs_of(sentences: Sequence[Sentence]) -> dict[str, list[str]]:
+    """The output of each system alone, and of the choice, which is the last; where a system has no list it is empty."""
+    names = list(dict.fromkeys(name for one in sentences for name in one.outputs if name != RERANKED)) or [FIRST]
+    return {name: [one.outputs.get(name, "") for one in sentences] for name in (*names, RERANKED)}
+
+
+def differences(one: Sentence) -> dict[str, tuple[float, ...]]:
+    """Every feature's values in the chosen entry less those in the first; a sparse one is 0 where it is missing."""
+    after, before = one.after.features, one.before.features
+    found = {}
+    for name in dict.fromkeys((*after, *before)):
+        zeros = (0.0,) * len(after.get(name) or before[name])
+        found[name] = tuple(map(sub, after.get(name, zeros), before.get(name, zeros)))
+    return found

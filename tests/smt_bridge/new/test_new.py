@@ -1,0 +1,229 @@
+"""`smt-bridge new` writes steps that can be run, and names what does not fit before anything long begins."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from nmt_core.commands.main import PROGRAM as NMT_CORE
+from nmt_core.commands.program import parser_of
+from nmt_core.training.config import RunConfig
+from nmt_core.training.run import with_recipe
+from smt_bridge.commands.main import PROGRAM as SMT_BRIDGE
+from smt_bridge.commands.main import main
+
+FAKE_MOSES = Path(__file__).parents[2] / "fake_moses.py"
+WORDS = {"the": "le", "black": "noir", "cat": "chat", "dog": "chien", "sleeps": "dort", "eats": "mange"}
+INI = """\
+[input-factors]
+0
+[mapping]
+0 T 0
+[feature]
+WordPenalty
+PhraseDictionaryMemory name=TranslationModel0 num-features=2 path=table.gz input-factor=0 output-factor=0
+[weight]
+WordPenalty0= -0.1
+TranslationModel0= 0.2 0.2
+"""
+GIVEN = {
+    "--moses-ini": ["system/moses.ini"],
+    "--train": ["train.en", "train.fr"],
+    "--dev": ["dev.en", "dev.fr"],
+    "--nbest": ["dev.nbest"],
+    "--test": ["news.en", "news.fr", "news.nbest"],
+    "--updates": ["3"],
+}
+
+
+@pytest.fixture
+def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Moses system with texts and lists, in the current folder; no ``moses`` on the PATH."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    chance = random.Random(1)
+    for name, size in (("train", 200), ("dev", 6), ("news", 4)):
+        texts = [chance.choices([*WORDS], k=3 + number % 4) for number in range(size)]
+        Path(f"{name}.en").write_text("".join(f"{' '.join(words)}\n" for words in texts))
+        turned = [" ".join(WORDS[word] for word in words) for words in texts]
+        Path(f"{name}.fr").write_text("".join(f"{text}\n" for text in turned))
+        entries = [
+            f"{number} ||| {entry} ||| WordPenalty0= -3 TranslationModel0= -1 -{rank} ||| -{rank}.5\n"
+            for number, text in enumerate(turned)
+            for rank, entry in enumerate([text, f"{text} dort"], start=1)
+        ]
+        Path(f"{name}.nbest").write_text("".join(entries))
+    Path("system").mkdir()
+    Path("system/moses.ini").write_text(INI)
+    Path("system/table.gz").write_text("")
+    write_table(
+        "system/table.gz",
+        [f"{word} ||| {target} ||| 0.5 0.5 ||| 0-0 ||| 1 1 1\n" for word, target in sorted(WORDS.items())],
+    )
+    return tmp_path
+
+
+def write_table(path: str, lines: list[str]) -> None:
+    """A table that gzip packs."""
+    packed = subprocess.run(["gzip", "-nc"], input="".join(lines).encode(), stdout=subprocess.PIPE, check=True)
+    Path(path).write_bytes(packed.stdout)
+
+
+def new(**changed: list[str] | None) -> int:
+    """The exit code; options are ``GIVEN``'s where they are not changed."""
+    options = {**GIVEN, **{f"--{name.replace('_', '-')}": value for name, value in changed.items()}}
+    return main(
+        ["new", "hybrid", *(word for name, value in options.items() if value is not None for word in [name, *value])]
+    )
+
+
+def commands(makefile: str) -> list[list[str]]:
+    """The commands of a Makefile as words."""
+    joined = makefile.replace("\\\n\t", " ")
+    lines = [line[1:].split(" 2>>")[0].split(" && ")[0] for line in joined.splitlines() if line.startswith("\t")]
+    return [shlex.split(line.replace("$(PORT)", "50551")) for line in lines]
+
+
+def test_every_command_is_one_that_the_programs_take(system: Path) -> None:
+    assert new() == 0
+    found = commands(Path("hybrid/Makefile").read_text())
+    assert [f"{words[0]} {words[1]}" for words in found] == [
+        "nmt-core serve",
+        *["nmt-core train"] * 3,
+        "smt-bridge rescore-table",
+        "smt-bridge wire",
+        *["nmt-core decode", "smt-bridge add-features"] * 2,
+        "smt-bridge tune",
+        "smt-bridge rerank",
+    ]
+    for program, *words in found:
+        parser_of(NMT_CORE if program == "nmt-core" else SMT_BRIDGE, words).parse_args(words)
+
+
+def test_settings_are_those_of_three_models(system: Path) -> None:
+    assert new() == 0
+    for name in ("rnnsearch", "reverse", "rnnencdec"):
+        config = RunConfig.from_mapping(
+            with_recipe(yaml.safe_load(Path(f"hybrid/{name}.yaml").read_text())), origin=name
+        )
+        assert (config.folder, config.training.max_updates) == (name, 3)
+    reverse = yaml.safe_load(Path("hybrid/reverse.yaml").read_text())
+    assert reverse["data"]["source"] == str(system / "train.fr")
+    assert reverse["text"] == {"source_language": "fr", "target_language": "en"}
+
+
+@pytest.fixture
+def moses(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program ``moses`` on the PATH, which turns words round."""
+    program = system / "programs" / "moses"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKE_MOSES} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("moses")
+def test_with_moses_both_translate_live(system: Path) -> None:
+    assert new() == 0
+    found = commands(Path("hybrid/Makefile").read_text())
+    assert found[0][:4] == ["nmt-core", "serve", "--hybrid", "en-fr=hybrid.json"]
+    assert sum(words[:2] == ["smt-bridge", "translate"] for words in found) == 2
+    assert f"path={system}/system/table.gz" in Path("hybrid/moses.ini").read_text()
+
+
+def test_without_lists_models_and_column_are_made(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert new(nbest=None, test=None) == 0
+    assert not re.search(r"tune|rerank", Path("hybrid/Makefile").read_text())
+    assert "make the list by `moses -f " in capsys.readouterr().err
+
+
+def test_a_snakefile_has_the_same_steps(system: Path) -> None:
+    assert new(workflow=["snakemake"]) == 0
+    text = Path("hybrid/Snakefile").read_text()
+    assert len(re.findall("^rule ", text, re.MULTILINE)) == 12
+    assert not Path("hybrid/Makefile").exists()
+
+
+def move_sides() -> None:
+    for name in ("train", "dev"):
+        Path(f"{name}.en").rename("other")
+        Path(f"{name}.fr").rename(f"{name}.en")
+        Path("other").rename(f"{name}.fr")
+
+
+def append(path: str, text: str) -> None:
+    with open(path, "a") as stream:
+        stream.write(text)
+
+
+def replace(path: str, old: str, new_text: str) -> None:
+    Path(path).write_text(Path(path).read_text().replace(old, new_text))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda: Path("hybrid").mkdir(), "hybrid: exists"),
+        (lambda: append("train.fr", "le\n"), "train.en:201: has 200 lines but train.fr has 201"),
+        (move_sides, "translates from fr to en; exchange the two files"),
+        (lambda: Path("train.en").write_text("der Hund\n" * 200), "100% of its words are in no source phrase"),
+        (lambda: Path("system/table.gz").unlink(), "which is not there; correct the path"),
+        (lambda: append("dev.nbest", "9 ||| le ||| WordPenalty0= -1 TranslationModel0= -1 -1 ||| -1\n"), "dev.nbest"),
+        (lambda: append("system/moses.ini", "[search-algorithm]\n3\n"), "of a hierarchical or syntax system"),
+        (lambda: replace("system/moses.ini", "output-factor=0", "output-factor=0,1"), "have factors"),
+        (lambda: Path("news.fr").unlink(), "news.fr: there is no such file"),
+    ],
+    ids=["exists", "lengths", "sides", "language", "table", "list", "hierarchical", "factors", "test"],
+)
+def test_what_does_not_fit_is_said_first(
+    system: Path, capsys: pytest.CaptureFixture[str], change: Callable[[], object], said: str
+) -> None:
+    change()
+    assert new() == 2
+    assert said in capsys.readouterr().err
+    assert [*Path("hybrid").glob("*")] == [] and not Path(".hybrid.hybridmt.tmp").exists()
+
+
+def test_pairs_of_the_development_set_in_the_training_text_are_said(
+    system: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for side in ("en", "fr"):
+        append(f"train.{side}", Path(f"dev.{side}").read_text())
+    assert new() == 0
+    assert re.search(r"\d+ of its pairs are in the development set", capsys.readouterr().err)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_does_all_of_it_and_goes_on(system: Path) -> None:
+    assert new() == 0
+    make("rnnsearch.trained")
+    make()
+    assert len(Path("hybrid/news.fr").read_text().splitlines()) == 4
+    assert "Moses" in Path("hybrid/news.html").read_text()
+    assert "Nothing to be done" in make()
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("moses")
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_translates_with_moses(system: Path) -> None:
+    assert new() == 0
+    make()
+    assert len(Path("hybrid/news.hybrid").read_text().splitlines()) == 4
+    assert "moses" in Path("hybrid/hybrid.json").read_text()
+
+
+def make(*goals: str) -> str:
+    """What make prints."""
+    return subprocess.run(["make", "-C", "hybrid", *goals], check=True, stdout=subprocess.PIPE, text=True).stdout
