@@ -21,7 +21,7 @@ from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import MAX_ROWS, DecodingConfig
 from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.search.guided import GuideInIds
-from nmt_core.inference.search.requests import Finished, Request
+from nmt_core.inference.search.requests import Finished, Request, checked
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.raw_text import shared_preparation
 from nmt_core.preparation.words import remembered
@@ -102,7 +102,11 @@ class GuidedTranslator:
     def _search(self, requests: Iterable[Request[int]]) -> dict[int, Finished[int]]:
         longest_first = sorted(requests, key=lambda one: -len(one.source))
         search: BeamSearch[int] = BeamSearch(self._predictor)
-        return {done.key: done for done in search_all(search, longest_first, batch_tokens=self._batch_tokens)}
+        found = {done.key: done for done in search_all(search, longest_first, batch_tokens=self._batch_tokens)}
+        for done in found.values():
+            if not done.constrained:
+                checked(done)
+        return found
 
 
 def _wider(request: Request[int], done: Finished[int], beam: int) -> Request[int]:

@@ -21,7 +21,6 @@ from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.ensemble import FusedLanguageModel, fuse, make_predictor
-from nmt_core.inference.search.hypothesis import Hypothesis
 from nmt_core.inference.search.predictor import Predictor
 from nmt_core.inference.search.requests import Finished, Request, checked
 from nmt_core.inference.search.sampling import number_of_text, sample_all
@@ -154,7 +153,7 @@ class Translator:
         by_text = isinstance(self.config, SamplingConfig) and self.config.by_text
         numbers = [number_of_text(one.text) if by_text else first + place for place, one in enumerate(sources)]
         found = {
-            done.key: _checked(done, line=first + done.key + 1)
+            done.key: checked(done, f"line {first + done.key + 1}: ")
             for done in self._decode([request for request in requests if request.source], numbers)
         }
         searched = [
@@ -206,14 +205,6 @@ class Translator:
         if self._processor is None:
             self._processor = open_raw_text(self.models)
         return self._processor
-
-
-def _checked(done: Finished[int], *, line: int) -> list[Hypothesis]:
-    """The hypotheses of a line. Raises ConfigError that names it where there are none."""
-    try:
-        return checked(done)
-    except ConfigError as error:
-        raise ConfigError(f"line {line}: {error}") from error
 
 
 def open_translator(

@@ -213,9 +213,12 @@ def draw_candidates(
     model: TranslationModel, batch: Batch, config: MinimumRiskConfig, *, seed: int, number: int
 ) -> list[Candidates]:
     """For every source its reference and the distinct translations among the samples, with their errors."""
+    with torch.inference_mode():
+        memory = model.encode(batch.source)
+        started = memory, model.start(memory)
     drawn = sample(
         ModelPredictor(model),
-        batch.source,
+        started,
         batch.source.lengths,
         config=SamplingConfig(samples=config.samples, seed=seed),
         numbers=range(number * _PLACES, number * _PLACES + batch.source.rows),

@@ -63,14 +63,11 @@ class CharacterPredictor:
         """The model's."""
         return self.starts_MH.device
 
-    def collate(self, sources: Sequence[Sentence]) -> Tensor:
-        """Rows."""
-        return to_device(self.device, torch.tensor([source[0] for source in sources], dtype=torch.int64))[0]
-
-    def begin(self, source: Tensor) -> tuple[TensorTree, TensorTree]:
-        """The states before the first character."""
-        states_NU = self.speller.stack.start(self.starts_MH.index_select(0, source))
-        return EmptyMemory(states_NU.new_zeros(len(source))), _SpellingState(states_NU)
+    def begin(self, sources: Sequence[Sentence]) -> tuple[TensorTree, TensorTree]:
+        """The states before the first character; the sources are rows."""
+        (rows,) = to_device(self.device, torch.tensor([source[0] for source in sources], dtype=torch.int64))
+        states_NU = self.speller.stack.start(self.starts_MH.index_select(0, rows))
+        return EmptyMemory(states_NU.new_zeros(len(rows))), _SpellingState(states_NU)
 
     def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Prediction:
         """Read the characters written last and predict the next."""
@@ -241,10 +238,10 @@ class Speller:
         self, predictor: Predictor, drawn: Sequence[tuple[int, int]], rows: Sequence[int], config: SamplingConfig
     ) -> Iterator[Spelling | None]:
         """A spelling for each place, drawn with a number of its own."""
-        source = predictor.collate([Sentence((rows[place],)) for place, _ in drawn])
+        started = predictor.begin([Sentence((rows[place],)) for place, _ in drawn])
         how = config.model_copy(update={**self._limits, "samples": _DRAWN, "forbid_unknown": False})
         numbers = [number for _, number in drawn]
-        for hypotheses in sample(predictor, source, [1] * len(drawn), config=how, numbers=numbers):
+        for hypotheses in sample(predictor, started, [1] * len(drawn), config=how, numbers=numbers):
             yield self._first_new(hypotheses)
 
     @property

@@ -24,21 +24,20 @@ Shapes (see ``nmt_core.layers``): N rows, A sentences, C continuations of each.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import Generic
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from nmt_core.batches.layout import Layout, Run, short_runs
 from nmt_core.batches.padding import bucket_rows, pad_rows
 from nmt_core.batches.transfer import on_device, queued_to_host
 from nmt_core.inference.search.continuations import select_continuations
-from nmt_core.inference.search.hypothesis import NO_EXTRA, Flags, Integers, Matrix
+from nmt_core.inference.search.hypothesis import Flags, Matrix
 from nmt_core.inference.search.memory_pool import MemoryPool
 from nmt_core.inference.search.predictor import Prediction, Predictor
 from nmt_core.inference.search.requests import EncodedRequests, Finished, Key
-from nmt_core.inference.search.ruled_step import RuledStep
 from nmt_core.inference.search.state import (
     ROW,
     SENTENCE,
@@ -46,14 +45,15 @@ from nmt_core.inference.search.state import (
     Records,
     SearchedSentence,
     are_done,
+    enter,
     extended_rows,
-    first_rows,
-    new_sentences,
+    row_ranges,
 )
 from nmt_core.models.tensor_tree import TensorTree
 from nmt_core.text.vocabulary import END_ID
 
 
+@dataclass(eq=False)
 class SearchBatch(Generic[Key]):
     """A running search of sentences whose memories stand side by side. It belongs to one thread.
 
@@ -61,22 +61,22 @@ class SearchBatch(Generic[Key]):
     until the sentence is done.
     """
 
-    def __init__(self, predictor: Predictor, *, attention: bool = False) -> None:
-        self.predictor, self.attention = predictor, attention
-        self.memory = MemoryPool(predictor.device)
-        self.sentences_A: Records = np.empty(0, dtype=SENTENCE)
-        self.rows_N: Records = np.empty(0, dtype=ROW)
-        self._states: list[TensorTree] = []  # the parents of the rows, counted through all of these
+    predictor: Predictor
+    attention: bool = False
+    memory: MemoryPool = field(default_factory=MemoryPool)
+    sentences_A: Records = field(default_factory=lambda: np.empty(0, dtype=SENTENCE))
+    rows_N: Records = field(default_factory=lambda: np.empty(0, dtype=ROW))
+    _states: list[TensorTree] = field(default_factory=list)  # the parents of the rows, counted through all of these
 
     @torch.inference_mode()
     def insert(self, encoded: EncodedRequests[Key]) -> None:
         """Let sentences in; they take part from the next step on. Raises ConfigError for rules that cannot be met."""
-        entering_B = new_sentences(encoded.requests)
-        entering_B["slot"] = self.memory.put(encoded.memory, entering_B["width"])
         parent = sum(part.rows for part in self._states)
+        sentences_B, rows_B = enter(encoded.requests, parent=parent, attention=self.attention)
+        sentences_B["slot"] = rows_B["slot"] = self.memory.put(encoded.memory, sentences_B["width"])
         self._states.append(encoded.state)
-        self.sentences_A = np.concatenate([self.sentences_A, entering_B])
-        self.rows_N = np.concatenate([self.rows_N, first_rows(entering_B, parent=parent)])
+        self.sentences_A = np.concatenate([self.sentences_A, sentences_B])
+        self.rows_N = np.concatenate([self.rows_N, rows_B])
 
     def cancel(self, keys: Collection[Key]) -> int:
         """Drop sentences; the rest is not disturbed. Returns the number of rows that became free."""
@@ -93,25 +93,21 @@ class SearchBatch(Generic[Key]):
             return []
         self._arrange()
         prediction = self._predict()
-        has_rules = any(progress is not None for progress in self.rows_N["progress"])
-        ruled = RuledStep(self.sentences_A, self.rows_N) if has_rules else None
         attention_NS = None
-        if self.attention or (ruled is not None and ruled.covers):
-            attention_NS = self._fetch_attention(prediction)
-        selected = select_continuations(prediction, self.sentences_A, self.rows_N, ruled)
+        if prediction.attention_NS is not None and self.sentences_A["attends"].any():
+            attention_NS = queued_to_host(prediction.attention_NS[: len(self.rows_N)].float())
+        selected = select_continuations(prediction, self.sentences_A, self.rows_N)
         if attention_NS is not None:  # it has come with the continuations
-            self._keep_attention(attention_NS.numpy(), ruled)
+            self._keep_attention(attention_NS.numpy())
         columns_C = np.arange(selected.totals_AC.shape[1])
         kept_AC = (columns_C < self.sentences_A["places"][:, None]) & (selected.totals_AC > -np.inf)
         ended_AC = kept_AC & (selected.words_AC == END_ID)
-        self._finish(selected, ended_AC, ruled)
+        self._finish(selected, ended_AC)
         live_AC = kept_AC & ~ended_AC
         done_A = are_done(self.sentences_A, live_AC, selected.totals_AC)
         reports = [self._report(place, prediction) for place in np.flatnonzero(done_A).tolist()]
         live_AC &= ~done_A[:, None]
         self.rows_N = extended_rows(self.rows_N, selected, live_AC)
-        if ruled is not None:
-            self.rows_N["progress"] = ruled.progress_of(selected, live_AC)
         self._leave(done_A)
         return reports
 
@@ -141,35 +137,24 @@ class SearchBatch(Generic[Key]):
         self._states = [prediction.state]
         return prediction
 
-    def _fetch_attention(self, prediction: Prediction) -> Tensor | None:
-        """Attention on its way to the host."""
-        if prediction.attention_NS is None:
-            return None
-        return queued_to_host(prediction.attention_NS[: len(self.rows_N)].float())
+    def _keep_attention(self, attention_NS: Matrix) -> None:
+        """Keep attention sentence by sentence, without padding."""
+        ranges = row_ranges(self.sentences_A, self.rows_N).tolist()
+        for sentence, (first, last) in zip(self.sentences_A, ranges, strict=True):
+            if sentence["attends"]:
+                kept_KS = attention_NS[first:last, : sentence["width"]].copy()
+                sentence["searched"].attention.append((first, kept_KS))
 
-    def _keep_attention(self, attention_NS: Matrix, ruled: RuledStep | None) -> None:
-        """Keep attention sentence by sentence, without padding, and count what source words had of it."""
-        if self.attention:
-            columns = (self.sentences_A["searched"], self.sentences_A["width"].tolist(), self._row_ranges().tolist())
-            for searched, width, (first, last) in zip(*columns, strict=True):
-                searched.attention.append((first, attention_NS[first:last, :width].copy()))
-        if ruled is not None:
-            ruled.cover(attention_NS)
-
-    def _row_ranges(self) -> Integers:
-        """The first row of every sentence, and the one behind its last: (A, 2)."""
-        slots_A = self.sentences_A["slot"]
-        return np.searchsorted(self.rows_N["slot"], [slots_A, slots_A + 1]).T
-
-    def _finish(self, selected: Continuations, ended_AC: Flags, ruled: RuledStep | None) -> None:
+    def _finish(self, selected: Continuations, ended_AC: Flags) -> None:
         """Finish the hypotheses that end, the better first."""
         self.sentences_A["length"] += 1
         self.sentences_A["places"] -= ended_AC.sum(axis=1)
         for place, column in np.argwhere(ended_AC).tolist():
             row = int(selected.rows_AC[place, column])
             path = (self.rows_N["path"][row], END_ID, float(selected.log_probs_AC[place, column]), row)
-            extra = NO_EXTRA if ruled is None else ruled.extra(place, column, row)
-            threshold = self.sentences_A["searched"][place].finish(path, extra)
+            progress = None if selected.after_AC is None else selected.after_AC[place, column]
+            searched = self.sentences_A["searched"][place]
+            threshold = searched.finish(path, progress, attention=self.attention)
             self.sentences_A["threshold"][place] = max(threshold, self.sentences_A["threshold"][place])
 
     def _report(self, place: int, prediction: Prediction) -> Finished[Key]:
@@ -179,7 +164,7 @@ class SearchBatch(Generic[Key]):
         best = searched.finished[: request.config.nbest]
         constrained = searched.rules is not None
         if constrained and not searched.finished:
-            first, last = self._row_ranges()[place].tolist()
+            first, last = row_ranges(self.sentences_A, self.rows_N)[place].tolist()
             constrained = not bool(prediction.log_probs_NV[first:last].isnan().any())
         least = best[-1].score if len(best) == request.config.nbest else -np.inf
         return Finished(request.key, best, constrained, request.guide is not None and searched.lost <= least)
@@ -187,7 +172,7 @@ class SearchBatch(Generic[Key]):
     def _leave(self, leaving_A: Flags) -> None:
         """Drop sentences that have no rows."""
         if leaving_A.any():
-            self.memory.release(self.sentences_A["slot"][leaving_A])
+            self.memory.widths[self.sentences_A["slot"][leaving_A]] = 0
             self.sentences_A = self.sentences_A[~leaving_A]
         if not len(self.sentences_A):
             self._states = []

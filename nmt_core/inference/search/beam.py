@@ -1,6 +1,6 @@
 """Beam search for one batch, or for any number of sentences in batches that stay full.
 
-The sentences of a ``BeamSearch`` are searched together in one batch (``search_batch``). Where the memory of some
+The sentences of a ``BeamSearch`` are searched together in one batch (``SearchBatch``). Where the memory of some
 would be mostly padding, since a few sources are far longer than the others, they have batches of their own, so
 that memory follows the source words and not the longest source.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Generic
 
 import numpy as np
@@ -25,18 +26,19 @@ from nmt_core.inference.search.requests import EncodedRequests, Finished, Key, R
 from nmt_core.text.sentence import Sentence
 
 _ENCODE = 4000  # padded source positions that are encoded at once
-_REFILL = 0.75  # of a full batch: below, waiting sentences are let in
+_REFILL = 0.25  # of a full batch that is free: waiting sentences are let in
 
 
+@dataclass(eq=False)
 class BeamSearch(Generic[Key]):
     """A running search. It belongs to one thread. With ``attention`` hypotheses have their attention weights.
 
     What a sentence gets does not depend on what else is searched, but for rounding.
     """
 
-    def __init__(self, predictor: Predictor, *, attention: bool = False) -> None:
-        self.predictor, self.attention = predictor, attention
-        self.batches: list[SearchBatch[Key]] = [SearchBatch(predictor, attention=attention)]
+    predictor: Predictor
+    attention: bool = False
+    batches: list[SearchBatch[Key]] = field(default_factory=list)
 
     @property
     def sentences(self) -> int:
@@ -59,34 +61,29 @@ class BeamSearch(Generic[Key]):
 
         One whose beam is wider than ``USUAL_ROWS`` counts as many times as it is wider: rows of logits take memory.
         """
-        sentences_A = np.concatenate([batch.sentences_A for batch in self.batches])
-        beams_A = np.minimum(sentences_A["beam"], USUAL_ROWS)
-        return float((sentences_A["width"] * sentences_A["places"] / beams_A).sum())
+        every = (batch.sentences_A for batch in self.batches)
+        parts = (own["width"] * own["places"] / np.minimum(own["beam"], USUAL_ROWS) for own in every)
+        return sum(float(part.sum()) for part in parts)
 
     def admit(self, requests: Sequence[Request[Key]]) -> None:
         """Let sentences in; they take part from the next step on. Those of like lengths are encoded together."""
         for group in group_by_length([len(request.source) + 1 for request in requests], limit=_ENCODE):
-            self.insert(self.encode([requests[place] for place in group]))
+            waiting = collections.deque(requests[place] for place in group)
+            while waiting:
+                self.insert(self.encode(_next_requests(waiting, _ENCODE)))
 
     @torch.inference_mode()
     def encode(self, requests: Sequence[Request[Key]]) -> EncodedRequests[Key]:
         """The first half of ``admit``, done for many sentences at once although they enter some at a time."""
-        source = self.predictor.collate([request.source for request in requests])
-        return EncodedRequests(requests, *self.predictor.begin(source))
+        return EncodedRequests(requests, *self.predictor.begin([request.source for request in requests]))
 
     def insert(self, encoded: EncodedRequests[Key]) -> None:
-        """The other half."""
-        widths = encoded.widths
+        """The other half, for sentences that are compact."""
+        widths = [len(request.source) + 1 for request in encoded.requests]
         batches = ((batch, batch.sentences_A["width"].tolist()) for batch in self.batches)
         batch = next((batch for batch, others in batches if is_compact([*others, *widths])), None)
-        if batch is None and not is_compact(widths):
-            for part in encoded.halves():
-                self.insert(part)
-            return
         if batch is None:
-            batch = next((batch for batch in self.batches if not len(batch.sentences_A)), None)
-        if batch is None:
-            batch = SearchBatch(self.predictor, attention=self.attention)
+            batch = SearchBatch(self.predictor, self.attention)
             self.batches.append(batch)
         batch.insert(encoded)
 
@@ -96,10 +93,8 @@ class BeamSearch(Generic[Key]):
 
     def step(self) -> list[Finished[Key]]:
         """Advance all live hypotheses by one word; returns the sentences that are done with that."""
-        done = [finished for batch in self.batches for finished in batch.step()]
-        if len(self.batches) > 1:
-            self.batches = [batch for batch in self.batches if len(batch.sentences_A)] or self.batches[:1]
-        return done
+        self.batches = [batch for batch in self.batches if len(batch.sentences_A)]
+        return [finished for batch in self.batches for finished in batch.step()]
 
 
 def beam_search(
@@ -125,29 +120,21 @@ def search_all(
 
     Full means ``batch_tokens`` source positions, a sentence counted by the part of its beam that is live, and one
     of a beam wider than ``USUAL_ROWS`` as many times as it is wider, so that memory does not grow with the beam.
-    Sentences of like lengths should follow one another. Raises ModelError when the predictor's numbers
-    are not probabilities; that a sentence has no translation that obeys its constraints is for the caller to judge.
+    Sentences of like lengths should follow one another. The caller judges those without hypotheses (``checked``).
     """
     waiting = collections.deque(requests)
     reserve: EncodedRequests[Key] | None = None
     while waiting or reserve is not None or search.sentences:
-        free = batch_tokens - search.tokens
-        while free >= (1 - _REFILL) * batch_tokens:
+        while (waiting or reserve is not None) and (free := batch_tokens - search.tokens) >= _REFILL * batch_tokens:
             if reserve is None:
-                if not waiting:
-                    break
                 reserve = search.encode(_next_requests(waiting, batch_tokens))
             count = _fitting(reserve.requests, free, min_count=0 if search.sentences else 1)
             if not count:
                 break
             entering, reserve = reserve.split(count)
             search.insert(entering)
-            free = batch_tokens - search.tokens
         yield_point()
-        for done in search.step():
-            if not done.constrained:
-                checked(done)
-            yield done
+        yield from search.step()
 
 
 def _next_requests(waiting: collections.deque[Request[Key]], tokens: int) -> list[Request[Key]]:
@@ -156,7 +143,7 @@ def _next_requests(waiting: collections.deque[Request[Key]], tokens: int) -> lis
     widths: list[int] = []
     while waiting and sum(widths) < tokens:
         widths.append(len(waiting[0].source) + 1)
-        if taken and not is_compact(widths):
+        if not is_compact(widths):
             break
         taken.append(waiting.popleft())
     return taken

@@ -14,13 +14,12 @@ Words are ids of the target vocabulary. Prefix and constraints go before ``forbi
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-import numpy as np
-
-from nmt_core.inference.search.hypothesis import Extra, Matrix, MetConstraint
+from nmt_core.inference.search.hypothesis import Ending, MetConstraint
 from nmt_core.inference.search.ngram_guidance import GuidanceInIds
 from nmt_core.text.vocabulary import END_ID
 
@@ -81,13 +80,11 @@ class Match(NamedTuple):
 class Progress:
     """The progress of one hypothesis: its words, and the ways to read them as phrases of constraints.
 
-    ``coverage_S`` is the attention that each source position has had, where a rule needs it; ``guidance`` is what
-    n-gram guidance has added for its words.
+    ``guidance`` is what n-gram guidance has added for its words.
     """
 
     words: Words = ()
     matches: tuple[Match, ...] = (Match(),)
-    coverage_S: Matrix | None = field(default=None, compare=False)
     guidance: float = field(default=0.0, compare=False)
 
 
@@ -98,7 +95,6 @@ class Rules:
     prefix: Words = ()
     constraints: tuple[Constraint, ...] = ()
     no_repeat_ngram: int = 0
-    coverage: bool = False
     guidance: GuidanceInIds | None = None
 
     @property
@@ -114,20 +110,16 @@ class Rules:
     @property
     def min_length(self) -> int:
         """The fewest words of a translation: the prefix, and the required constraints that are not in it."""
-        return len(self.prefix) + self.missing(self.after_prefix())
-
-    def after_prefix(self) -> Progress:
-        """The progress of a hypothesis that consists of the prefix."""
-        progress = Progress()
-        for word in self.prefix:
-            progress = self.extend(progress, word)
-        return progress
+        return len(self.prefix) + self.missing(functools.reduce(self.extend, self.prefix, Progress()))
 
     def extend(self, progress: Progress, word: int) -> Progress:
-        """One more word (not ``</s>``)."""
-        words = (*progress.words, word)
+        """One more word; ``</s>`` adds what guidance says of it and nothing else."""
         if self.guidance is not None:
-            progress = replace(progress, guidance=self.guidance_with(progress, word))
+            value = self.guidance.value(progress.words, word)
+            progress = replace(progress, guidance=progress.guidance + value)
+        if word == END_ID:
+            return progress
+        words = (*progress.words, word)
         if not self.constraints:
             return replace(progress, words=words)
         found = _likeliest(new for old in progress.matches for new in self._matches(old, words))
@@ -145,10 +137,6 @@ class Rules:
                 met = MetConstraint(constraint, index, len(words) - len(phrase), len(phrase))
                 log_prob = old.log_prob + self.constraints[constraint].log_probs[index]
                 yield Match((*old.met, met), log_prob=log_prob)
-
-    def guidance_with(self, progress: Progress, word: int) -> float:
-        """What guidance adds to the log-probability of a hypothesis with one more word, ``</s>`` among them."""
-        return progress.guidance + (0.0 if self.guidance is None else self.guidance.value(progress.words, word))
 
     def forced(self, progress: Progress) -> int | None:
         """The only word that may follow, if there is one."""
@@ -199,11 +187,10 @@ class Rules:
         """The sum of the log-probabilities of the phrases met."""
         return self.best(progress).log_prob
 
-    def extra(self, progress: Progress, coverage_penalty: float) -> Extra:
-        """What rules and guidance add to the score of a finished hypothesis."""
-        coverage = coverage_penalty * coverage_term(progress) if coverage_penalty else 0.0
-        log_prob = self.log_prob(progress) + self.guidance_with(progress, END_ID)
-        return Extra(log_prob, coverage, self.best(progress).met)
+    def ending(self, progress: Progress) -> Ending:
+        """What rules and guidance add to the score of a finished hypothesis, which ``</s>`` has been added to."""
+        best = self.best(progress)
+        return Ending(best.log_prob + progress.guidance, best.met)
 
     def _worth(self, match: Match, words: Words) -> tuple[int, int, float]:
         return -self._missing(match, words), len(match.met), match.log_prob
@@ -259,17 +246,3 @@ def _useful(found: Sequence[Match]) -> tuple[Match, ...]:
 def _started(tail: Words, phrase: Words) -> int:
     """The most words at the end of ``tail`` that the phrase begins with (not all of it)."""
     return max((size for size in range(1, len(phrase)) if tail[-size:] == phrase[:size]), default=0)
-
-
-def covered(progress: Progress, attention_S: Matrix) -> Progress:
-    """With the attention of one more target word, over the source words without ``</s>``."""
-    before_S = 0.0 if progress.coverage_S is None else progress.coverage_S
-    return replace(progress, coverage_S=before_S + attention_S.astype(np.float64))
-
-
-def coverage_term(progress: Progress) -> float:
-    """Σ_i log min(Σ_j a_ji, 1), Wu et al. 2016, equation 14."""
-    if progress.coverage_S is None:
-        return 0.0
-    least = np.finfo(np.float64).tiny
-    return float(np.log(np.clip(progress.coverage_S, least, 1.0)).sum())

@@ -31,9 +31,7 @@ from nmt_core.inference.search.state import Continuations, Records
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
 
 
-def select_continuations(
-    prediction: Prediction, sentences_A: Records, rows_N: Records, ruled: RuledStep | None = None
-) -> Continuations:
+def select_continuations(prediction: Prediction, sentences_A: Records, rows_N: Records) -> Continuations:
     """The best continuations of every sentence, as many as the most places of any; impossible ones have total -inf.
 
     ``rows_N`` are ordered as ``sentences_A`` are; the rows of ``prediction`` beyond them are ignored.
@@ -41,15 +39,15 @@ def select_continuations(
     if len(rows_N) < len(prediction.normalizer_N):
         prediction = prediction.first(len(rows_N))
     owners_N = np.searchsorted(sentences_A["slot"], rows_N["slot"])
+    has_rules = any(searched.rules is not None for searched in sentences_A["searched"])
+    ruled = RuledStep(sentences_A, rows_N) if has_rules else None
     if ruled is not None:
         prediction = ruled.prepare(prediction)
     _restrict(prediction, sentences_A, owners_N)
     if ruled is not None:
         ruled.restrict(prediction)
     selected = _best(prediction, sentences_A, rows_N, owners_N)
-    if ruled is not None:
-        ruled.select(prediction, selected)
-    return selected
+    return selected if ruled is None else ruled.select(prediction, selected)
 
 
 def _restrict(prediction: Prediction, sentences_A: Records, owners_N: Integers) -> None:
@@ -141,7 +139,10 @@ def best_continuations(
         indices_AM = F.pad(indices_AM, (0, count + 1 - indices_AM.shape[1]))
     totals_AC, best_AC = values_AM.topk(count + 1, dim=1)
     tied_A = (totals_AC[:, -2] == totals_AC[:, -1]) & (totals_AC[:, -1] > -torch.inf)
-    return Candidates(*_ordered(totals_AC[:, :-1], indices_AM.gather(1, best_AC[:, :-1])), tied_A)
+    # by total, equal ones by index
+    indices_AC, order = indices_AM.gather(1, best_AC[:, :-1]).sort(dim=1)
+    totals_AC, again = totals_AC[:, :-1].gather(1, order).sort(dim=1, descending=True, stable=True)
+    return Candidates(totals_AC, indices_AC.gather(1, again), tied_A)
 
 
 def break_ties(
@@ -173,10 +174,3 @@ def _first(flags_M: Tensor, count: int) -> Tensor:
     places_M = torch.arange(len(flags_M), device=flags_M.device)
     late_M = torch.where(flags_M, places_M, places_M + len(flags_M))
     return late_M.topk(min(count, len(late_M)), largest=False).values % len(late_M)
-
-
-def _ordered(totals_AC: Tensor, indices_AC: Tensor) -> tuple[Tensor, Tensor]:
-    """By total, equal ones by index."""
-    indices_AC, order = indices_AC.sort(dim=1)
-    totals_AC, again = totals_AC.gather(1, order).sort(dim=1, descending=True, stable=True)
-    return totals_AC, indices_AC.gather(1, again)

@@ -61,16 +61,10 @@ class Ensemble:
     def __repr__(self) -> str:
         return f"Ensemble({', '.join(map(repr, self.members))}, average={self.average})"
 
-    def collate(self, sources: Sequence[Sentence]) -> tuple[Any, ...]:
-        """What each member reads."""
-        return tuple(member.collate(sources) for member in self.members)
-
-    def begin(self, source: tuple[Any, ...]) -> tuple[TensorTree, TensorTree]:
-        """Every member encodes the sources."""
-        started = [member.begin(its_source) for member, its_source in zip(self.members, source, strict=True)]
-        return EnsembleState(tuple(memory for memory, _ in started)), EnsembleState(
-            tuple(state for _, state in started)
-        )
+    def begin(self, sources: Sequence[Sentence]) -> tuple[TensorTree, TensorTree]:
+        """Every member encodes the sources, as it reads them."""
+        memories, states = zip(*(member.begin(sources) for member in self.members), strict=True)
+        return EnsembleState(memories), EnsembleState(states)
 
     def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Prediction:
         """Every member advances; their answers are combined."""

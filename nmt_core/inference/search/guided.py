@@ -1,4 +1,4 @@
-"""Which continuations a sentence keeps whose translations a guide allows: the best by log p and the guide's bounds.
+"""A guide in ids: the translations that it allows, word by word, and the scores that they can have.
 
 The total of a hypothesis is log p of its words and the guide's bound, the score of the best text that begins with them.
 Both only fall, so that nothing is lost with a hypothesis whose total is below the score of a translation found. Words
@@ -13,10 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmt_core.base.interfaces import Guide
-from nmt_core.inference.search.hypothesis import Floats
+from nmt_core.inference.search.hypothesis import Ending
 from nmt_core.text.vocabulary import END_ID
-
-_ROUNDING = 1e-6  # of a total, and of 1
 
 
 class Prefix(NamedTuple):
@@ -53,55 +51,6 @@ class GuideInIds(NamedTuple):
             found.append(Prefix(first, reached, bound, tuple(rest)))
         return found
 
-
-class GuidedSentence(NamedTuple):
-    """A sentence with a guide: its index among the sentences, its first row, and its hypotheses, row by row."""
-
-    place: int
-    first: int
-    guide: GuideInIds
-    prefixes: Sequence[Prefix]
-
-    def ways(self) -> list[tuple[int, Prefix]]:
-        """(row, what is reached) of all ways on."""
-        rows = enumerate(self.prefixes, start=self.first)
-        return [(row, after) for row, prefix in rows for after in self.guide.follow(prefix)]
-
-
-class GuidedChoice(NamedTuple):
-    """The continuations kept, best first, and the best total of those that there was no place for."""
-
-    totals: list[float]
-    log_probs: list[float]
-    rows: list[int]
-    prefixes: list[Prefix]
-    lost: float
-
-
-def choose_guided(
-    sentence: GuidedSentence,
-    ways: Sequence[tuple[int, Prefix]],
-    log_probs_M: Floats,
-    totals: Sequence[float],
-    *,
-    places: int,
-    threshold: float,
-) -> GuidedChoice:
-    """The best of the ``ways`` on, of equals the earlier; ``totals`` are the totals of the sentence's rows.
-
-    What is worse than ``threshold`` is left out.
-    """
-    before = [total - prefix.bound for total, prefix in zip(totals, sentence.prefixes, strict=True)]
-    sums = [before[row - sentence.first] + after.bound for row, after in ways]
-    totals_M = log_probs_M + np.array(sums)
-    useful_M = totals_M >= threshold - _ROUNDING * (1.0 + abs(threshold)) if threshold > -np.inf else totals_M > -np.inf
-    order = np.argsort(-totals_M, kind="stable")
-    order = order[useful_M[order]]
-    kept, beyond = order[:places], order[places : places + 1]
-    return GuidedChoice(
-        totals_M[kept].tolist(),
-        log_probs_M[kept].tolist(),
-        [ways[number][0] for number in kept.tolist()],
-        [ways[number][1] for number in kept.tolist()],
-        float(totals_M[beyond].max(initial=-np.inf)),
-    )
+    def ending(self, prefix: Prefix) -> Ending:
+        """What the guide adds to the score of a finished hypothesis."""
+        return Ending(prefix.bound, reached=prefix.reached)

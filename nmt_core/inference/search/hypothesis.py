@@ -29,19 +29,18 @@ class MetConstraint(NamedTuple):
     length: int
 
 
-class Extra(NamedTuple):
-    """Further terms of a score: ``log_prob`` is added before the normalisation, ``coverage`` after it.
+class Ending(NamedTuple):
+    """What rules or a guide say of a whole hypothesis: ``log_prob`` is added to its own before the normalisation.
 
-    ``met`` and ``reached`` are the constraints that the hypothesis has met, and what its guide has reached.
+    ``met`` and ``reached`` are the constraints that it has met, and what its guide has reached.
     """
 
     log_prob: float = 0.0
-    coverage: float = 0.0
     met: tuple[MetConstraint, ...] = ()
     reached: Any = None
 
 
-NO_EXTRA = Extra()
+NO_RULES = Ending()
 
 
 @dataclass(frozen=True)
@@ -85,9 +84,16 @@ def make_hypothesis(
     *,
     ranking: LengthNormalization,
     attention: Matrix | None = None,
-    extra: Extra = NO_EXTRA,
+    ending: Ending = NO_RULES,
 ) -> Hypothesis:
     """Sum up the words' log-probabilities and work out the score."""
     log_prob = math.fsum(word_log_probs)
-    score = ranking.normalize(log_prob + extra.log_prob, length=len(word_log_probs)) + extra.coverage
-    return Hypothesis(tuple(words), log_prob, score, tuple(word_log_probs), attention, extra.met, extra.reached)
+    score = ranking.normalize(log_prob + ending.log_prob, length=len(word_log_probs))
+    return Hypothesis(tuple(words), log_prob, score, tuple(word_log_probs), attention, ending.met, ending.reached)
+
+
+def coverage_term(attention_TS: Matrix) -> float:
+    """Σ_i log min(Σ_j a_ji, 1), Wu et al. 2016, equation 14, over the source words without ``</s>``."""
+    least = np.finfo(np.float64).tiny
+    coverage_S = attention_TS[:, :-1].astype(np.float64).sum(axis=0)
+    return float(np.log(np.clip(coverage_S, least, 1.0)).sum())

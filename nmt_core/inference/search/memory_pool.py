@@ -7,11 +7,10 @@ positions, have been left empty by sentences that were many, or long.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 
 from nmt_core.batches.transfer import on_device
 from nmt_core.inference.search.hypothesis import Integers
@@ -22,60 +21,43 @@ _MOST_PADDING = 4  # times the source positions of the sentences
 _FEW_POSITIONS = 2000  # whose padding does not matter
 
 
+@dataclass(eq=False)
 class MemoryPool:
-    """``widths`` has the source positions of the sentence in every slot; 0: the slot is free."""
+    """``widths`` has the source positions of the sentence in every slot; 0: the slot is free.
 
-    def __init__(self, device: torch.device) -> None:
-        self.memory: TensorTree | None = None
-        self.widths: Integers = np.zeros(0, dtype=np.int64)
-        self._device = device
-        self._positions = 0
-        self._free: list[int] = []
+    ``memory`` has ``longest`` source positions in each slot.
+    """
 
-    @property
-    def positions(self) -> int:
-        """The source positions that the tensors hold, with padding."""
-        return len(self.widths) * self._positions
+    memory: TensorTree | None = None
+    widths: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    longest: int = 0
 
     def put(self, memory: TensorTree, widths: Integers) -> Integers:
-        """Take in sentences of the given widths; returns their slots."""
-        self._enlarge(len(widths), int(widths.max()), like=memory)
-        slots = np.array([heapq.heappop(self._free) for _ in widths], dtype=np.int64)
-        self.widths[slots] = widths
+        """Take in sentences of the given widths; returns their slots, the first that are free."""
+        taken, longest = int(np.count_nonzero(self.widths)), max(int(widths.max()), self.longest)
+        needed, capacity = taken + len(widths), len(self.widths)
+        if needed > capacity or longest > self.longest:
+            capacity = max(needed, 2 * capacity) if needed > capacity else capacity
+            self.memory = (memory if self.memory is None else self.memory).fit(capacity, longest)
+            self.widths = np.pad(self.widths, (0, capacity - len(self.widths)))
+            self.longest = longest
         assert self.memory is not None
-        self.memory.put(on_device(self._device, slots)[0], memory)
+        slots: Integers = np.flatnonzero(self.widths == 0)[: len(widths)]
+        self.widths[slots] = widths
+        self.memory.put(on_device(memory.example.device, slots)[0], memory)
         return slots
-
-    def release(self, slots: Integers) -> None:
-        """Free the slots of sentences that leave."""
-        self.widths[slots] = 0
-        for slot in slots.tolist():
-            heapq.heappush(self._free, slot)
 
     def compact(self) -> Integers | None:
         """Make the tensors smaller where they are much too large: the new slot of each old one, or None."""
         live = np.flatnonzero(self.widths)
-        rows, positions = len(live), int(self.widths.max(initial=0))
-        if self.memory is None or len(self.widths) * self._positions <= _EMPTY * rows * positions:
+        rows, longest = len(live), int(self.widths.max(initial=0))
+        if self.memory is None or len(self.widths) * self.longest <= _EMPTY * rows * longest:
             return None
-        kept = None if not rows else self.memory.select(*on_device(self._device, live))
-        self.memory = None if kept is None else kept.fit(rows, positions)
+        kept = self.memory.select(*on_device(self.memory.example.device, live)).fit(rows, longest) if rows else None
         moved = np.zeros(len(self.widths), dtype=np.int64)
         moved[live] = np.arange(rows)
-        self.widths, self._positions, self._free = self.widths[live], positions, []
+        self.memory, self.widths, self.longest = kept, self.widths[live], longest
         return moved
-
-    def _enlarge(self, rows: int, positions: int, *, like: TensorTree) -> None:
-        """Make room for so many more sentences, and for the positions of the longest."""
-        slots = len(self.widths)
-        needed = slots + max(rows - len(self._free), 0)
-        capacity = slots if needed == slots else max(needed, 2 * slots)
-        if capacity > slots or positions > self._positions:
-            self._positions = max(positions, self._positions)
-            self.memory = (like if self.memory is None else self.memory).fit(capacity, self._positions)
-            self.widths = np.pad(self.widths, (0, capacity - slots))
-            self._free += range(slots, capacity)
-            heapq.heapify(self._free)
 
 
 def is_compact(widths: Sequence[int]) -> bool:

@@ -1,7 +1,6 @@
 """The next word's probabilities, from one model or from several: search and sampling treat both alike.
 
-An ensemble is one more Predictor. Its members read sources as each reads them,
-so that members trained with different source shortlists go together.
+An ensemble is one more Predictor.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from torch import Tensor
 
 from nmt_core.base.interfaces import Aligns
 from nmt_core.batches.layout import Layout
-from nmt_core.batches.padding import Padded
 from nmt_core.batches.transfer import on_device
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.tensor_tree import TensorTree
@@ -81,11 +79,7 @@ class Predictor(Protocol):
         """Which words the rows of its attention are of; None without attention."""
         ...
 
-    def collate(self, sources: Sequence[Sentence]) -> Any:
-        """What ``begin`` reads of sources, on the device."""
-        ...
-
-    def begin(self, source: Any) -> tuple[TensorTree, TensorTree]:
+    def begin(self, sources: Sequence[Sentence]) -> tuple[TensorTree, TensorTree]:
         """Memory of B sources, and the state of one hypothesis each before its first word."""
         ...
 
@@ -120,15 +114,11 @@ class ModelPredictor:
         return f"ModelPredictor({type(self.model).__name__})"
 
     @torch.inference_mode()
-    def collate(self, sources: Sequence[Sentence]) -> Padded:
-        """As the model does."""
+    def begin(self, sources: Sequence[Sentence]) -> tuple[TensorTree, TensorTree]:
+        """Encode the sources."""
         if self._encode_text is not None:
             sources = [self._encode_text(sentence.text) for sentence in sources]
-        return self.model.collate(sources).to(self.device)
-
-    def begin(self, source: Padded) -> tuple[TensorTree, TensorTree]:
-        """Encode the sources."""
-        memory = self.model.encode(source)
+        memory = self.model.encode(self.model.collate(sources).to(self.device))
         return memory, self.model.start(memory)
 
     def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Prediction:
@@ -150,7 +140,11 @@ class ModelPredictor:
         if readout_NL.is_cuda or not torch.is_inference_mode_enabled():
             scores_NV = self._generator.logits(readout_NL)
         else:
-            buffer_NV = self._buffer(readout_NL)
+            rows, held = len(readout_NL), self._logits_buffer
+            if held is None or not rows <= len(held) <= 4 * rows + 64:
+                # used again: on a CPU, to ask for new memory takes as long as to fill it
+                held = self._logits_buffer = readout_NL.new_empty(rows, self._generator.words)
+            buffer_NV = held[:rows]
             found = self._generator.scores_into(buffer_NV, readout_NL, BLOCK)
             if found is not None:
                 return buffer_NV, *found
@@ -159,13 +153,6 @@ class ModelPredictor:
             return scores_NV, *kernels.normalize(scores_NV, BLOCK)
         tops_NG = block_maxima(scores_NV)
         return scores_NV, tops_NG, log_normalizer(scores_NV, tops_NG)
-
-    def _buffer(self, readout_NL: Tensor) -> Tensor:
-        """Memory for the logits, used again: on a CPU, to ask for new memory takes as long as to fill it."""
-        rows = readout_NL.shape[0]
-        if self._logits_buffer is None or not rows <= self._logits_buffer.shape[0] <= 4 * rows + 64:
-            self._logits_buffer = readout_NL.new_empty(rows, self._generator.words)
-        return self._logits_buffer[:rows]
 
 
 def log_normalizer(scores_NV: Tensor, tops_NG: Tensor) -> Tensor:

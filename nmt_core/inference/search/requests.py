@@ -44,11 +44,10 @@ class Request(NamedTuple, Generic[Key]):
         """What is required of the translations beyond their lengths; None for nothing."""
         if self.guide is not None:
             return self.guide
-        config = self.config
-        repeats, covers = config.no_repeat_ngram, config.coverage_penalty > 0
-        if not (self.prefix or self.constraints or repeats or covers or self.guidance):
+        repeats = self.config.no_repeat_ngram
+        if not (self.prefix or self.constraints or repeats or self.guidance):
             return None
-        return Rules(self.prefix, self.constraints, repeats, covers, self.guidance)
+        return Rules(self.prefix, self.constraints, repeats, self.guidance)
 
     @property
     def target_words(self) -> set[int]:
@@ -87,27 +86,18 @@ class EncodedRequests(NamedTuple, Generic[Key]):
     memory: TensorTree
     state: TensorTree
 
-    @property
-    def widths(self) -> list[int]:
-        """Their source positions, ``</s>`` among them."""
-        return [len(request.source) + 1 for request in self.requests]
-
     @torch.inference_mode()
     def split(self, count: int) -> tuple[EncodedRequests[Key], EncodedRequests[Key] | None]:
         """The first ``count`` of them, and the others."""
         if count >= len(self.requests):
             return self, None
-        return self._part(0, count), self._part(count, len(self.requests))
-
-    def halves(self) -> tuple[EncodedRequests[Key], EncodedRequests[Key]]:
-        """The first and the second half of them; there must be two at least."""
-        first, rest = self.split(len(self.requests) // 2)
-        assert rest is not None
+        parts = torch.arange(len(self.requests), device=self.state.example.device).tensor_split([count])
+        requests = (self.requests[:count], self.requests[count:])
+        first, rest = (
+            EncodedRequests(own, self.memory.select(rows), self.state.select(rows))
+            for own, rows in zip(requests, parts, strict=True)
+        )
         return first, rest
-
-    def _part(self, first: int, last: int) -> EncodedRequests[Key]:
-        chosen = torch.arange(first, last, device=self.state.example.device)
-        return EncodedRequests(self.requests[first:last], self.memory.select(chosen), self.state.select(chosen))
 
 
 class Finished(NamedTuple, Generic[Key]):
@@ -123,12 +113,14 @@ class Finished(NamedTuple, Generic[Key]):
     proved: bool = False
 
 
-def checked(done: Finished[Key]) -> list[Hypothesis]:
-    """The hypotheses of a sentence. Raises ModelError, or with constraints ConfigError, when there are none."""
+def checked(done: Finished[Key], name: str = "") -> list[Hypothesis]:
+    """The hypotheses of a sentence; ``name`` begins errors.
+
+    Raises ModelError, or with constraints ConfigError, when there are none.
+    """
     if not done.hypotheses:
         if done.constrained:
-            raise ConfigError(
-                "no translation was found that obeys prefix, constraints, lengths and no_repeat_ngram together"
-            )
+            problem = "no translation was found that obeys prefix, constraints, lengths and no_repeat_ngram together"
+            raise ConfigError(f"{name}{problem}")
         raise ModelError("the model's probabilities are not numbers: its training diverged or its files are damaged")
     return done.hypotheses

@@ -13,7 +13,6 @@ import hashlib
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +28,7 @@ from nmt_core.inference.search.hypothesis import Hypothesis, make_hypothesis
 from nmt_core.inference.search.predictor import Prediction, Predictor
 from nmt_core.inference.search.requests import Finished, Key, Request
 from nmt_core.models.interface import NO_WORD
+from nmt_core.models.tensor_tree import TensorTree
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
 
 _MAX_ROWS = 1024  # drawn together; a source has at least ``USUAL_ROWS`` of them
@@ -40,7 +40,7 @@ _LOOK = 16  # steps of a GPU, which is waited for, between two looks at whether 
 @torch.inference_mode()
 def sample(
     predictor: Predictor,
-    source: Any,
+    started: tuple[TensorTree, TensorTree],
     lengths: Sequence[int],
     *,
     config: SamplingConfig,
@@ -49,16 +49,15 @@ def sample(
 ) -> list[list[Hypothesis]]:
     """``config.samples`` hypotheses of every source, in the order drawn.
 
-    ``source`` is what the predictor collates of sentences of ``lengths`` words.
+    ``started`` are the memory and the states that the predictor begins with for sentences of ``lengths`` words.
     ``numbers`` are the sentences' numbers in their file (by default, their places in the batch).
     """
     limits = [config.length_limit(words) for words in lengths]
     numbers = range(len(lengths)) if numbers is None else numbers
     (chances_TBK,) = on_device(predictor.device, _chances(numbers, limits, config))
-    memory, state = predictor.begin(source)
     most = max(USUAL_ROWS, _MAX_ROWS // max(len(lengths), 1))
     drawn = [
-        _sample(predictor, (memory, state), lengths, limits, part_TBK, config, attention)
+        _sample(predictor, started, lengths, limits, part_TBK, config, attention)
         for part_TBK in chances_TBK.split(most, dim=2)
     ]
     return [list(itertools.chain.from_iterable(parts)) for parts in zip(*drawn, strict=True)]
@@ -81,10 +80,10 @@ def sample_all(
     widths = [len(request.source) + 1 for request in requests]
     for group in group_by_tokens(widths, limit=batch_tokens * USUAL_ROWS // max(config.samples, USUAL_ROWS)):
         batch = [requests[place] for place in group]
-        source = predictor.collate([request.source for request in batch])
+        started = predictor.begin([request.source for request in batch])
         lengths = [len(request.source) for request in batch]
         own = [numbers[place] for place in group]
-        drawn = sample(predictor, source, lengths, config=config, numbers=own, attention=attention)
+        drawn = sample(predictor, started, lengths, config=config, numbers=own, attention=attention)
         for request, hypotheses in zip(batch, drawn, strict=True):
             usable = not any(math.isnan(one.log_prob) for one in hypotheses)
             yield Finished(request.key, hypotheses if usable else [])
@@ -92,7 +91,7 @@ def sample_all(
 
 def _sample(
     predictor: Predictor,
-    started: tuple[Any, Any],
+    started: tuple[TensorTree, TensorTree],
     lengths: Sequence[int],
     limits: Sequence[int],
     chances_TBK: Tensor,

@@ -6,7 +6,7 @@ Shapes: A sentences, B of them that enter, N rows, C continuations of a sentence
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple
 
 import numpy as np
@@ -15,13 +15,13 @@ import numpy.typing as npt
 from nmt_core.inference.search.constraints import Rules
 from nmt_core.inference.search.guided import GuideInIds
 from nmt_core.inference.search.hypothesis import (
-    NO_EXTRA,
-    Extra,
+    NO_RULES,
     Flags,
     Floats,
     Hypothesis,
     Integers,
     Matrix,
+    coverage_term,
     make_hypothesis,
 )
 from nmt_core.inference.search.requests import Key, Request
@@ -42,6 +42,7 @@ SENTENCE = np.dtype(
         ("places", np.int64),  # of the beam that no finished hypothesis has
         ("length", np.int64),  # words of the live hypotheses
         ("threshold", np.float64),  # the score that a hypothesis must exceed to be one of the n best
+        ("attends", np.bool_),  # its attention is kept
         ("searched", np.object_),  # the SearchedSentence
     ]
 )
@@ -63,12 +64,16 @@ _MARGIN = 1e-4  # of a score: more than rounding may be wrong
 
 
 class Continuations(NamedTuple):
-    """The continuations of every sentence, best first: totals, log-probabilities of the words, rows and words."""
+    """The continuations of every sentence, best first: totals, log-probabilities of the words, rows and words.
+
+    ``after_AC`` is the progress with the word, where a sentence has rules or a guide; None where none has.
+    """
 
     totals_AC: Floats
     log_probs_AC: Floats
     rows_AC: Integers
     words_AC: Integers
+    after_AC: npt.NDArray[np.object_] | None = None
 
 
 @dataclass
@@ -85,45 +90,58 @@ class SearchedSentence(Generic[Key]):
     attention: list[tuple[int, Matrix]] = field(default_factory=list)
     lost: float = -np.inf
 
-    def finish(self, path: Path, extra: Extra = NO_EXTRA) -> float:
-        """Add the hypothesis of a path that ends with ``</s>``; returns the score to be exceeded from now on."""
+    def finish(self, path: Path, progress: Any, *, attention: bool) -> float:
+        """Add the hypothesis of a path that ends with ``</s>``; returns the score to be exceeded from now on.
+
+        ``progress`` is what it has reached with rules or a guide. Its attention is left out unless asked for.
+        """
         config = self.request.config
-        words, log_probs, rows = _followed(path)
-        attention = None
+        words, log_probs, rows = [], [], []
+        while path is not None:
+            path, word, log_prob, row = path
+            words.append(word)
+            log_probs.append(log_prob)
+            rows.append(row)
+        ending = NO_RULES if self.rules is None else self.rules.ending(progress)
+        ended = make_hypothesis(words[:0:-1], log_probs[::-1], ranking=config.ranking, ending=ending)
         if self.attention:
-            steps = zip(rows, self.attention, strict=True)
-            attention = np.stack([rows_KS[row - first] for row, (first, rows_KS) in steps])
-        ended = make_hypothesis(words[:-1], log_probs, ranking=config.ranking, attention=attention, extra=extra)
+            steps = zip(reversed(rows), self.attention, strict=True)
+            attention_TS = np.stack([rows_KS[row - first] for row, (first, rows_KS) in steps])
+            coverage = config.coverage_penalty * coverage_term(attention_TS) if config.coverage_penalty else 0.0
+            own = attention_TS if attention else None
+            ended = replace(ended, score=ended.score + coverage, attention=own)
         self.finished.append(ended)
         self.finished.sort(key=lambda hypothesis: -hypothesis.score)  # stable: of equals the earlier comes first
         return self.finished[config.nbest - 1].score if len(self.finished) >= config.nbest else -np.inf
 
 
-def new_sentences(requests: Sequence[Request[Key]]) -> Records:
-    """The records of sentences at their beginning, without slots. Raises ConfigError for rules that cannot be met."""
-    records = []
-    for request in requests:
-        config, guide = request.config, request.guide
+def enter(requests: Sequence[Request[Key]], *, parent: int, attention: bool) -> tuple[Records, Records]:
+    """The records of sentences at their beginning, and of a row without words for each, without slots.
+
+    ``parent`` is the first one's state. Raises ConfigError for rules that cannot be met.
+    """
+    sentences_B, rows_B = np.empty(len(requests), dtype=SENTENCE), np.empty(len(requests), dtype=ROW)
+    for number, request in enumerate(requests):
+        config, guide, rules = request.config, request.guide, request.rules
         limits = (request.limit, config.min_length, config.forbid_unknown, *config.ranking)
         threshold = -np.inf if guide is None else guide.min_score
-        searched = SearchedSentence(request, request.rules)
-        records.append((-1, len(request.source) + 1, *limits, config.beam, config.beam, 0, threshold, searched))
-    return np.array(records, dtype=SENTENCE)
+        attends = attention or config.coverage_penalty > 0
+        searched = SearchedSentence(request, rules)
+        places = (config.beam, config.beam, 0, threshold, attends)
+        sentences_B[number] = (-1, len(request.source) + 1, *limits, *places, searched)
+        beginning = None if rules is None else rules.beginning
+        rows_B[number] = (-1, parent + number, NO_WORD, 0.0, None, beginning)
+    return sentences_B, rows_B
 
 
-def first_rows(sentences_B: Records, *, parent: int) -> Records:
-    """A row without words for every sentence; ``parent`` is the first one's state."""
-    rows_B = np.empty(len(sentences_B), dtype=ROW)
-    rows_B["slot"] = sentences_B["slot"]
-    rows_B["parent"] = np.arange(parent, parent + len(sentences_B))
-    rows_B["previous"], rows_B["total"] = NO_WORD, 0.0
-    for row, searched in enumerate(sentences_B["searched"]):
-        rows_B["progress"][row] = None if searched.rules is None else searched.rules.beginning
-    return rows_B
+def row_ranges(sentences_A: Records, rows_N: Records) -> Integers:
+    """The first row of every sentence, and the one behind its last: (A, 2)."""
+    slots_A = sentences_A["slot"]
+    return np.searchsorted(rows_N["slot"], [slots_A, slots_A + 1]).T
 
 
 def extended_rows(rows_N: Records, selected: Continuations, live_AC: Flags) -> Records:
-    """The rows of the continuations that live on, without progress."""
+    """The rows of the continuations that live on."""
     parents_N, words_N = selected.rows_AC[live_AC], selected.words_AC[live_AC]
     extended_N = np.empty(len(parents_N), dtype=ROW)
     extended_N["slot"] = rows_N["slot"][parents_N]
@@ -132,18 +150,9 @@ def extended_rows(rows_N: Records, selected: Continuations, live_AC: Flags) -> R
     columns = (rows_N["path"][parents_N], words_N, selected.log_probs_AC[live_AC], parents_N)
     paths = zip(*(column.tolist() for column in columns), strict=True)
     extended_N["path"] = np.fromiter(paths, dtype=np.object_, count=len(parents_N))
+    if selected.after_AC is not None:
+        extended_N["progress"] = selected.after_AC[live_AC]
     return extended_N
-
-
-def _followed(path: Path | None) -> tuple[list[int], list[float], list[int]]:
-    """The words of a path, their log-probabilities, and the rows that they continued."""
-    words, log_probs, rows = [], [], []
-    while path is not None:
-        path, word, log_prob, row = path
-        words.append(word)
-        log_probs.append(log_prob)
-        rows.append(row)
-    return words[::-1], log_probs[::-1], rows[::-1]
 
 
 def are_done(sentences_A: Records, live_AC: Flags, totals_AC: Floats) -> Flags:

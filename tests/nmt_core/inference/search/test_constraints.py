@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from nmt_core.base.errors import ConfigError, ModelError
 from nmt_core.batches.padding import pad_pairs
-from nmt_core.inference.search.allocation import allocate
 from nmt_core.inference.search.beam import BeamSearch, search_all
+from nmt_core.inference.search.choices import allocate
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.constraints import MAX_MATCHES, Constraint, Progress, Rules
 from nmt_core.inference.search.ensemble import Ensemble

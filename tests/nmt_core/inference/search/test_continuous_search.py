@@ -19,7 +19,7 @@ from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.ensemble import Ensemble
 from nmt_core.inference.search.hypothesis import Hypothesis
 from nmt_core.inference.search.predictor import ModelPredictor, Predictor
-from nmt_core.inference.search.requests import Request
+from nmt_core.inference.search.requests import Request, checked
 from nmt_core.models.interface import NO_WORD, TranslationModel
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
@@ -177,7 +177,7 @@ def test_a_broken_sentence_does_not_disturb_others(markov: Callable[..., Transla
     assert found[3] == []
     assert found[2] == found[4] == beam_search(predictor, pad([[2]]), config=config)[0]
     with pytest.raises(ModelError, match="not numbers"):
-        list(search_all(search, [Request(3, Sentence([3]), config)], batch_tokens=10))
+        [checked(done) for done in search_all(search, [Request(3, Sentence([3]), config)], batch_tokens=10)]
 
 
 def path_length(path: Any) -> int:
@@ -197,7 +197,7 @@ def test_the_batch_stays_full_and_memory_constant() -> None:
     def watched() -> Any:
         tokens.append(search.tokens)
         done = step()
-        positions.append(sum(batch.memory.positions for batch in search.batches))
+        positions.append(sum(len(batch.memory.widths) * batch.memory.longest for batch in search.batches))
         remembered.append(
             max((path_length(row["path"]) for batch in search.batches for row in batch.rows_N), default=0)
         )

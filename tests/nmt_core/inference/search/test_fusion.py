@@ -20,6 +20,7 @@ from nmt_core.models.build import build_model
 from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.interface import NO_WORD, TranslationModel
 from nmt_core.models.rnnlm import RNNLMConfig
+from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
 MakeModel = Callable[..., TranslationModel]
@@ -60,7 +61,7 @@ def test_a_step_is_the_sum_of_both(tiny: MakeModel, kind: str) -> None:
     model, language = tiny(words=150, seed=1), language_model(150, kind=kind)
     source = pad([[2, 3], [4]])
     fused = ShallowFusion(ModelPredictor(model), ModelPredictor(language), weight=0.3)
-    memory, state = fused.begin((source, source))
+    memory, state = fused.begin([Sentence([2, 3]), Sentence([4])])
     own_memory, lm_memory = model.encode(source), language.encode(source)
     own, lm = model.start(own_memory), language.start(lm_memory)
     for previous in (torch.tensor([NO_WORD, NO_WORD]), torch.tensor([5, 140])):

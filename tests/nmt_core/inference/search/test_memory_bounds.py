@@ -55,7 +55,7 @@ def loaded_of(model: TranslationModel) -> LoadedModel:
 
 def positions(search: BeamSearch[int]) -> int:
     """The source positions that memory is allocated for, with padding."""
-    return sum(batch.memory.positions for batch in search.batches)
+    return sum(len(batch.memory.widths) * batch.memory.longest for batch in search.batches)
 
 
 def attention_values(search: BeamSearch[int]) -> int:

@@ -41,10 +41,10 @@ def inside(pool: MemoryPool, slot: int) -> tuple[list[int], int]:
 
 
 def test_a_slot_left_is_given_to_another() -> None:
-    pool = MemoryPool(torch.device("cpu"))
+    pool = MemoryPool()
     first = pool.put(sources(4, 2, 3), np.array([4, 2, 3]))
     assert first.tolist() == [0, 1, 2]
-    pool.release(np.array([0]))
+    pool.widths[0] = 0
     second = pool.put(sources(2, 6, first=4), np.array([2, 6]))  # one more than was free, and a longer one
     assert second[0] == 0
     assert [inside(pool, slot) for slot in (0, 1, 2, int(second[1]))] == [
@@ -53,20 +53,20 @@ def test_a_slot_left_is_given_to_another() -> None:
 
 
 def test_memory_is_given_back() -> None:
-    pool = MemoryPool(torch.device("cpu"))
+    pool = MemoryPool()
     pool.put(sources(50, *[3] * 9), np.array([50, *[3] * 9]))
     assert pool.compact() is None
-    pool.release(np.array([0]))
+    pool.widths[0] = 0
     moved = pool.compact()  # the long one has gone
     assert moved is not None
     assert moved[1:].tolist() == list(range(9))
     assert pool.memory is not None
     assert pool.memory.members[0].mask_BS.shape == (9, 3)
     assert inside(pool, 8) == ([10] * 3, 10)
-    pool.release(np.arange(1, 9))
+    pool.widths[1:9] = 0
     assert pool.compact() is not None
     assert pool.memory.rows == 1
-    pool.release(np.array([0]))
+    pool.widths[0] = 0
     pool.compact()
     assert pool.memory is None
     assert pool.put(sources(2), np.array([2])).tolist() == [0]

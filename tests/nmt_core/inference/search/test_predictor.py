@@ -42,7 +42,7 @@ def test_two_models_are_averaged(tiny: MakeModel) -> None:
     sources, previous = [Sentence([2, 3]), Sentence([4])], torch.full((2,), NO_WORD)
 
     def first_step(predictor: ModelPredictor | Ensemble) -> torch.Tensor:
-        memory, state = predictor.begin(predictor.collate(sources))
+        memory, state = predictor.begin(sources)
         return predictor.advance(previous, state, memory).log_probs_NV
 
     one, other = map(first_step, members)
@@ -69,8 +69,11 @@ def test_members_may_have_different_source_vocabularies(tiny: MakeModel) -> None
     ]
     source = models[0].encode_text("a b x c d")
     for loaded, ids in zip(models, ([2, 3, 1, 4, 5], [4, 5, 3, 1, 2]), strict=True):
-        through = ModelPredictor(loaded.model, loaded.encode_text).collate([source])
-        assert through.words_BL.tolist() == [[*ids, 0]]
+        memory, _ = ModelPredictor(loaded.model, loaded.encode_text).begin([source])
+        with torch.inference_mode():
+            expected = loaded.model.encode(pad([ids]))
+        for mine, theirs in zip(memory._leaves(), expected._leaves(), strict=True):
+            torch.testing.assert_close(mine.tensor, theirs.tensor)
 
 
 def test_unknown_ways_of_averaging_are_refused(tiny: MakeModel) -> None:

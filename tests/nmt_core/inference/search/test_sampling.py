@@ -13,23 +13,34 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt_core.batches.padding import Padded, pad, pad_pairs
+from nmt_core.batches.padding import pad, pad_pairs
 from nmt_core.inference.search.config import SamplingConfig
+from nmt_core.inference.search.hypothesis import Hypothesis
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.inference.search.sampling import sample
 from nmt_core.models.interface import NO_WORD, TranslationModel
+from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
 
 MakeModel = Callable[..., TranslationModel]
 Enumerate = Callable[..., dict[tuple[int, ...], float]]
+SOURCES = [[2, 3, 4], [5], [], [4, 4, 2, 3, 5, 2], [3, 1], [2]]
+
+
+def draw(
+    model: TranslationModel, *sources: list[int], numbers: list[int] | None = None, **settings: Any
+) -> list[list[Hypothesis]]:
+    """Samples of each source, with their attention."""
+    predictor = ModelPredictor(model)
+    started, lengths = predictor.begin([Sentence(source) for source in sources]), [len(one) for one in sources]
+    return sample(predictor, started, lengths, config=SamplingConfig(**settings), numbers=numbers, attention=True)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.5])
 def test_frequencies_are_the_probabilities(tiny: MakeModel, brute_force: Enumerate, temperature: float) -> None:
     model = tiny(words=4, seed=1)
     truth = brute_force(model, [2, 3], longest=1, words=4)
-    config = SamplingConfig(samples=4000, temperature=temperature, max_length_ratio=0, max_length_extra=1)
-    drawn = sample(ModelPredictor(model), pad([[2, 3]]), [2], config=config)[0]
+    (drawn,) = draw(model, [2, 3], samples=4000, temperature=temperature, max_length_ratio=0, max_length_extra=1)
     counts = collections.Counter(h.words for h in drawn)
     # Of one word at most: the empty one, or the first word whatever follows, as it is closed then.
     first = model(pad_pairs([([2, 3], [word]) for word in (1, 2, 3)]))[:, 0].tolist()
@@ -43,14 +54,11 @@ def test_frequencies_are_the_probabilities(tiny: MakeModel, brute_force: Enumera
         assert hypothesis.log_prob == pytest.approx(truth[hypothesis.words], abs=1e-9)
 
 
-def test_samples_do_not_depend_on_the_batch(tiny: MakeModel, sources: Padded) -> None:
-    predictor = ModelPredictor(tiny(words=20, seed=2))
-    config = SamplingConfig(samples=3, seed=7)
-    together = sample(predictor, sources, sources.lengths, config=config)
-    for row in range(sources.rows):
-        length = int(sources.mask_BL[row].sum())
-        one = Padded(sources.words_BL[[row], :length], sources.mask_BL[[row], :length])
-        alone = sample(predictor, one, one.lengths, config=config, numbers=[row])[0]
+def test_samples_do_not_depend_on_the_batch(tiny: MakeModel) -> None:
+    model = tiny(words=20, seed=2)
+    together = draw(model, *SOURCES, samples=3, seed=7)
+    for row, source in enumerate(SOURCES):
+        (alone,) = draw(model, source, samples=3, seed=7, numbers=[row])
         assert [h.words for h in alone] == [h.words for h in together[row]]
 
 
@@ -65,12 +73,11 @@ def test_many_samples_are_drawn_some_at_a_time_and_are_the_same(
         return step(previous_N, *rest)
 
     monkeypatch.setattr(model, "step", watched)
-    source, config = pad([[2, 3], [4]]), SamplingConfig(samples=50, seed=7)
-    together = sample(ModelPredictor(model), source, source.lengths, config=config, attention=True)
+    together = draw(model, [2, 3], [4], samples=50, seed=7)
     assert max(rows) == 100
     monkeypatch.setattr("nmt_core.inference.search.sampling._MAX_ROWS", 30)
     rows.clear()
-    parts = sample(ModelPredictor(model), source, source.lengths, config=config, attention=True)
+    parts = draw(model, [2, 3], [4], samples=50, seed=7)
     assert max(rows) == 30
     assert [[one.words for one in drawn] for drawn in parts] == [[one.words for one in drawn] for drawn in together]
     for mine, theirs in zip((one for drawn in parts for one in drawn), itertools.chain(*together), strict=True):
@@ -78,19 +85,16 @@ def test_many_samples_are_drawn_some_at_a_time_and_are_the_same(
 
 
 def test_seeds_and_lines_differ(tiny: MakeModel) -> None:
-    predictor = ModelPredictor(tiny(words=20, seed=3))
-    source = pad([[2, 3, 4], [2, 3, 4]])
-    first = sample(predictor, source, source.lengths, config=SamplingConfig(samples=8, seed=1))
-    assert first == sample(predictor, source, source.lengths, config=SamplingConfig(samples=8, seed=1))
-    assert first != sample(predictor, source, source.lengths, config=SamplingConfig(samples=8, seed=2))
+    model, source = tiny(words=20, seed=3), [2, 3, 4]
+    first = draw(model, source, source, samples=8, seed=1)
+    assert first == draw(model, source, source, samples=8, seed=1)
+    assert first != draw(model, source, source, samples=8, seed=2)
     assert first[0] != first[1]
 
 
-def test_log_probabilities_and_attention_are_those_of_the_model(tiny: MakeModel, sources: Padded) -> None:
+def test_log_probabilities_and_attention_are_those_of_the_model(tiny: MakeModel) -> None:
     model = tiny(words=8, seed=4)
-    config = SamplingConfig(samples=4, temperature=2.0)
-    for row, drawn in enumerate(sample(ModelPredictor(model), sources, sources.lengths, config=config, attention=True)):
-        source = sources.words_BL[row][sources.mask_BL[row]][:-1].tolist()
+    for source, drawn in zip(SOURCES, draw(model, *SOURCES, samples=4, temperature=2.0), strict=True):
         expected = model(pad_pairs([(source, h.words) for h in drawn])).sum(dim=1)
         np.testing.assert_allclose([h.log_prob for h in drawn], expected, atol=1e-9)
         for hypothesis in drawn:
@@ -98,30 +102,25 @@ def test_log_probabilities_and_attention_are_those_of_the_model(tiny: MakeModel,
                 assert hypothesis.attention.shape == (len(hypothesis.words) + 1, len(source) + 1)
 
 
-def test_unknown_words_are_forbidden_on_demand(tiny: MakeModel, sources: Padded) -> None:
-    predictor = ModelPredictor(tiny(words=4, seed=5))
-    free = sample(predictor, sources, sources.lengths, config=SamplingConfig(samples=20))
-    bound = sample(predictor, sources, sources.lengths, config=SamplingConfig(samples=20, forbid_unknown=True))
-    assert any(UNKNOWN_ID in h.words for drawn in free for h in drawn)
-    assert not any(UNKNOWN_ID in h.words for drawn in bound for h in drawn)
+def test_unknown_words_are_forbidden_and_short_samples_too_on_demand(tiny: MakeModel) -> None:
+    model = tiny(words=4, seed=5)
+    free, bound, long = (
+        list(itertools.chain(*draw(model, *SOURCES, samples=20, **options)))
+        for options in ({}, {"forbid_unknown": True}, {"min_length": 6})
+    )
+    assert any(UNKNOWN_ID in h.words for h in free)
+    assert not any(UNKNOWN_ID in h.words for h in bound)
+    assert all(len(h.words) >= 6 for h in long)
 
 
 def test_only_the_likeliest_words_are_drawn(tiny: MakeModel) -> None:
     model = tiny(words=20, seed=6)
     first = model(pad_pairs([([2, 3], [word]) for word in range(1, 20)]))[:, 0]
     likeliest = {int(word) + 1 for word in first.topk(3).indices}
-    config = SamplingConfig(samples=200, top_k=3, temperature=3.0)
-    drawn = sample(ModelPredictor(model), pad([[2, 3]]), [2], config=config)[0]
+    (drawn,) = draw(model, [2, 3], samples=200, top_k=3, temperature=3.0)
     assert {h.words[0] for h in drawn if h.words} <= likeliest
-    greedy = sample(ModelPredictor(model), pad([[2, 3]]), [2], config=SamplingConfig(samples=3, top_k=1))[0]
+    (greedy,) = draw(model, [2, 3], samples=3, top_k=1)
     assert len({found.words for found in greedy}) == 1  # numbers of rows of a batch may differ by rounding
-
-
-def test_samples_keep_the_least_length(tiny: MakeModel, sources: Padded) -> None:
-    drawn = sample(
-        ModelPredictor(tiny(words=4, seed=7)), sources, sources.lengths, config=SamplingConfig(samples=9, min_length=6)
-    )
-    assert all(len(h.words) >= 6 for hypotheses in drawn for h in hypotheses)
 
 
 @pytest.mark.parametrize(
@@ -133,10 +132,10 @@ def test_among_what_is_allowed_the_likeliest_is_drawn_at_low_temperatures(
     model = tiny(words=20, seed=4)
     with torch.no_grad():
         model.generator.bias[forbidden] = 30.0  # beside it, nothing else is left of p ** 100
-    config = SamplingConfig(samples=2, temperature=0.01, max_length_ratio=0, max_length_extra=4, **options)
     log_probs_V = model.log_probs(next_readout(model, [2, 3]))[0].clone()
     log_probs_V[forbidden] = -math.inf
-    for hypothesis in sample(ModelPredictor(model), pad([[2, 3]]), [2], config=config)[0]:
+    (drawn,) = draw(model, [2, 3], samples=2, temperature=0.01, max_length_ratio=0, max_length_extra=4, **options)
+    for hypothesis in drawn:
         assert hypothesis.words[0] == int(log_probs_V.argmax())
 
 
