@@ -73,9 +73,6 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help=devices)
     add_precision(parser)
     parser.add_argument("--threads", type=int, metavar="N", help="threads of PyTorch on the CPU (default: its choice)")
-    parser.add_argument(
-        "--watch-models", type=float, metavar="S", help="look every S seconds whether model folders have changed"
-    )
 
 
 def _add_security(group: argparse._ArgumentGroup) -> None:
@@ -100,6 +97,3 @@ def _add_telemetry(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--metrics-port", type=int, metavar="N", help="Prometheus metrics over HTTP (default: none)")
     group.add_argument("--metrics-host", default="127.0.0.1", metavar="HOST", help="for them (default: 127.0.0.1)")
     group.add_argument("--access-log", metavar="FILE", help="one JSON object a call, without texts; - is stderr")
-    group.add_argument(
-        "--tracing", action="store_true", help="OpenTelemetry spans (OTEL_TRACES_EXPORTER says where to)"
-    )

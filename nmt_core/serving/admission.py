@@ -2,7 +2,7 @@
 
 Before a byte of a message is read: who calls, and whether they may have one more call. Then the message
 is read (within a time, few of a client at once), its fields are counted, its memory is accounted for, and
-it is parsed. Behind it: errors become status codes, and the call is counted, logged and traced.
+it is parsed. Behind it: errors become status codes, and the call is counted and logged.
 
 All methods are served as streams of requests, so that a message is read here, with these bounds. gRPC itself reads the
 message of other methods, after its interceptors (in grpcio 1.85.1) and without a limit of time. Answers come as bytes.
@@ -15,22 +15,24 @@ import asyncio
 import contextlib
 import functools
 import logging
+import time
+import uuid
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NoReturn, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError
 from google.rpc import code_pb2
 
-from nmt_core.serving.call import ACCOUNT, CALL, SERVICE, Call
-from nmt_core.serving.credentials import Tokens, address_of, certified_name, check_token, identify
-from nmt_core.serving.errors import RpcError, bare, internal, invalid, trailers
+from nmt_core.serving.call import ACCOUNT, CALL, SERVICE, Account, Call, ClientLimit, Memory, write
+from nmt_core.serving.credentials import Tokens, address_of, certified_name, identify, owner_of
+from nmt_core.serving.errors import RpcError, internal, invalid, trailers
 from nmt_core.serving.limits import Limits
+from nmt_core.serving.logs import LogQueue
 from nmt_core.serving.off_loop import off_loop
-from nmt_core.serving.shares import Account, ClientLimit, Memory
 from nmt_core.serving.streams import StreamRequest
-from nmt_core.serving.telemetry import Telemetry
+from nmt_core.serving.telemetry import Metrics
 from nmt_core.serving.wire import SHAPES, has_more_fields
 
 HEALTH = "grpc.health.v1.Health"
@@ -45,35 +47,30 @@ _log = logging.getLogger(__name__)
 
 
 class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in the stubs, not when it runs
-    """See the module's docstring. ``tokens``, where given, are required, and may be exchanged.
-
-    ``certified``: clients may show certificates.
-    """
+    """See the module's docstring. ``tokens``, where given, are required, and may be exchanged."""
 
     def __init__(
         self,
         limits: Limits,
         memory: Memory,
-        telemetry: Telemetry | None = None,
         *,
         tokens: Tokens | None = None,
-        certified: bool = False,
+        metrics: Metrics | None = None,
+        log: LogQueue | None = None,
     ) -> None:
-        self.limits, self.memory, self.tokens, self._certified = limits, memory, tokens, certified
-        self._telemetry = telemetry or Telemetry()
-        self._messages, self._questions, self._descriptions = (MessageReader(limits.body) for _ in range(3))
-        each = limits.client_calls
-        self._calls = ClientLimit("calls", most=limits.calls, each=each, reason="TOO_MANY_CALLS")
-        self._streams = ClientLimit(
-            "streams", most=limits.streams, each=limits.client_streams, reason="TOO_MANY_STREAMS"
-        )
-        self._checks = ClientLimit("health checks", most=limits.calls, each=each, reason="TOO_MANY_CALLS")
-        watches = limits.watches, limits.client_watches
+        self.limits, self.memory, self.tokens = limits, memory, tokens
+        self._metrics, self._log = metrics, log
+        self._reader = MessageReader(limits.body)
+        calls, each = limits.calls, limits.client_calls
+        streams, watches = (limits.streams, limits.client_streams), (limits.watches, limits.client_watches)
+        self._calls = ClientLimit("calls", most=calls, each=each, reason="TOO_MANY_CALLS")
+        self._checks = ClientLimit("health checks", most=calls, each=each, reason="TOO_MANY_CALLS")
+        self._streams = ClientLimit("streams", most=streams[0], each=streams[1], reason="TOO_MANY_STREAMS")
         self._watches = ClientLimit("health watches", most=watches[0], each=watches[1], reason="TOO_MANY_WATCHES")
         self._wrapped: dict[str, Any] = {}
         self.unfinished = 0
-        if self._telemetry.metrics is not None:
-            self._telemetry.metrics.watch_open(call=self._calls, stream=self._streams)
+        if metrics is not None:
+            metrics.watch_open(call=self._calls.open, stream=self._streams.open)
 
     async def intercept_service(self, continuation: Callable[[Any], Any], handler_call_details: Any) -> Any:
         """Put the wrapper around the method's handler."""
@@ -86,22 +83,18 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         return self._wrapped[method]
 
     def _wrap(self, handler: Any, service: str, method: str) -> Any:
-        if service == HEALTH:
-            return self._watch(handler) if handler.response_streaming else self._check(handler)
         if service != SERVICE:
-            return self._described(handler)
+            return self._question(handler, service)
         return self._stream(handler, method) if handler.request_streaming else self._unary(handler, method)
-
-    # ---- the methods of the service
 
     def _unary(self, handler: Any, method: str) -> Any:
         async def answer(contents: AsyncIterator[bytes], context: Any) -> bytes:
             async def handle(call: Call, held: contextlib.ExitStack) -> bytes:
-                content = await self._messages.first(context, call.client)
+                content = await self._reader.first(context, call.client)
                 account = held.enter_context(Account(self.memory, call.client))
                 ACCOUNT.set(account)
                 account.charge_message(len(content))
-                request = await self._parsed(handler, method, content)
+                request = await off_loop(len(content), self._parse, handler, method, content)
                 del content
                 response: bytes = await handler.unary_unary(request, context)
                 return response
@@ -116,24 +109,23 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
             if not isinstance(content, bytes):  # the library's EOF
                 return None
             if self.tokens is not None:  # which may have been revoked since, or be for other models
-                owner = check_token(dict(context.invocation_metadata() or ()), self.tokens)
-                call.models = owner.models
-            return StreamRequest(functools.partial(self._parsed, handler, method, content), len(content))
+                call.models = owner_of(context, self.tokens).models
+            parse = functools.partial(off_loop, len(content), self._parse, handler, method, content)
+            return StreamRequest(parse, len(content))
 
-        async def answer(contents: AsyncIterator[bytes], context: Any) -> None:
+        async def answer(contents: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
             async def handle(call: Call, held: contextlib.ExitStack) -> None:
                 await context.send_initial_metadata(())  # the stream goes on: a proxy need not wait for an answer
                 await handler.stream_stream(functools.partial(next_request, call, context), context)
 
             await self._call(method, self._streams, context, handle)
+            return
+            yield b""  # a generator, as other interceptors take it; what is answered is written to the context
 
         return grpc.stream_stream_rpc_method_handler(answer)
 
-    async def _parsed(self, handler: Any, method: str, content: bytes) -> Any:
-        """The message; a large one beside the event loop."""
-        return await off_loop(len(content), self._parse, handler, method, content)
-
     def _parse(self, handler: Any, method: str, content: bytes) -> Any:
+        """The message; a large one is parsed off the event loop. Raises RpcError."""
         if has_more_fields(content, SHAPES.get(method, {}), self.limits.fields):
             problem = f"the request has more fields than {self.limits.items} items need; send several requests"
             raise invalid("", problem, reason="TOO_MANY_ITEMS")
@@ -143,61 +135,39 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
             problem = "the request is not a message of this method, or a text in it is not UTF-8"
             raise invalid("", problem, reason="NOT_A_MESSAGE") from error
 
-    # ---- health and reflection
+    def _question(self, handler: Any, service: str) -> Any:
+        """Health, which needs no token, and reflection: small messages, few calls of a client."""
+        limit = self._watches if handler.response_streaming else self._checks
 
-    def _check(self, handler: Any) -> Any:
-        async def answer(contents: AsyncIterator[bytes], context: Any) -> Any:
-            client = address_of(context.peer())
+        async def answer(contents: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
+            def parsed(content: bytes) -> Any:
+                if len(content) > _LONGEST_QUESTION:
+                    problem = f"the request has {len(content)} bytes; at most {_LONGEST_QUESTION}"
+                    raise invalid("", problem, reason="TOO_MANY_ITEMS")
+                return self._parse(handler, "", content)
+
+            async def questions(reader: str) -> AsyncIterator[Any]:
+                while (content := await self._reader.next(context, reader)) is not None:
+                    yield parsed(content)
+
             try:
-                with self._checks.one(client):
-                    request = self._question(handler, await self._questions.first(context, client))
-                    return await handler.unary_unary(request, context)
-            except RpcError as refusal:
-                await self._abort(context, refusal)
-
-        return grpc.stream_unary_rpc_method_handler(answer, response_serializer=handler.response_serializer)
-
-    def _watch(self, handler: Any) -> Any:
-        async def answer(contents: AsyncIterator[bytes], context: Any) -> None:
-            client = address_of(context.peer())
-            try:
-                with self._watches.one(client):
-                    request = self._question(handler, await self._questions.first(context, client))
-                    await handler.unary_stream(request, context)
-            except RpcError as refusal:
-                await self._abort(context, refusal)
+                client = address_of(context) if service == HEALTH else identify(context, self.tokens).key
+                reader = f"{service} {client}"
+                with limit.one(client):
+                    if handler.request_streaming:
+                        async for response in handler.stream_stream(questions(reader), context):
+                            await write(context, response)
+                    elif handler.response_streaming:
+                        await handler.unary_stream(parsed(await self._reader.first(context, reader)), context)
+                    else:
+                        request = parsed(await self._reader.first(context, reader))
+                        await write(context, await handler.unary_unary(request, context))
+            except RpcError as failure:
+                await self._abort(context, failure)
+            return
+            yield b""
 
         return grpc.stream_stream_rpc_method_handler(answer, response_serializer=handler.response_serializer)
-
-    def _described(self, handler: Any) -> Any:
-        """Reflection: token and number of streams are asked for, and who asks nothing more is not waited for."""
-        if not (handler.request_streaming and handler.response_streaming):
-            return None
-
-        async def answer(contents: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
-            async def requests() -> AsyncIterator[Any]:
-                while (content := await self._descriptions.next(context, client)) is not None:
-                    yield self._question(handler, content)
-
-            try:
-                metadata = dict(context.invocation_metadata() or ())
-                client = identify(context.peer(), self._certificate(context), metadata, self.tokens).key
-                with self._watches.one(client):
-                    async for response in handler.stream_stream(requests(), context):
-                        yield response
-            except RpcError as refusal:
-                await self._abort(context, refusal)
-
-        return grpc.stream_stream_rpc_method_handler(answer, response_serializer=handler.response_serializer)
-
-    def _question(self, handler: Any, content: bytes) -> Any:
-        """The message of a small request. Raises RpcError for a large one."""
-        if len(content) > _LONGEST_QUESTION:
-            problem = f"the request has {len(content)} bytes; at most {_LONGEST_QUESTION}"
-            raise invalid("", problem, reason="TOO_MANY_ITEMS")
-        return self._parse(handler, "", content)
-
-    # ---- around a call of the service
 
     async def _call(
         self,
@@ -206,56 +176,58 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         context: Any,
         handle: Callable[[Call, contextlib.ExitStack], Awaitable[_Response]],
     ) -> _Response:
-        """Handle a call: what is refused or goes wrong becomes its status.
+        """Handle a call of the service: what is rejected or fails becomes its status.
 
         What it ``handle``s with is held until the answer is sent.
         """
-        metadata = dict(context.invocation_metadata() or ())
-        call, task = Call(method, context.peer(), _request_id(metadata)), asyncio.current_task()
+        call, task = Call(method, context.peer(), _request_id(context)), asyncio.current_task()
         assert task is not None
         CALL.set(call)
         self.unfinished += 1
         held = contextlib.ExitStack()
         task.add_done_callback(lambda _: self._finished(held))
-        self._telemetry.started(call)
-        refusal: RpcError | None = None
-        with self._telemetry.span(call, metadata):
-            try:
-                call.certificate = self._certificate(context)  # which the log has of callers without a token, too
-                call.client, call.user, call.models = identify(call.peer, call.certificate, metadata, self.tokens)
-                held.enter_context(limit.one(call.client))
-                return await handle(call, held)
-            except RpcError as error:
-                refusal = error
-            except asyncio.CancelledError:
-                left = context.time_remaining()
-                call.code = "DEADLINE_EXCEEDED" if left is not None and left <= 0 else "CANCELLED"
-                raise
-            except grpc.aio.AbortError:
-                call.code = "UNKNOWN"
-                raise
-            except Exception:
-                _log.exception("a request failed")
-                refusal = internal()
-            finally:
-                if refusal is not None:
-                    call.code, call.reason = _CODES[refusal.code].name, refusal.reason
-                self._telemetry.ended(call)
-        return await self._abort(context, refusal)
+        if self._metrics is not None:
+            self._metrics.call_started(method)
+        failure: RpcError | None = None
+        try:
+            call.certificate = certified_name(context)  # for the log, beside the token's name
+            call.client, call.user, call.models = identify(context, self.tokens)
+            held.enter_context(limit.one(call.client))
+            return await handle(call, held)
+        except RpcError as error:
+            failure = error
+        except asyncio.CancelledError:
+            left = context.time_remaining()
+            call.code = "DEADLINE_EXCEEDED" if left is not None and left <= 0 else "CANCELLED"
+            raise
+        except Exception:
+            _log.exception("a request failed")
+            failure = internal()
+        finally:
+            if failure is not None:
+                call.code, call.reason = _CODES[failure.code].name, failure.reason
+            self._record(call)
+        return await self._abort(context, failure)
 
-    def _certificate(self, context: Any) -> str:
-        """The name in the certificate of the caller, if any. Raises RpcError."""
-        return certified_name(context.auth_context() or {}) if self._certified else ""
+    def _record(self, call: Call) -> None:
+        """Count and log a call that has its code."""
+        seconds = time.monotonic() - call.begin
+        if self._metrics is not None:
+            self._metrics.call_ended(call.method, call.code, seconds)
+        if self._log is not None:
+            self._log.write(call.to_json(seconds))
 
     def _finished(self, held: contextlib.ExitStack) -> None:
         """The status of a call was sent, or cannot be."""
         self.unfinished -= 1
         held.close()
 
-    async def _abort(self, context: Any, refusal: RpcError) -> NoReturn:
-        self._telemetry.rejected(refusal.reason)
-        refusal = bare(refusal)  # which the library keeps, with what it raises
-        await context.abort(_CODES[refusal.code], str(refusal), trailers(refusal))
+    async def _abort(self, context: Any, failure: RpcError) -> NoReturn:
+        """End a call, whether of the service or of another, with its error."""
+        if self._metrics is not None:
+            self._metrics.refused.labels(failure.reason).inc()
+        failure.__cause__ = failure.__context__ = failure.__traceback__ = None  # whose frames hold the request
+        await context.abort(_CODES[failure.code], str(failure), trailers(failure))
         raise AssertionError("the library raises here")
 
 
@@ -289,8 +261,8 @@ class MessageReader:
         return content if isinstance(content, bytes) else None  # the library's EOF
 
 
-def _request_id(metadata: Mapping[str, Any]) -> str:
-    """The caller's own, if it is one."""
-    given = metadata.get("x-request-id", "")
-    ours = isinstance(given, str) and 0 < len(given) <= _LONGEST_REQUEST_ID and given.isprintable()
-    return given if ours else ""
+def _request_id(context: Any) -> str:
+    """The caller's own, if it is one, or a new one."""
+    given = dict(context.invocation_metadata() or ()).get("x-request-id", "")
+    usable = isinstance(given, str) and 0 < len(given) <= _LONGEST_REQUEST_ID and given.isprintable()
+    return given if usable else uuid.uuid4().hex

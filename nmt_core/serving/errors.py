@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from google.protobuf import any_pb2, duration_pb2
+from google.protobuf.message import Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from nmt_core.base.errors import NmtError
@@ -37,8 +38,8 @@ def invalid(field: str, problem: str, *, reason: str = "BAD_OPTION") -> RpcError
     return RpcError(problem, code=code_pb2.INVALID_ARGUMENT, reason=reason, field=field)
 
 
-def busy(problem: str, *, reason: str, retry_after: float) -> RpcError:
-    """Too much at once; later it may go."""
+def busy(problem: str, *, reason: str, retry_after: float = 1.0) -> RpcError:
+    """Too much at once; the same may pass later."""
     return RpcError(problem, code=code_pb2.RESOURCE_EXHAUSTED, reason=reason, retry_after=retry_after)
 
 
@@ -48,7 +49,7 @@ def unavailable(problem: str, *, reason: str, retry_after: float = 1.0) -> RpcEr
 
 
 def draining() -> RpcError:
-    """The server ends, and begins nothing more."""
+    """The server ends, and starts nothing more."""
     return unavailable("the server is shutting down; ask another one, or try again later", reason="DRAINING")
 
 
@@ -64,69 +65,42 @@ def not_allowed(model: str, allowed: Iterable[str]) -> RpcError:
 
 
 def expired() -> RpcError:
-    """The deadline passed before the work began."""
+    """The deadline passed before the work started."""
     return RpcError("the deadline passed in the queue", code=code_pb2.DEADLINE_EXCEEDED, reason=LATE)
 
 
 def internal() -> RpcError:
-    """A mistake of ours, whose details clients are not shown."""
+    """A mistake of the server's own, whose details clients are not shown."""
     return RpcError("the server made a mistake; its log says more", code=code_pb2.INTERNAL, reason="INTERNAL")
 
 
-def to_error(refusal: RpcError) -> pb.Error:
+def to_error(failure: RpcError) -> pb.Error:
     """The form inside an answer."""
-    error = pb.Error(code=refusal.code, reason=refusal.reason, message=str(refusal))
-    if refusal.retry_after is not None:
-        error.retry_delay.CopyFrom(_duration(refusal.retry_after))
-    return error
+    delay = None if failure.retry_after is None else _duration(failure.retry_after)
+    return pb.Error(code=failure.code, reason=failure.reason, message=str(failure), retry_delay=delay)
 
 
-def from_error(error: pb.Error) -> RpcError:
-    """What a client reads inside an answer."""
-    delay = error.retry_delay.ToTimedelta().total_seconds() if error.HasField("retry_delay") else None
-    return RpcError(error.message, code=error.code, reason=error.reason, retry_after=delay)
-
-
-def bare(refusal: RpcError) -> RpcError:
-    """The same without the frames that it came through, which would hold the request until garbage is searched for."""
-    refusal.__cause__ = refusal.__context__ = None
-    return refusal.with_traceback(None)
-
-
-def trailers(refusal: RpcError) -> tuple[tuple[str, bytes], ...]:
-    """The form behind a status: metadata of the call's end."""
-    details: list[Any] = [error_details_pb2.ErrorInfo(reason=refusal.reason, domain=DOMAIN)]
-    if refusal.retry_after is not None:
-        details.append(error_details_pb2.RetryInfo(retry_delay=_duration(refusal.retry_after)))
-    if refusal.field:
-        violation = error_details_pb2.BadRequest.FieldViolation(field=refusal.field, description=str(refusal))
+def trailers(failure: RpcError) -> tuple[tuple[str, bytes], ...]:
+    """The form at the end of a call, beside its code and message."""
+    details: list[Message] = [error_details_pb2.ErrorInfo(reason=failure.reason, domain=DOMAIN)]
+    if failure.retry_after is not None:
+        details.append(error_details_pb2.RetryInfo(retry_delay=_duration(failure.retry_after)))
+    if failure.field:
+        violation = error_details_pb2.BadRequest.FieldViolation(field=failure.field, description=str(failure))
         details.append(error_details_pb2.BadRequest(field_violations=[violation]))
-    status = status_pb2.Status(code=refusal.code, message=str(refusal), details=map(_packed, details))
+    status = status_pb2.Status(code=failure.code, message=str(failure), details=[any_pb2.Any() for _ in details])
+    for encoded, detail in zip(status.details, details, strict=True):
+        encoded.Pack(detail)
     return ((DETAILS, status.SerializeToString()),)
 
 
 def from_trailers(metadata: Iterable[tuple[str, Any]] | None) -> tuple[str, float | None]:
     """The reason and the time after which to try again, from the metadata of a call's end; empty where they are not."""
-    reason, retry_after = "", None
-    for key, value in metadata or ():
-        if key != DETAILS:
-            continue
-        for detail in status_pb2.Status.FromString(value).details:
-            if detail.Is(error_details_pb2.ErrorInfo.DESCRIPTOR):
-                info = error_details_pb2.ErrorInfo()
-                detail.Unpack(info)
-                reason = info.reason
-            elif detail.Is(error_details_pb2.RetryInfo.DESCRIPTOR):
-                retry = error_details_pb2.RetryInfo()
-                detail.Unpack(retry)
-                retry_after = retry.retry_delay.ToTimedelta().total_seconds()
-    return reason, retry_after
-
-
-def _packed(detail: Any) -> any_pb2.Any:
-    packed = any_pb2.Any()
-    packed.Pack(detail)
-    return packed
+    info, retry, named = error_details_pb2.ErrorInfo(), error_details_pb2.RetryInfo(), False
+    for detail in status_pb2.Status.FromString(dict(metadata or ()).get(DETAILS, b"")).details:
+        detail.Unpack(info)
+        named = detail.Unpack(retry) or named
+    return info.reason, retry.retry_delay.ToTimedelta().total_seconds() if named else None
 
 
 def _duration(seconds: float) -> duration_pb2.Duration:

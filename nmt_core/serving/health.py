@@ -1,7 +1,8 @@
 """Health as gRPC defines it, with an end for those who watch.
 
 github.com/grpc/grpc/blob/master/doc/health-checking.md. Two names have a status: the empty one of the
-server, and that of the service.
+server, and that of the service. The library's own asyncio servicer writes to its watchers while it holds a lock, so
+that one that does not read could stop a change for all.
 """
 
 from __future__ import annotations
@@ -22,66 +23,41 @@ _NAMES = ("", SERVICE)
 
 
 class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # the library has no types
-    """SERVING or not; ``end`` makes it NOT_SERVING for good."""
+    """SERVING or not: ``serving`` says whether devices work, an ``ending`` server is NOT_SERVING anyway."""
 
     def __init__(self) -> None:
-        self._serving = False
-        self._ending = self._closed = False
+        self.serving = self._ending = self._closed = False
         self._changed = asyncio.Event()
 
-    @property
-    def serving(self) -> bool:
-        """The status of every service."""
-        return self._serving and not self._ending
-
-    @property
-    def serving_models(self) -> bool:
-        """What was set, whether or not the server ends."""
-        return self._serving
-
-    def set(self, serving: bool) -> None:
-        """Change the status."""
-        self._serving = serving
-        self._tell()
-
-    def end(self) -> None:
-        """Say NOT_SERVING from now on."""
-        self._ending = True
-        self._tell()
-
-    def close(self) -> None:
-        """End the calls of those who watch."""
-        self._closed = True
-        self._tell()
+    def set(self, *, serving: bool | None = None, ending: bool = False, closed: bool = False) -> None:
+        """Change the status; ``ending`` is for good, ``closed`` ends the calls of those who watch, too."""
+        self.serving = self.serving if serving is None else serving
+        self._ending, self._closed = self._ending or ending, self._closed or closed
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     async def Check(self, request: Any, context: Any) -> Any:
         """See health.proto. Raises RpcError for a name that has no status."""
         if request.service not in _NAMES:
             problem = f"there is no service {request.service[:100]!r}"
             raise RpcError(problem, code=code_pb2.NOT_FOUND, reason="UNKNOWN_SERVICE")
-        return health_pb2.HealthCheckResponse(status=self._status(request.service))
+        return self._answer(request.service)
 
     async def List(self, request: Any, context: Any) -> Any:
         """See health.proto."""
-        statuses = {name: health_pb2.HealthCheckResponse(status=self._status(name)) for name in _NAMES}
-        return health_pb2.HealthListResponse(statuses=statuses)
+        return health_pb2.HealthListResponse(statuses={name: self._answer(name) for name in _NAMES})
 
     async def Watch(self, request: Any, context: Any) -> None:
         """See health.proto. Raises RpcError when the server ends."""
         before = None
         while not self._closed:
-            changed, status = self._changed, self._status(request.service)
-            if status != before:
-                await write(context, health_pb2.HealthCheckResponse(status=status))
-                before = status
+            changed, answer = self._changed, self._answer(request.service)
+            if answer != before:
+                await write(context, answer)
+                before = answer
             await changed.wait()
         raise unavailable("the server ends", reason="DRAINING")
 
-    def _status(self, name: str) -> Any:
-        if name not in _NAMES:
-            return _UNKNOWN
-        return SERVING if self.serving else NOT_SERVING
-
-    def _tell(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
+    def _answer(self, name: str) -> Any:
+        works = SERVING if self.serving and not self._ending else NOT_SERVING
+        return health_pb2.HealthCheckResponse(status=works if name in _NAMES else _UNKNOWN)

@@ -31,7 +31,7 @@ class LogQueue(QueueHandler):
         self._records: queue.Queue[logging.LogRecord] = queue.Queue(_WAITING)
         super().__init__(self._records)
         self.dropped = dropped
-        self.addFilter(is_of_us)
+        self.addFilter(_is_of_the_server)
         if path != STANDARD_ERROR:
             _check_writable(path)
         QueueListener(self._records, _Target(path, lambda: self.dropped())).start()
@@ -107,6 +107,6 @@ class OneLine(logging.Formatter):
         return "\n".join(map(show, super().format(record).split("\n")))
 
 
-def is_of_us(record: logging.LogRecord) -> bool:
+def _is_of_the_server(record: logging.LogRecord) -> bool:
     """False for what the library says of a client that has gone before it was told its status."""
     return record.exc_info is None or getattr(record.exc_info[0], "__name__", "") != "ExecuteBatchError"

@@ -22,9 +22,10 @@ from nmt_core.serving.call import SERVICE
 from nmt_core.serving.credentials import Certificates, Tokens
 from nmt_core.serving.health import Health
 from nmt_core.serving.limits import Limits
+from nmt_core.serving.logs import LogQueue
 from nmt_core.serving.models.devices import Load
 from nmt_core.serving.service import NmtServicer
-from nmt_core.serving.telemetry import Telemetry
+from nmt_core.serving.telemetry import Metrics
 from nmt_core.v1 import nmt_pb2_grpc
 
 _IDENTITY = 1  # the only compression, as a set of bits: none
@@ -57,13 +58,14 @@ class NmtServer:
         self,
         servicer: NmtServicer,
         address: Address,
-        telemetry: Telemetry | None = None,
+        *,
         tokens: Tokens | None = None,
+        metrics: Metrics | None = None,
+        log: LogQueue | None = None,
     ) -> None:
         self.servicer = servicer
         self.health = Health()
-        certified = address.certificates is not None and address.certificates.clients is not None
-        self.calls = Calls(servicer.limits, servicer.memory, telemetry, tokens=tokens, certified=certified)
+        self.calls = Calls(servicer.limits, servicer.memory, tokens=tokens, metrics=metrics, log=log)
         self._server = grpc.aio.server(options=_options(servicer.limits), interceptors=[self.calls])
         nmt_pb2_grpc.add_NmtServiceServicer_to_server(servicer, self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self._server)
@@ -99,7 +101,7 @@ class NmtServer:
             await self.servicer.load(load)
         finally:
             _freeze()
-        self.health.set(self.servicer.devices.works)
+        self.health.set(serving=self.servicer.devices.works)
 
     async def stop(self, grace: float = 30.0, *, delay: float = 0.0) -> None:
         """Say NOT_SERVING, go on for ``delay`` seconds, then refuse new calls and answer those accepted.
@@ -107,11 +109,11 @@ class NmtServer:
         What is not answered after ``grace`` seconds is cut off. Connections without calls, and those who watch the
         health, are not waited for.
         """
-        self.health.end()
+        self.health.set(ending=True)
         await asyncio.sleep(delay)
         end = time.monotonic() + grace
         self.servicer.begin_drain()
-        self.health.close()
+        self.health.set(closed=True)
         stopping = asyncio.create_task(self._server.stop(grace))
         while self.calls.unfinished and time.monotonic() < end:
             await asyncio.wait([stopping], timeout=0.02)
@@ -128,10 +130,10 @@ class NmtServer:
         while True:
             await asyncio.sleep(_WATCHDOG)
             works = self.servicer.devices.works
-            if works != self.health.serving_models:
+            if works != self.health.serving:
                 if not works and self.servicer.devices.loaded:
                     _log.error("no device answers any more; health is NOT_SERVING")
-                self.health.set(works)
+                self.health.set(serving=works)
 
 
 def _why_not(address: Address) -> str:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nmt_core.serving.call import ACCOUNT, CALL
+from nmt_core.serving.call import ACCOUNT, CALL, Memory
 from nmt_core.serving.errors import draining
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.costs import check_cost
@@ -23,7 +23,6 @@ from nmt_core.serving.methods.translate import translate
 from nmt_core.serving.models.devices import Devices, Load
 from nmt_core.serving.models.served import describe
 from nmt_core.serving.off_loop import off_loop
-from nmt_core.serving.shares import Memory
 from nmt_core.serving.streams import Answer, Read, Stream
 from nmt_core.serving.telemetry import Metrics
 from nmt_core.v1 import nmt_pb2 as pb

@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 from google.rpc import code_pb2
 
-from nmt_core.serving.call import ACCOUNT, CALL, write
+from nmt_core.serving.call import ACCOUNT, CALL, Account, Memory, write
 from nmt_core.serving.errors import RpcError, internal, invalid, to_error, unavailable
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.answers import in_stream
 from nmt_core.serving.off_loop import off_loop
-from nmt_core.serving.shares import Account, Memory
 
 _LONGEST_ID = 128
 _LATER = ("QUEUE_FULL", "MEMORY_FULL")
@@ -158,7 +157,7 @@ class Stream:
             except RpcError as refusal:
                 if refusal.reason not in _LATER:
                     raise
-                account.wait(size)
+                account.release(waiting=size)
                 pause = min(refusal.retry_after or _PAUSE, _PAUSE)
             await asyncio.sleep(pause)
 

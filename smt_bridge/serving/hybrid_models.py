@@ -19,9 +19,9 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import NgramGuidance, PairScorer
 from nmt_core.inference.guided_search import GuidedTranslator
 from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.serving.loading import OpenModel
 from nmt_core.serving.models.search import RunningSearch, finisher_of
 from nmt_core.serving.models.served import ServedModel
-from nmt_core.serving.plugin_models import OpenModel
 from nmt_core.text.processing import TextProcessor
 from smt_bridge.graphs.search import GraphReader
 from smt_bridge.hybrid.chooser import (

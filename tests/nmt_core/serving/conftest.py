@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,22 +20,22 @@ ROOT = Path(__file__).parents[3]
 
 
 class ServerProcess:
-    """``nmt-core serve`` in its own process. ``lines`` is what it wrote to stderr so far."""
+    """``nmt-core serve`` in its own process. ``lines`` is what it wrote so far."""
 
-    package = "nmt_core"
-
-    def __init__(self, *arguments: str, **environment: str) -> None:
-        command = [sys.executable, "-m", self.package, "serve", "--device", "cpu", "--port", "0", *arguments]
+    def __init__(self, *arguments: str, prefix: Sequence[str] = (), **environment: str) -> None:
+        command = [*prefix, sys.executable, "-m", "nmt_core", "serve", "--device", "cpu", "--port", "0", *arguments]
         variables = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **environment}
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables)
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=variables
+        )
         self.lines: list[str] = []
         self._ready = threading.Event()
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
     def _read(self) -> None:
-        assert self.process.stderr is not None
-        with self.process.stderr as stream:
+        assert self.process.stdout is not None
+        with self.process.stdout as stream:
             for line in stream:
                 self.lines.append(line.rstrip("\n"))
                 if "ready on" in line:
@@ -77,8 +77,8 @@ def servers() -> Iterator[Callable[..., ServerProcess]]:
     """Starts servers with options; each ends with the block, if not before."""
     started: list[ServerProcess] = []
 
-    def begin(*arguments: str, ready: bool = True, **environment: str) -> ServerProcess:
-        server = ServerProcess(*arguments, **environment)
+    def begin(*arguments: str, ready: bool = True, prefix: Sequence[str] = (), **environment: str) -> ServerProcess:
+        server = ServerProcess(*arguments, prefix=prefix, **environment)
         started.append(server)
         return server.wait_ready() if ready else server
 

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from nmt_core.base.words import split_words
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.serving.call import Account, ClientLimit, Memory
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.client.connection import OPTIONS, Access
 from nmt_core.serving.errors import RpcError, from_trailers
 from nmt_core.serving.methods.costs import Proportions, count_words, count_words_of_all, score_cost, translation_cost
 from nmt_core.serving.methods.translate import sample_problem
-from nmt_core.serving.shares import Account, ClientLimit, Memory
 from nmt_core.serving.wire import SHAPES, has_more_fields
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
@@ -345,7 +345,7 @@ def test_shares_are_given_back_and_nobody_has_all() -> None:
             pass
         with shares.one("b"), shares.one("c"), pytest.raises(RpcError, match="4 calls are open"), shares.one("d"):
             pass
-    assert shares.taken == 0
+    assert shares.open.total == 0
     with shares.one("a"):
         pass
 
@@ -362,7 +362,7 @@ def test_memory_is_accounted_for() -> None:
         with pytest.raises(RpcError) as caught:
             first.charge(11)
         assert caught.value.reason == "TOO_COSTLY"
-    assert memory.held == 0
+    assert memory.held.total == 0
     with Account(memory, "a") as first, Account(memory, "a") as second:
         first.charge(40)
         with pytest.raises(RpcError) as caught:
@@ -370,7 +370,7 @@ def test_memory_is_accounted_for() -> None:
         assert caught.value.reason == "MEMORY_FULL"
         with Account(memory, "b") as other:
             other.charge(20)
-    assert memory.held == 0
+    assert memory.held.total == 0
 
 
 def test_samples_that_would_hold_up_the_others_are_refused_before_they_are_drawn() -> None:

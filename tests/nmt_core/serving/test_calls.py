@@ -10,20 +10,12 @@ import grpc
 import pytest
 
 from nmt_core.serving.admission import Calls
-from nmt_core.serving.call import Call
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.work import BatchWork
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.test_engine import submit
 from tests.nmt_core.serving.test_lifecycle import Gate, gated, server_of
-
-
-def test_a_call_has_one_id_its_own_or_that_of_the_caller() -> None:
-    call = Call("Score", "ipv4:127.0.0.1:1", "")
-    assert len(call.request_id) == 32
-    assert call.request_id == call.request_id
-    assert Call("Score", "", "mine").request_id == "mine"
 
 
 def test_a_batch_that_fills_wakes_the_thread_once_and_its_answers_the_event_loop_once(monkeypatch) -> None:

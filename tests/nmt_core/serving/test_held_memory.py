@@ -17,8 +17,8 @@ import grpc
 import pytest
 
 from nmt_core.serving import streams
-from nmt_core.serving.admission import Calls
-from nmt_core.serving.call import CALL, Call
+from nmt_core.serving.admission import HEALTH, Calls
+from nmt_core.serving.call import CALL, REQUEST_COPIES, Account, Call, Memory
 from nmt_core.serving.errors import RpcError, invalid
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.texts import read_texts
@@ -26,7 +26,6 @@ from nmt_core.serving.models.served import ServedModel
 from nmt_core.serving.off_loop import off_loop
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.service import NmtServicer
-from nmt_core.serving.shares import REQUEST_COPIES, Account, Memory
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.http2 import RudeClient
@@ -60,8 +59,8 @@ def test_requests_that_wait_leave_no_room_for_new_ones_but_are_in_nobodys_way() 
     with Account(memory, "a") as first, Account(memory, "a") as second, Account(memory, "a") as new:
         for one in (first, second):
             one.charge_message(20)
-            one.wait(20)
-        assert memory.held == 0
+            one.release(waiting=20)
+        assert memory.held.total == 0
         with pytest.raises(RpcError) as caught:
             new.charge_message(20)  # with those that wait more than the half that one client has
         assert caught.value.reason == "MEMORY_FULL"
@@ -73,10 +72,10 @@ def test_requests_that_wait_leave_no_room_for_new_ones_but_are_in_nobodys_way() 
             second.charge_message(20)
         first.release()
         second.charge_message(20)
-        assert memory.held == 20 * REQUEST_COPIES
+        assert memory.held.total == 20 * REQUEST_COPIES
     with Account(memory, "a") as new:
         new.charge_message(90)
-    assert memory.held == 0
+    assert memory.held.total == 0
 
 
 def test_clients_whose_messages_wait_leave_room_for_others() -> None:
@@ -91,7 +90,7 @@ def test_clients_whose_messages_wait_leave_room_for_others() -> None:
                     account.charge_message(4)
                 except RpcError:
                     return count
-                account.wait(4)
+                account.release(waiting=4)
             raise AssertionError("there is no end of room")
 
         assert [waiting(client) for client in "abcd"] == [16, 8, 4, 2]
@@ -103,11 +102,11 @@ def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(monkeyp
     """Else as many requests as it may have under way would be parsed, and held beside all that is accounted for."""
     count, refused, parsed = 8, [], []
     monkeypatch.setattr(streams, "_PAUSE", 0.01)
-    take, parse = Memory.take, Calls._parse
+    check, parse = Memory.check, Calls._parse
 
-    def counted_take(self: Memory, *arguments: Any, **options: Any) -> None:
+    def counted_check(self: Memory, *arguments: Any, **options: Any) -> None:
         try:
-            take(self, *arguments, **options)
+            check(self, *arguments, **options)
         except RpcError:
             refused.append(1)
             raise
@@ -116,7 +115,7 @@ def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(monkeyp
         parsed.append(1)
         return parse(self, *arguments)
 
-    monkeypatch.setattr(Memory, "take", counted_take)
+    monkeypatch.setattr(Memory, "check", counted_check)
     monkeypatch.setattr(Calls, "_parse", counted_parse)
 
     async def scenario() -> list[str]:
@@ -141,7 +140,7 @@ def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(monkeyp
             gate.open.set()
             names = sorted([answer.id async for answer in stream])
             await sending
-        assert server.servicer.memory.held == 0
+        assert server.servicer.memory.held.total == 0
         await server.stop(1.0)
         return names
 
@@ -216,7 +215,7 @@ def test_what_was_refused_is_not_held_until_garbage_is_searched_for() -> None:
 
     async def scenario() -> None:
         calls = Calls(Limits(), Memory(100))
-        context = Context(invocation_metadata=tuple, peer=lambda: "ipv4:127.0.0.1:1")
+        context = Context(invocation_metadata=tuple, peer=lambda: "ipv4:127.0.0.1:1", auth_context=dict)
         with pytest.raises(grpc.aio.AbortError):
             await calls._call("Score", calls._calls, context, handle)  # type: ignore[arg-type]
         assert context.aborted is not None
@@ -234,11 +233,12 @@ def test_a_question_that_was_refused_is_not_held_either() -> None:
         return content
 
     async def scenario() -> None:
-        handler = Calls(Limits(), Memory(100))._check(SimpleNamespace(response_serializer=None))
+        check = SimpleNamespace(response_serializer=None, request_streaming=False, response_streaming=False)
+        handler = Calls(Limits(), Memory(100))._question(check, HEALTH)
         context = Context(peer=lambda: "ipv4:127.0.0.1:1", read=read)
         before = sys.getrefcount(content)
         with pytest.raises(grpc.aio.AbortError):
-            await handler.stream_unary(None, context)
+            await anext(handler.stream_stream(None, context))
         assert context.aborted is not None
         assert sys.getrefcount(content) == before
 
@@ -258,7 +258,7 @@ def test_a_stream_that_has_ended_does_not_hold_what_waited_for_room() -> None:
     async def scenario() -> None:
         CALL.set(Call("ScoreStream", "", ""))
         memory = Memory(10)
-        memory.take("another", 10, before=0)
+        memory.held.add("another", 10)
         answer: Any = streams.Answer(None, None)  # type: ignore[arg-type]  # nothing is answered
         stream = streams.Stream(None, answer, Limits(), memory, print)
         before = sys.getrefcount(content)

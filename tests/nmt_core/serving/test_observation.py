@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
+import sys
 import time
 
 import grpc
@@ -138,13 +142,22 @@ def test_unknown_words_that_are_replaced_are_counted(server) -> None:
 
 
 def test_a_call_is_a_span_of_its_callers_trace(start, folder: str) -> None:
-    server = start("--model", f"m={folder}", "--tracing", OTEL_BSP_SCHEDULE_DELAY="50")
+    """OpenTelemetry's own program makes the spans."""
+    pytest.importorskip("opentelemetry.instrumentation.grpc")
+    program = shutil.which("opentelemetry-instrument") or pytest.skip("opentelemetry-instrument is not on the PATH")
+    exporters = {"OTEL_TRACES_EXPORTER": "console", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"}
+    environment = {**exporters, "PYTHONPATH": os.pathsep.join(map(str, sys.path))}
+    server = start("--model", f"m={folder}", prefix=[sys.executable, program], **environment)
     with grpc.insecure_channel(server.address) as channel:
-        caller = [("traceparent", f"00-{TRACE}-b7ad6b7169203331-01")]
-        nmt_pb2_grpc.NmtServiceStub(channel).Translate(pb.TranslateRequest(texts=["un secret"]), metadata=caller)
+        stub, caller = nmt_pb2_grpc.NmtServiceStub(channel), [("traceparent", f"00-{TRACE}-b7ad6b7169203331-01")]
+        request = pb.TranslateRequest(texts=["un secret"])
+        stub.Translate(request, metadata=caller)
+        requests = iter([pb.TranslateStreamRequest(request=request)])
+        assert len(list(stub.TranslateStream(requests, metadata=caller))) == 1
     server.terminate()
     assert server.wait() == 0
-    said = "\n".join(server.lines)
-    assert TRACE in said
-    assert '"rpc.method": "Translate"' in said
-    assert "secret" not in said
+    written = "\n".join(server.lines)
+    for method in ("Translate", "TranslateStream"):
+        assert re.search(rf'"rpc.method": "{method}"', written)
+    assert written.count(TRACE) == 2
+    assert "secret" not in written

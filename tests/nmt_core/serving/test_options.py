@@ -14,7 +14,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from nmt_core.commands import serve
 from nmt_core.serving.client.connection import Access
 from nmt_core.serving.command import read_address
-from nmt_core.serving.credentials import Owner, Tokens
+from nmt_core.serving.credentials import Client, Tokens
 from nmt_core.serving.errors import from_trailers
 from nmt_core.serving.limits import Limits, read_limits
 from nmt_core.serving.server import NmtServer
@@ -82,7 +82,7 @@ def test_limits_of_a_file_and_of_the_command_line_are_put_together(tmp_path: Pat
 
 
 ALICE, BOB = (Access(token=f"token-of-{name}-0123").metadata for name in ("alice", "bob"))
-TOKENS = Tokens((Owner(name), f"token-of-{name}-0123") for name in ("alice", "bob"))
+TOKENS = {f"token-of-{name}-0123": Client(f"token {name}", name) for name in ("alice", "bob")}
 
 
 @pytest.mark.parametrize(
@@ -108,15 +108,15 @@ def test_what_one_client_has_leaves_room_for_another(options: str, reason: str, 
         gate.entered.clear()
         accepted = [stub.Score(request, metadata=ALICE)]
         assert await asyncio.to_thread(gate.entered.wait, 30)
-        each = memory.held
+        each = memory.held.total
         accepted.append(stub.Score(request, metadata=ALICE))
-        await until(lambda: memory.held == 2 * each)
+        await until(lambda: memory.held.total == 2 * each)
         await asyncio.sleep(0.1)  # it waits in the queue
         refused = stub.Score(request, metadata=ALICE)
         assert await refused.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
         assert from_trailers(await refused.trailing_metadata())[0] == reason
         accepted.append(stub.Score(request, metadata=BOB))
-        await until(lambda: memory.held == 3 * each)
+        await until(lambda: memory.held.total == 3 * each)
         gate.open.set()
         assert [len((await call).scores) for call in accepted] == 3 * [len(request.pairs)]
 

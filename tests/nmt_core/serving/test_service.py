@@ -21,9 +21,8 @@ from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
-from nmt_core.serving.command import model_loader
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.plugin_models import NoPluginModels
+from nmt_core.serving.loading import model_loader
 from nmt_core.v1 import nmt_pb2 as pb
 
 PAIRS = [SentencePair("un deux", "one two"), SentencePair("deux", ""), SentencePair("zéro un", "one né one")]
@@ -54,7 +53,7 @@ def test_two_names_of_one_folder_are_one_model(folder: str) -> None:
     parser = argparse.ArgumentParser()
     serve.add_arguments(parser)
     args = parser.parse_args(["--model", f"stable={folder}", "--model", f"7={folder}", "--device", "cpu"])
-    models = model_loader(args, NoPluginModels(), Limits())("cpu")
+    models = model_loader(args, None, Limits())("cpu")
     assert list(models) == ["stable", "7"]
     assert models["stable"] is models["7"]
 
@@ -63,7 +62,7 @@ def test_groups_are_answered_as_their_pairs(client: NmtClient) -> None:
     targets = ["one", "", "two one two"]
     groups = [pb.SourceGroup(source="un deux", targets=targets), pb.SourceGroup(source="un")]
     request = pb.ScoreRequest(pairs=[pb.Pair(source="deux", target="two")], groups=groups)
-    response = client.connection.call("Score", request)
+    response = client.call("Score", request)
     expected = client.score([("un deux", target) for target in targets])
     assert len(response.scores) == 1
     assert [len(group.scores) for group in response.groups] == [3, 0]
