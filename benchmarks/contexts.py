@@ -21,7 +21,7 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import Batch, pad
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.model_directory.loaded_model import LoadedModel
-from nmt_core.models.build import preset
+from nmt_core.models.presets import preset
 
 WORDS = 15_000
 LISTS = 100

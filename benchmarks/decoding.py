@@ -34,7 +34,7 @@ from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.inference.search.requests import Finished, Request
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model
-from nmt_core.models.build import preset
+from nmt_core.models.presets import preset
 
 COLUMNS = ("search", "beam", "sentences/s", "words/s", "words", "rows", "fill", "GFLOP/s", "of the limit", "peak GiB")
 

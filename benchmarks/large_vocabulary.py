@@ -24,7 +24,8 @@ from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.search.beam import beam_search
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.predictor import ModelPredictor
-from nmt_core.models.build import new_model, preset
+from nmt_core.models.build import new_model
+from nmt_core.models.presets import preset
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.lexicon import Candidate, Lexicon
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary

@@ -29,7 +29,7 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.device import choose_dtype
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, Softmax
-from nmt_core.models.build import preset
+from nmt_core.models.presets import preset
 from nmt_core.processes import keep_memory_of_tensors
 
 Scores = list[float]

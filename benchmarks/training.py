@@ -18,7 +18,7 @@ from common import Products, machine, parallel_text, peak_memory, peer, quickest
 
 from nmt_core.batches.padding import Batch, pad_pairs
 from nmt_core.device import allow_tf32
-from nmt_core.models.build import preset
+from nmt_core.models.presets import preset
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.gradient import backpropagate

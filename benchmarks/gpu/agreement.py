@@ -14,7 +14,7 @@ from benchmarks.gpu.work import Text, batch_of, made_up_model
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.model_directory.loaded_model import LoadedModel
-from nmt_core.models.build import PRESETS
+from nmt_core.models.presets import PRESETS
 from nmt_core.training.gradient import backpropagate
 
 WORDS = 5_000  # so that the CPU is quick, too

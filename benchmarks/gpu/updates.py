@@ -10,7 +10,7 @@ from benchmarks.gpu.report import Row
 from benchmarks.gpu.timing import PRECISIONS, use_precision
 from benchmarks.gpu.training import updates_of
 from benchmarks.gpu.work import Text, batch_of, made_up_model
-from nmt_core.models.build import PRESETS
+from nmt_core.models.presets import PRESETS
 
 
 def rows(device: str) -> Iterator[Row]:

@@ -11,7 +11,8 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import Batch
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
-from nmt_core.models.build import AnyConfig, build_model, preset
+from nmt_core.models.build import AnyConfig, build_model
+from nmt_core.models.presets import preset
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 

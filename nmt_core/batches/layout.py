@@ -68,38 +68,35 @@ def short_runs(sentences_N: npt.NDArray[np.int64], widths_B: npt.NDArray[np.int6
     waiting = 0  # first row that has no run yet
     for place in np.flatnonzero(ends - starts >= _MANY).tolist():
         start, end, sentence = int(starts[place]), int(ends[place]), int(sentences_N[starts[place]])
+        runs += _mixed(waiting, start, sentences_N, widths_B, rows=_RUN, positions=_POSITIONS)
         width = int(widths_B[sentence])
-        rows = _short(width)
-        runs += _few_sentences(waiting, start, sentences_N, widths_B)
+        rows = max(1, min(_RUN, _POSITIONS // width))
         runs += [Run(first, min(first + rows, end), sentence, width) for first in range(start, end, rows)]
         waiting = end
-    return runs + _few_sentences(waiting, len(sentences_N), sentences_N, widths_B)
-
-
-def _few_sentences(
-    start: int, end: int, sentences_N: npt.NDArray[np.int64], widths_B: npt.NDArray[np.int64]
-) -> list[Run]:
-    """Runs for a CPU of rows whose sentences have few each."""
-    runs: list[Run] = []
-    for run in _mixed(start, end, sentences_N, widths_B, _RUN):
-        runs += _mixed(run.first, run.last, sentences_N, widths_B, _short(run.width))
-    return runs
-
-
-def _short(width: int) -> int:
-    """Rows of a run on a CPU, where the longest source has so many positions."""
-    return max(1, min(_RUN, _POSITIONS // max(width, 1)))
+    return runs + _mixed(waiting, len(sentences_N), sentences_N, widths_B, rows=_RUN, positions=_POSITIONS)
 
 
 def long_runs(sentences_N: npt.NDArray[np.int64], widths_B: npt.NDArray[np.int64]) -> list[Run]:
     """Runs for a GPU: as many rows together as memory allows."""
-    rows = max(1, _LAUNCH // int(widths_B.max(initial=1)))
-    return _mixed(0, len(sentences_N), sentences_N, widths_B, rows)
+    return _mixed(0, len(sentences_N), sentences_N, widths_B, rows=len(sentences_N), positions=_LAUNCH)
 
 
 def _mixed(
-    start: int, end: int, sentences_N: npt.NDArray[np.int64], widths_B: npt.NDArray[np.int64], rows: int
+    start: int,
+    end: int,
+    sentences_N: npt.NDArray[np.int64],
+    widths_B: npt.NDArray[np.int64],
+    *,
+    rows: int,
+    positions: int,
 ) -> list[Run]:
-    """Runs of so many rows, whatever their sentences."""
-    cuts = [(first, min(first + rows, end)) for first in range(start, end, rows)]
-    return [Run(first, last, None, int(widths_B[sentences_N[first:last]].max())) for first, last in cuts]
+    """Runs of any sentences: at most so many rows, and fewer where rows times positions would be more."""
+    runs: list[Run] = []
+    for first in range(start, end, rows):
+        widths = widths_B[sentences_N[first : min(first + rows, end)]]
+        fewer = max(1, positions // int(widths.max()))
+        runs += [
+            Run(first + one, first + min(one + fewer, len(widths)), None, int(widths[one : one + fewer].max()))
+            for one in range(0, len(widths), fewer)
+        ]
+    return runs

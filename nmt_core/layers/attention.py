@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.base.pauses import yield_point
-from nmt_core.batches.layout import Layout, Run
+from nmt_core.batches.layout import Layout
 from nmt_core.layers.init import Initialiser, Layer, Linear
 from nmt_core.layers.products import Product, SharedProduct, shared_matrix
 from nmt_core.layers.reader import Encoded
@@ -121,17 +121,8 @@ class AttentionLoop:
     """
 
     def __init__(self, attention: Attention, values_BSX: Tensor, keys_BSA: Tensor, widths_B: Tensor) -> None:
-        self.attention = attention
-        self.query = attention.queries()
-        self.energies_of = attention.energies_in(keys_BSA)
+        self.attention, self.query = attention, attention.queries()
         self.values_BSX, self.keys_BSA, self.widths_B = values_BSX, keys_BSA, widths_B
-        self.blend = SharedProduct(values_BSX)
-        self.precise = torch.promote_types(keys_BSA.dtype, torch.float32)
-
-    @functools.cached_property
-    def padding_B1S(self) -> Tensor:
-        """True behind the end of a source."""
-        return _behind(self.widths_B, self.keys_BSA.shape[1]).unsqueeze(1)
 
     def __call__(self, query_NH: Tensor, layout: Layout | None = None, focus: Focus | None = None) -> Attended:
         """Attend from N states to the annotations of their B sentences; without ``layout``, N = B * K."""
@@ -140,11 +131,24 @@ class AttentionLoop:
             return self._attend_with_kernels(query_NH, layout, energy_A)
         if layout is not None:
             return self._attend_by_runs(query_NH, layout, focus)
-        energies_BKS = self.energies_of(self.query(query_NH).unflatten(0, (len(self.keys_BSA), -1)))
-        energies_BKS = energies_BKS.masked_fill(self.padding_B1S, -torch.inf)
+        energies_BKS = self._energies_of(self.query(query_NH).unflatten(0, (len(self.keys_BSA), -1)))
+        energies_BKS = energies_BKS.masked_fill(self._padding_B1S, -torch.inf)
         weights_NS = _weights(energies_BKS.flatten(0, 1), focus)
-        context_BKX = self.blend(weights_NS.view(energies_BKS.shape))
+        context_BKX = self._blend(weights_NS.view(energies_BKS.shape))
         return Attended(context_BKX.flatten(0, 1), weights_NS)
+
+    @functools.cached_property
+    def _energies_of(self) -> Product:
+        return self.attention.energies_in(self.keys_BSA)
+
+    @functools.cached_property
+    def _blend(self) -> Product:
+        return SharedProduct(self.values_BSX)
+
+    @functools.cached_property
+    def _padding_B1S(self) -> Tensor:
+        """True behind the end of a source."""
+        return _behind(self.widths_B, self.keys_BSA.shape[1]).unsqueeze(1)
 
     def _attend_with_kernels(self, query_NH: Tensor, layout: Layout | None, energy_A: Tensor) -> Attended:
         """The same of additive attention, compiled; weights are in float32 where there is a layout, as without it."""
@@ -160,43 +164,35 @@ class AttentionLoop:
         return Attended(context_NX, weights_NS.to(query_NH.dtype) if layout is None else weights_NS)
 
     def _attend_by_runs(self, query_NH: Tensor, layout: Layout, focus: Focus | None) -> Attended:
-        """The same where sentences have different numbers of states, some rows at a time."""
-        query_NA = self.query(query_NH).to(self.precise)
-        positions = self.values_BSX.shape[1]
-        places_NS = places_of(layout.sentences_N, positions)
-        context_NX = query_NH.new_empty(query_NH.shape[0], self.values_BSX.shape[2])
-        weights_NS = query_NA.new_zeros(query_NA.shape[0], positions)
-        for run in layout.runs:
+        """The same where sentences have different numbers of states, some rows at a time.
+
+        The rows of one sentence have its keys and values in common; those of several have copies of the keys.
+        """
+        precise = torch.promote_types(self.keys_BSA.dtype, torch.float32)
+        query_NA = self.query(query_NH).to(precise)
+        context_NX = query_NH.new_empty(len(query_NH), self.values_BSX.shape[2])
+        weights_NS = query_NA.new_zeros(len(query_NA), self.values_BSX.shape[1])
+        for first, last, sentence, width in layout.runs:
             yield_point()
-            first, last, sentence, width = run
-            places_RS = places_NS[first:last, :width]
-            energies_RS = self._energies(query_NA[first:last], places_RS, run)
-            widths_R = self.widths_B[layout.sentences_N[first:last]]
-            energies_RS.masked_fill_(_behind(widths_R, width), -torch.inf)
+            sentences_R, several = layout.sentences_N[first:last], sentence is None
+            keys_BSA, values_BSX = self.keys_BSA[:, :width], self.values_BSX[:, :width]
+            keys_BSA = (keys_BSA.index_select(0, sentences_R) if several else keys_BSA[sentence, None]).to(precise)
+            query_BKA = query_NA[first:last].unflatten(0, (len(keys_BSA), -1))
+            energies_RS = self.attention.energies(query_BKA, keys_BSA, scratch=several).flatten(0, 1)
+            energies_RS.masked_fill_(_behind(self.widths_B[sentences_R], width), -torch.inf)
             weights_RS = _weights(energies_RS, None if focus is None else focus.rows(first, last))
-            if sentence is None:
-                context_NX[first:last] = sum_of_places(self.values_BSX, places_RS, weights_RS)
+            if several:
+                context_NX[first:last] = sum_values(self.values_BSX, sentences_R, weights_RS)
             else:
-                context_NX[first:last] = weights_RS @ self.values_BSX[sentence, :width].to(self.precise)
+                context_NX[first:last] = weights_RS @ values_BSX[sentence].to(precise)
             weights_NS[first:last, :width] = weights_RS
         return Attended(context_NX, weights_NS)
 
-    def _energies(self, query_RA: Tensor, places_RS: Tensor, run: Run) -> Tensor:
-        """Scores of the positions at ``places_RS``, (R, S): of the keys of one sentence, or of copies for each row."""
-        if run.sentence is not None:
-            keys_1SA = self.keys_BSA[run.sentence, : run.width].to(self.precise).unsqueeze(0)
-            return self.attention.energies(query_RA.unsqueeze(0), keys_1SA).squeeze(0)
-        keys_RSA = self.keys_BSA.flatten(0, 1).index_select(0, places_RS.flatten()).view(*places_RS.shape, -1)
-        return self.attention.energies(query_RA.unsqueeze(1), keys_RSA.to(self.precise), scratch=True).squeeze(1)
 
-
-def places_of(sentences_N: Tensor, positions: int) -> Tensor:
-    """Where the positions of each row's sentence are among those of all sentences, (N, S)."""
-    return sentences_N.unsqueeze(1) * positions + torch.arange(positions, device=sentences_N.device)
-
-
-def sum_of_places(values_BSX: Tensor, places_NS: Tensor, weights_NS: Tensor) -> Tensor:
-    """Weighted sums of the values at ``places_NS``, (N, X), of which no copies are made."""
+def sum_values(values_BSX: Tensor, sentences_N: Tensor, weights_NS: Tensor) -> Tensor:
+    """Weighted sums of the first values of each row's sentence, (N, X), of which no copies are made."""
+    positions_S = torch.arange(weights_NS.shape[1], device=sentences_N.device)
+    places_NS = sentences_N.unsqueeze(1) * values_BSX.shape[1] + positions_S
     values_PX = values_BSX.flatten(0, 1)
     return F.embedding_bag(places_NS, values_PX, mode="sum", per_sample_weights=weights_NS.to(values_PX.dtype))
 

@@ -11,7 +11,6 @@ pairs of a row and a word (the legend of all letters: ``nmt_core.layers``).
 from __future__ import annotations
 
 import abc
-import functools
 from collections.abc import Callable, Sequence
 from typing import final
 
@@ -130,6 +129,7 @@ class LinearGenerator(Generator, Layer):
         super().__init__()
         self.biased = biased
         self.weight, self.bias, self.low_rank = weight_VD, bias_V, low_rank
+        self._kept_normalizer: BlockNormalizer | None = None
 
     def initialise(self, initialiser: Initialiser) -> None:
         """Normal; the bias 0. A matrix that is the word embeddings has its values already."""
@@ -170,15 +170,22 @@ class LinearGenerator(Generator, Layer):
         """Of frozen weights, by kernels."""
         if not isinstance(self.weight, FrozenParameter) or not kernels.tiles_apply_to(readout_NL, self.weight):
             return None
-        return self._frozen_normalizer.scores_into(out_NV, readout_NL, block)
+        return self.normalizer().scores_into(out_NV, readout_NL, block)
 
     def normalizer(self) -> BlockNormalizer:
-        """That of the weights as they are; of frozen ones it is kept."""
-        return self._frozen_normalizer if isinstance(self.weight, FrozenParameter) else self._new_normalizer()
+        """That of the weights as they are; of frozen ones it is kept.
 
-    @functools.cached_property
-    def _frozen_normalizer(self) -> BlockNormalizer:
-        return self._new_normalizer()
+        A matrix of a lower rank that is no saving is multiplied out.
+        """
+        if self._kept_normalizer is not None:
+            return self._kept_normalizer
+        weight_VD, low_rank = self.weight.detach(), self.low_rank
+        if isinstance(low_rank, nn.Linear) and low_rank.out_features >= low_rank.in_features:
+            weight_VD, low_rank = weight_VD @ low_rank.weight.detach(), None
+        normalizer = BlockNormalizer(low_rank or nn.Identity(), weight_VD, self.bias.detach())
+        if isinstance(self.weight, FrozenParameter):
+            self._kept_normalizer = normalizer
+        return normalizer
 
     def restricted_to(self, words_C: Tensor) -> LinearGenerator:
         """The same with these words' rows of the matrix."""
@@ -196,13 +203,6 @@ class LinearGenerator(Generator, Layer):
         """What the matrix is multiplied with."""
         inputs: Tensor = readout if self.low_rank is None else self.low_rank(readout)
         return inputs
-
-    def _new_normalizer(self) -> BlockNormalizer:
-        """A matrix of a lower rank that is no saving is multiplied out."""
-        weight_VD, bias_V = self.weight.detach(), self.bias.detach()
-        if isinstance(self.low_rank, nn.Linear) and self.low_rank.out_features >= self.low_rank.in_features:
-            return BlockNormalizer(nn.Identity(), weight_VD @ self.low_rank.weight.detach(), bias_V)
-        return BlockNormalizer(self.low_rank or nn.Identity(), weight_VD, bias_V)
 
 
 def linear_generator(

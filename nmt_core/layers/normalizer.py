@@ -53,12 +53,6 @@ class BlockNormalizer:
         self._weight_VD, self._bias_V = weight_VD, bias_V
         self._dtype = torch.promote_types(weight_VD.dtype, torch.float32)
 
-    def __call__(self, readout_NL: Tensor) -> Tensor:
-        """(N, L) -> (N,) in float32 or better: what logits have to be lessened by to be log-probabilities."""
-        rows_M = torch.arange(0)
-        parts = self._parts(readout_NL, rows_M, rows_M.to(readout_NL.device))
-        return torch.cat([sums.log_total_N + sums.shift_N for sums, _ in parts]).to(self._dtype)
-
     def log_probs(self, readout_NL: Tensor, rows_M: Tensor, words_M: Tensor) -> Tensor:
         """The log-probability of word ``words_M`` at row ``rows_M``, (M,) in float32 or better, at most 0 but for 1e-6.
 

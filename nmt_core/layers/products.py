@@ -96,7 +96,9 @@ def _library_orders() -> bool:
 
 def shared_matrix(weight_OI: Tensor, mask_NI: Tensor | None = None) -> Product:
     """``x -> x W^T`` for one loop, or ``(m x) W^T`` for a mask m; (N, I) -> (N, O)."""
-    product: Product = SharedProduct(weight_OI.t()) if (matrix := in_order(weight_OI)) is None else matrix.times
+    product: Product = functools.partial(linear, weight_OI=weight_OI)
+    if torch.is_grad_enabled():
+        product = SharedProduct(weight_OI.t())
     return product if mask_NI is None else lambda inputs_NI: product(inputs_NI * mask_NI)
 
 

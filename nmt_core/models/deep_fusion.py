@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from nmt_core.batches.layout import Layout
@@ -40,8 +41,8 @@ class DeepFusionConfig(Config):
     """The translation model, the language model, and what is trained."""
 
     type: Literal["deep-fusion"] = "deep-fusion"
-    translation: RNNsearchConfig = RNNsearchConfig()
-    language: RNNLMConfig = RNNLMConfig()
+    translation: RNNsearchConfig = Field(default_factory=RNNsearchConfig)
+    language: RNNLMConfig = Field(default_factory=RNNLMConfig)
     trained: Trained = "readout"
 
     @property

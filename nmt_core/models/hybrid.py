@@ -29,7 +29,7 @@ from torch import Tensor
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded
 from nmt_core.batches.spelling import SpelledWords, pad_spelled
-from nmt_core.layers.attention import places_of, sum_of_places
+from nmt_core.layers.attention import sum_values
 from nmt_core.layers.characters import CharacterReader, SpellingDecoder, SpellingReader
 from nmt_core.layers.init import Linear
 from nmt_core.layers.losses import Losses, LossOptions, LossSum, word_loss
@@ -146,8 +146,7 @@ class Hybrid(DeepLSTM, SpellingModel):
         assert memory.annotations_BSH is not None and step.attention_NS is not None
         times = len(step.readout_NL) // memory.rows
         sentences_M = rows_M // times if layout is None else layout.sentences_N[rows_M]
-        places_MS = places_of(sentences_M, memory.annotations_BSH.shape[1])
-        context_MH = sum_of_places(memory.annotations_BSH, places_MS, step.attention_NS.index_select(0, rows_M))
+        context_MH = sum_values(memory.annotations_BSH, sentences_M, step.attention_NS.index_select(0, rows_M))
         return self._separate(context_MH, self.stack.top(step.state.layers_NU).index_select(0, rows_M))
 
     def _separate(self, context_MH: Tensor, top_MH: Tensor) -> Tensor:

@@ -24,8 +24,7 @@ from nmt_core.layers.attention import (
     Attention,
     AttentionLoop,
     Focus,
-    places_of,
-    sum_of_places,
+    sum_values,
 )
 from nmt_core.layers.init import Initialiser, Layer, Linear
 from nmt_core.layers.products import Product, SharedProduct, shared_matrix
@@ -96,8 +95,7 @@ class LocationLoop:
             weights_BKS = weights_NS.view(sentences, -1, positions) * self.mask_BS.unsqueeze(1)
             return Attended(self.blend(weights_BKS).flatten(0, 1), weights_BKS.flatten(0, 1))
         weights_NS = (weights_NS * self.mask_BS[layout.sentences_N]).to(self.values_BSX.dtype)
-        places_NS = places_of(layout.sentences_N, positions)
-        return Attended(sum_of_places(self.values_BSX, places_NS, weights_NS), weights_NS)
+        return Attended(sum_values(self.values_BSX, layout.sentences_N, weights_NS), weights_NS)
 
 
 Focusing = Callable[[Tensor, Tensor, Tensor | None], Focus]

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 SOURCE_AXIS = {"source positions": True}
 """Metadata of a field whose second dimension counts source positions: ``field(metadata=SOURCE_AXIS)``."""
-
-
-class _Leaf(NamedTuple):
-    """A tensor of a tree, and whether its second dimension counts source positions."""
-
-    tensor: Tensor
-    positions: bool
 
 
 @dataclass(frozen=True)
@@ -31,27 +24,28 @@ class TensorTree:
 
     def select(self, rows: Tensor) -> Self:
         """The given rows (int64 indices), in the given order; an index may come several times."""
-        return self._with(leaf.tensor.index_select(0, rows) for leaf in self._leaves())
+        return self._map(lambda _, tensor: tensor.index_select(0, rows))
 
     def repeat(self, times: int) -> Self:
         """Every row ``times`` times, copies side by side."""
-        return self._with(leaf.tensor.repeat_interleave(times, dim=0) for leaf in self._leaves())
+        return self._map(lambda _, tensor: tensor.repeat_interleave(times, dim=0))
 
     def join(self, others: Sequence[Self]) -> Self:
         """These rows and behind them those of the others, all with as many source positions as the longest."""
-        columns = zip(*(part._leaves() for part in (self, *others)), strict=True)
-        return self._with(_concatenated(column) for column in columns)
+        return self._map(_concatenated, *others)
 
     def fit(self, rows: int, positions: int) -> Self:
         """A copy of ``rows`` rows with ``positions`` source positions: cut, or filled up with zeros."""
-        return self._with(_fit(leaf, rows, positions) for leaf in self._leaves())
+        return self._map(lambda has_positions, tensor: _fit(tensor, rows, positions if has_positions else None))
 
     def put(self, places: Tensor, rows: Self) -> None:
         """Overwrite the rows at ``places`` (int64 indices); source positions are cut or filled up with zeros."""
-        for mine, theirs in zip(self._leaves(), rows._leaves(), strict=True):
-            fits = mine.tensor.shape[1:] == theirs.tensor.shape[1:]
-            new = theirs.tensor if fits else _fit(theirs, len(theirs.tensor), mine.tensor.shape[1])
-            mine.tensor.index_copy_(0, places, new)
+
+        def overwrite(_: bool, mine: Tensor, theirs: Tensor) -> Tensor:
+            fits = mine.shape[1:] == theirs.shape[1:]
+            return mine.index_copy_(0, places, theirs if fits else _fit(theirs, len(theirs), mine.shape[1]))
+
+        self._map(overwrite, rows)
 
     @property
     def rows(self) -> int:
@@ -61,43 +55,46 @@ class TensorTree:
     @property
     def example(self) -> Tensor:
         """One of the tensors."""
-        return next(self._leaves()).tensor
+        found = [value for field in dataclasses.fields(self) if (value := getattr(self, field.name)) is not None]
+        one = found[0][0] if isinstance(found[0], tuple) else found[0]
+        return one.example if isinstance(one, TensorTree) else one
 
-    def _leaves(self) -> Iterator[_Leaf]:
+    def _map(self, work: Callable[..., Tensor], *others: Self) -> Self:
+        """The tree of what ``work`` makes of each tensor, and of those at its place in the others.
+
+        It is called with whether the second dimension counts source positions, and the tensors.
+        """
+        fields = []
         for field in dataclasses.fields(self):
-            for value in _each(getattr(self, field.name)):
-                if isinstance(value, TensorTree):
-                    yield from value._leaves()
-                elif value is not None:
-                    yield _Leaf(value, field.metadata == SOURCE_AXIS)
-
-    def _with(self, tensors: Iterable[Tensor]) -> Self:
-        """The same tree of other tensors."""
-        left = iter(tensors)
-
-        def changed(value: Any) -> Any:
-            if isinstance(value, tuple):
-                return tuple(map(changed, value))
-            return value._with(left) if isinstance(value, TensorTree) else None if value is None else next(left)
-
-        return type(self)(*(changed(getattr(self, field.name)) for field in dataclasses.fields(self)))
+            values = (getattr(tree, field.name) for tree in (self, *others))
+            fields.append(_mapped(work, field.metadata == SOURCE_AXIS, *values))
+        return type(self)(*fields)
 
 
-def _each(value: Any) -> Iterable[Any]:
-    return value if isinstance(value, tuple) else (value,)
+def _mapped(work: Callable[..., Tensor], has_positions: bool, *values: Any) -> Any:
+    """``TensorTree._map`` of a field."""
+    match values[0]:
+        case None:
+            return None
+        case tuple():
+            return tuple(_mapped(work, has_positions, *column) for column in zip(*values, strict=True))
+        case TensorTree() as tree:
+            return tree._map(work, *values[1:])
+        case _:
+            return work(has_positions, *values)
 
 
-def _concatenated(leaves: Sequence[_Leaf]) -> Tensor:
-    if leaves[0].positions and len({leaf.tensor.shape[1] for leaf in leaves}) > 1:
-        longest = max(leaf.tensor.shape[1] for leaf in leaves)
-        return torch.cat([_fit(leaf, len(leaf.tensor), longest) for leaf in leaves])
-    return torch.cat([leaf.tensor for leaf in leaves])
+def _concatenated(has_positions: bool, *tensors: Tensor) -> Tensor:
+    if has_positions and len({tensor.shape[1] for tensor in tensors}) > 1:
+        longest = max(tensor.shape[1] for tensor in tensors)
+        tensors = tuple(_fit(tensor, len(tensor), longest) for tensor in tensors)
+    return torch.cat(tensors)
 
 
-def _fit(leaf: _Leaf, rows: int, positions: int) -> Tensor:
-    tensor = leaf.tensor
+def _fit(tensor: Tensor, rows: int, positions: int | None) -> Tensor:
+    """A copy of another size; without ``positions`` the second dimension stays."""
     shape = [rows, *tensor.shape[1:]]
-    if leaf.positions:
+    if positions is not None:
         shape[1] = positions
     fitted = tensor.new_zeros(shape)
     overlap = tuple(slice(min(old, new)) for old, new in zip(tensor.shape, shape, strict=True))

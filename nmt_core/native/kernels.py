@@ -23,14 +23,13 @@ _LANES = 16
 
 
 def apply_to(*tensors: Tensor) -> bool:
-    """Whether there are kernels for such tensors: in bfloat16, on a CPU, where no gradients are taken."""
-    return all(map(_may_be_used, tensors)) and not torch.is_grad_enabled()
+    """Whether there are kernels for such tensors: in bfloat16, on a CPU, where no gradients are taken.
 
-
-def _may_be_used(tensor: Tensor) -> bool:
-    """Kernels have one thread: where PyTorch has more, it shares the same work among them."""
-    of_type = tensor.dtype is _TYPE and tensor.device.type == "cpu"
-    return of_type and torch.get_num_threads() == 1 and load() is not None
+    Kernels have one thread: where PyTorch has more, it shares the same work among them.
+    """
+    if any(tensor.dtype is not _TYPE or tensor.device.type != "cpu" for tensor in tensors):
+        return False
+    return not torch.is_grad_enabled() and torch.get_num_threads() == 1 and load() is not None
 
 
 def tiles_apply_to(*tensors: Tensor) -> bool:
@@ -41,7 +40,8 @@ def tiles_apply_to(*tensors: Tensor) -> bool:
 
 def name_kernels(parameter: Tensor) -> str:
     """What a signature says of them: which numbers they give a model of such parameters, or nothing."""
-    library = load() if _may_be_used(parameter) else None
+    with torch.no_grad():
+        library = load() if apply_to(parameter) else None
     return "" if library is None else f"|kernels:{library.version}"
 
 

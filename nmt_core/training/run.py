@@ -20,7 +20,8 @@ from nmt_core.config import read_yaml, with_overrides
 from nmt_core.device import allow_tf32, choose_device, say_if_slow
 from nmt_core.model_directory.directory import FACTOR_VOCABULARIES, LEXICON, SOURCE_VOCABULARY, TARGET_VOCABULARY
 from nmt_core.model_directory.settings import read_settings
-from nmt_core.models.build import source_factors, with_preset
+from nmt_core.models.build import source_factors
+from nmt_core.models.presets import with_preset
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.training.config import RunConfig, TrainingConfig, files_of
 from nmt_core.training.processes import Ranks, check_divisible, is_restarted, joined, ranks_of_torchrun, started

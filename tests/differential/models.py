@@ -11,8 +11,9 @@ import torch
 from nmt_core.model_directory.lexicon import CarriedLexicon
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
-from nmt_core.models.build import PRESETS, AnyConfig, build_model
+from nmt_core.models.build import AnyConfig, build_model
 from nmt_core.models.deep_fusion import DeepFusionConfig
+from nmt_core.models.presets import PRESETS
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig

@@ -16,7 +16,7 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
-from nmt_core.models.build import PRESETS
+from nmt_core.models.presets import PRESETS
 from tests.differential.models import CONFIGS, LANGUAGE
 from tests.faults.programs import begin
 

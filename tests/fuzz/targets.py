@@ -279,7 +279,8 @@ def _foreign(folder: str) -> list[Target]:
 def _model_folders(folder: str) -> list[Target]:
     from nmt_core.model_directory.loaded_model import load_model, save_model
     from nmt_core.model_directory.settings import FolderConfig
-    from nmt_core.models.build import new_model, preset
+    from nmt_core.models.build import new_model
+    from nmt_core.models.presets import preset
     from nmt_core.text.vocabulary import Vocabulary
     from nmt_core.training.fingerprint import RunIdentity
     from nmt_core.training.state import Progress, restore_state, save_state

@@ -8,7 +8,8 @@ import pytest
 
 from nmt_core.base.interfaces import LANGUAGE_MODELS
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.models.build import PRESETS, is_language_model
+from nmt_core.models.build import is_language_model
+from nmt_core.models.presets import PRESETS
 from smt_bridge.commands.main import main
 from smt_bridge.errors import WiringError
 from smt_bridge.model_checks import check_kind

@@ -10,8 +10,9 @@ from nmt_core.base.messages import counted, say
 from nmt_core.config import with_overrides
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig, check_no_model
-from nmt_core.models.build import new_model, preset, source_factors
+from nmt_core.models.build import new_model, source_factors
 from nmt_core.models.hybrid import HybridConfig
+from nmt_core.models.presets import preset
 from nmt_core.text.vocabulary import Vocabulary
 
 

@@ -19,10 +19,11 @@ from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
-from nmt_core.models.build import PRESETS, AnyConfig, build_model
+from nmt_core.models.build import AnyConfig, build_model
 from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.nematus import NematusConfig
+from nmt_core.models.presets import PRESETS
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.nmt_core.inference.search.test_guided import random_guide

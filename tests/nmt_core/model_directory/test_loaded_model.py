@@ -18,7 +18,8 @@ from nmt_core.commands.main import main
 from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.model_directory.settings import FORMAT_VERSION, FolderConfig
 from nmt_core.model_directory.word_vectors import load_embeddings
-from nmt_core.models.build import PRESETS, AnyConfig, build_model, new_model, settings_beside_parameters
+from nmt_core.models.build import AnyConfig, build_model, new_model, settings_beside_parameters
+from nmt_core.models.presets import PRESETS
 from nmt_core.models.rnnsearch import RNNsearch
 from nmt_core.text.vocabulary import Vocabulary
 

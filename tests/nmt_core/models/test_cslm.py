@@ -14,9 +14,10 @@ from nmt_core.inference.scoring import walk
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
-from nmt_core.models.build import PRESETS, build_model, new_model
+from nmt_core.models.build import build_model, new_model
 from nmt_core.models.cslm import CSLM, CSLMConfig
 from nmt_core.models.interface import TranslationModel
+from nmt_core.models.presets import PRESETS
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
 WORDS = [f"w{number}" for number in range(6)]

@@ -26,10 +26,11 @@ from nmt_core.layers.reader import RecurrentEncoder
 from nmt_core.layers.recurrent import Layers
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.model_directory.settings import FolderConfig
-from nmt_core.models.build import PRESETS, build_model, new_model
+from nmt_core.models.build import build_model, new_model
 from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig, DeepState
 from nmt_core.models.interface import NO_WORD, Step, TranslationModel
 from nmt_core.models.luong_attention import SourceMemory
+from nmt_core.models.presets import PRESETS
 from nmt_core.models.tensor_tree import Memory, State
 from nmt_core.preparation.surface import SurfaceText, for_surface_words
 from nmt_core.serving.methods.answers import translate_answer

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from nmt_core.batches.padding import pad_pairs
-from nmt_core.models.build import PRESETS, AnyConfig, build_model, new_model
+from nmt_core.models.build import AnyConfig, build_model, new_model
 from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.interface import TranslationModel
+from nmt_core.models.presets import PRESETS
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig

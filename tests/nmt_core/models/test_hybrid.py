@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from nmt_core.batches.padding import Batch, pad_pairs
 from nmt_core.layers.losses import LossOptions
-from nmt_core.models.build import PRESETS, new_model
+from nmt_core.models.build import new_model
 from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig
 from nmt_core.models.hybrid import Hybrid, HybridConfig
 from nmt_core.models.interface import NO_WORD
+from nmt_core.models.presets import PRESETS
 from nmt_core.text.characters import Characters, first_characters
 from nmt_core.text.sentence import Sentence, TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary, by_frequency, count_words

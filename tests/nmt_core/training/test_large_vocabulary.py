@@ -14,8 +14,9 @@ from safetensors.torch import load_file
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.commands.main import main
-from nmt_core.models.build import new_model, preset
+from nmt_core.models.build import new_model
 from nmt_core.models.deep_fusion import DeepFusionConfig
+from nmt_core.models.presets import preset
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary

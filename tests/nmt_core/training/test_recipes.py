@@ -8,10 +8,11 @@ from typing import Any, get_args
 import pytest
 
 from nmt_core.commands.main import main
-from nmt_core.models.build import PRESETS, AnyConfig, preset
+from nmt_core.models.build import AnyConfig
 from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.deep_lstm import LuongConfig
+from nmt_core.models.presets import PRESETS, preset
 from nmt_core.training.config import RunConfig, TrainingConfig
 from nmt_core.training.optimizer import rate_factor
 from nmt_core.training.run import RECIPES, with_recipe
