@@ -19,7 +19,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError, WiringError
@@ -28,56 +27,8 @@ from smt_bridge.graphs.phrase_graph import Floats, Ints, PhraseGraph, Words
 from smt_bridge.moses_lines import split_tokens
 from smt_bridge.nbest.entry import is_usable
 
-_ZERO, _POINT, _MINUS = b"0.-"
-_MOST_DIGITS = 15  # which a float holds
-_AT_ONCE = 8192  # numbers, so that what is computed of them stays in the processor's cache
-
-Places = npt.NDArray[np.int64]
-
-
-def fixed_numbers(
-    octets: npt.NDArray[np.uint8], begins: Places, ends: Places, *, decimals: int
-) -> npt.NDArray[np.float64] | None:
-    r"""The numbers in ``octets[begin:end]``, of any shape; None where one is not ``-12.345`` with so many decimals.
-
-    With ``decimals=0`` there is no point. Numbers are correctly rounded.
-
-    >>> fixed_numbers(np.frombuffer(b"-12.50 0.25", np.uint8), np.array([0, 7]), np.array([6, 11]), decimals=2)
-    array([-12.5 ,   0.25])
-    """
-    numbers = np.empty(begins.size)
-    flat_begins, flat_ends = begins.ravel(), ends.ravel()
-    for first in range(0, begins.size, _AT_ONCE):
-        part = slice(first, first + _AT_ONCE)
-        found = _read(octets, flat_begins[part], flat_ends[part], decimals)
-        if found is None:
-            return None
-        numbers[part] = found
-    return numbers.reshape(begins.shape)
-
-
-def _read(octets: npt.NDArray[np.uint8], begins: Places, ends: Places, decimals: int) -> npt.NDArray[np.float64] | None:
-    if (begins >= ends).any():
-        return None
-    negative = octets[begins] == _MINUS
-    digits = ends - begins - negative - (decimals > 0)
-    if digits.min() <= decimals or digits.max() > _MOST_DIGITS:
-        return None
-    if decimals and (octets[ends - 1 - decimals] != _POINT).any():
-        return None
-    total = np.zeros(begins.shape, np.int64)
-    for place in range(int(digits.max())):
-        at = ends - (1 + place + (decimals > 0 and place >= decimals))
-        if place <= decimals:
-            digit = octets[at] - np.uint8(_ZERO)
-        else:
-            digit = np.where(place < digits, octets[np.maximum(at, 0)] - np.uint8(_ZERO), np.uint8(0))
-        if digit.max() > 9:
-            return None
-        total += digit * np.int64(10**place)
-    numbers: npt.NDArray[np.float64] = np.where(negative, -total, total) / 10.0**decimals
-    return numbers
-
+NUMBER = rb"-?[0-9]{1,15}(?:\.[0-9]{1,15})?"
+"""As Moses writes it."""
 
 BEGINNING = re.compile(rb"[0-9]{1,15} hyp=[0-9]")
 _LARGEST = 1 << 30  # bytes of one sentence
@@ -91,8 +42,6 @@ _ARC = re.compile(
     re.MULTILINE,
 )
 _HYP, _STACK, _BACK, _TRANSITION, _RECOMBINED, _FORWARD, _CORE, _SPARSE, _TARGET = range(9)
-_DECIMALS = 3
-_COMMA, _BLANK = b", "
 _ROUNDING = 0.0005
 _SLACK = 1e-6  # of the decoder's single precision, for each unit of what is added up
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -205,14 +154,9 @@ def _malformed(lines: Sequence[bytes], path: str, first: int) -> FormatError:
 
 def _numbers(rows: Sequence[bytes], size: int, path: str, first: int, ini: str) -> Floats:
     """``size`` numbers with commas between them of every row."""
-    joined = b",".join(rows)
-    octets = np.frombuffer(joined, np.uint8)
-    ends = np.append(np.flatnonzero(octets == _COMMA), len(joined))
-    row_ends = np.cumsum([len(row) + 1 for row in rows]) - 1
-    if rows and len(ends) == size * len(rows) and (ends[size - 1 :: size] == row_ends).all():
-        found = fixed_numbers(octets, np.append(0, ends[:-1] + 1), ends, decimals=_DECIMALS)
-        if found is not None:
-            return found.reshape(len(rows), size)
+    usual = re.compile(b",".join([NUMBER] * size)).fullmatch
+    if size and all(map(usual, rows)):
+        return np.array(b",".join(rows).split(b",") if rows else [], np.float64).reshape(len(rows), size)
     values = np.zeros((len(rows), size))
     for number, row in enumerate(rows):
         tokens = row.split(b",")
@@ -244,8 +188,8 @@ def _sparse(rows: Sequence[bytes], path: str, first: int) -> dict[int, dict[str,
 
 def _nodes(rows: Sequence[_Row], root_is_complete: bool, path: str, first: int) -> tuple[int, Ints, Ints]:
     """The number of nodes, and beginnings and ends of the arcs, those to the end behind the others."""
-    hypotheses = _whole_numbers([row[_RECOMBINED] or row[_HYP] for row in rows])
-    backs, stacks_E = (_whole_numbers([row[column] for row in rows]) for column in (_BACK, _STACK))
+    hypotheses = np.array([int(row[_RECOMBINED] or row[_HYP]) for row in rows], np.int64)
+    backs, stacks_E = (np.array([int(row[column]) for row in rows], np.int64) for column in (_BACK, _STACK))
     numbers, nodes_E = np.unique(np.append(hypotheses, 0), return_inverse=True)
     stacks = np.zeros(len(numbers), np.int64)
     stacks[nodes_E[:-1]] = stacks_E
@@ -264,16 +208,6 @@ def _nodes(rows: Sequence[_Row], root_is_complete: bool, path: str, first: int) 
     starts = np.concatenate([places[backs_E], last])
     ends = np.concatenate([places[nodes_E[:-1]], np.full(len(last), len(numbers))])
     return len(numbers) + 1, starts, ends
-
-
-def _whole_numbers(tokens: Sequence[bytes]) -> Ints:
-    joined = b" ".join(tokens)
-    borders = np.flatnonzero(np.frombuffer(joined, np.uint8) == _BLANK)
-    begins, ends = np.append(0, borders + 1), np.append(borders, len(joined))
-    found = fixed_numbers(np.frombuffer(joined, np.uint8), begins, ends, decimals=0) if tokens else np.zeros(0)
-    if found is None:
-        raise AssertionError("digits are what the pattern lets through")
-    return found.astype(np.int64)
 
 
 def _check_totals(graph: PhraseGraph, transitions: Floats, features: GraphFeatures, path: str) -> None:

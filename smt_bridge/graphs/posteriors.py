@@ -68,29 +68,25 @@ def ngram_posteriors(graph: WordGraph, *, scale: float = 1.0, order: int = ORDER
     return found
 
 
-def list_posteriors(
-    hypotheses: Sequence[tuple[Words, float]], *, scale: float = 1.0, order: int = ORDER
-) -> dict[Words, float]:
-    """p(u) of all n-grams up to ``order`` words: the share of the hypotheses that hold u, each exp(scale · total)."""
-    best = max((total for _, total in hypotheses), default=0.0)
-    weights = [exp(scale * (total - best)) for _, total in hypotheses]
-    shares: dict[Words, list[float]] = {}
-    for (words, _), weight in zip(hypotheses, weights, strict=True):
-        for ngram in _ngrams((BEGIN, *words, END), order):
-            shares.setdefault(ngram, []).append(weight)
-    whole = fsum(weights)
-    return {ngram: min(1.0, fsum(own) / whole) for ngram, own in shares.items()}
-
-
 def posteriors_of(found: NbestList, *, path: str, scale: float = 1.0, order: int = ORDER) -> dict[Words, float]:
-    """The same of a list. Raises FormatError, naming ``path`` and the line, for a hypothesis without a total."""
-    hypotheses = []
+    """p(u) of all n-grams up to ``order`` words: the share of the hypotheses that hold u, each exp(scale · total).
+
+    Raises FormatError, naming ``path`` and the line, for a hypothesis without a total.
+    """
+    totals = []
     for entry in found.entries:
         if entry.total is None:
             problem = "has no total, which posteriors are made of; expected id ||| words ||| features ||| total"
             raise FormatError(path, problem, line=entry.line)
-        hypotheses.append((tuple(split_tokens(entry.hypothesis)), entry.total))
-    return list_posteriors(hypotheses, scale=scale, order=order)
+        totals.append(entry.total)
+    best = max(totals, default=0.0)
+    weights = [exp(scale * (total - best)) for total in totals]
+    shares: dict[Words, list[float]] = {}
+    for entry, weight in zip(found.entries, weights, strict=True):
+        for ngram in _ngrams((BEGIN, *split_tokens(entry.hypothesis), END), order):
+            shares.setdefault(ngram, []).append(weight)
+    whole = fsum(weights)
+    return {ngram: min(1.0, fsum(own) / whole) for ngram, own in shares.items()}
 
 
 def _split(graph: WordGraph, scale: float, order: int) -> _Split:

@@ -22,11 +22,6 @@ from smt_bridge.graphs.phrase_graph import PhraseGraph
 _NUMBERED = re.compile(r"([0-9]{1,15})(?:\.[A-Za-z0-9.]+)?")
 
 
-def files_of_graphs(path: str) -> list[str]:
-    """The files of graphs in a folder, or the file itself. Raises InputError for a folder without any."""
-    return [file for file, _ in numbered_files(path)]
-
-
 def numbered_files(path: str) -> list[tuple[str, int]]:
     """The files at ``path``, each with the sentence that it begins with where none is named in it."""
     if os.path.isdir(path):
@@ -59,7 +54,7 @@ def read_graphs(path: str, features: GraphFeatures) -> Iterator[PhraseGraph]:
     """
     last = -1
     for file, sentence in numbered_files(path):
-        for graph in _read(file, features, sentence):
+        for graph in _parse(iter(read_blocks(file)), features, file, sentence):
             if graph.sentence <= last:
                 problem = f"sentence {graph.sentence} comes after {last}; expected ascending ids, each once"
                 raise FormatError(file, problem, line=graph.line)
@@ -102,10 +97,6 @@ def beside_lines(text: str, graphs: Iterable[PhraseGraph], *, path: str) -> Iter
 def format_graph(graph: PhraseGraph) -> bytes:
     """The text of a graph in the form that it was read from."""
     return format_extended_graph(graph) if graph.head else format_hypergraph(graph)
-
-
-def _read(path: str, features: GraphFeatures, sentence: int) -> Iterator[PhraseGraph]:
-    return _parse(iter(read_blocks(path)), features, path, sentence)
 
 
 def _parse(blocks: Iterator[bytes], features: GraphFeatures, path: str, sentence: int) -> Iterator[PhraseGraph]:

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from nmt_core.base.errors import NmtError
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.graphs import hypergraph
 from smt_bridge.graphs.features import GraphFeatures, read_graph_features
 from smt_bridge.graphs.phrase_graph import PhraseGraph
 from smt_bridge.graphs.reading import format_graph, read_graphs
@@ -64,17 +63,6 @@ def test_both_forms_are_read_as_they_were_made(tmp_path: Path, features: GraphFe
 def test_an_extended_graph_comes_back_byte_for_byte(tmp_path: Path, features: GraphFeatures) -> None:
     (graph,) = read(tmp_path, features, EXTENDED)
     assert format_graph(graph).decode() == EXTENDED
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_all_at_once_is_one_by_one(
-    tmp_path: Path, features: GraphFeatures, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = random_graph(seed).hypergraph()
-    (fast,) = read(tmp_path, features, text)
-    monkeypatch.setattr(hypergraph, "arcs_at_once", lambda *_: None)
-    (slow,) = read(tmp_path, features, text)
-    assert described(fast) == described(slow)
 
 
 def test_ids_come_from_the_stream_the_name_or_the_place(tmp_path: Path, features: GraphFeatures) -> None:
