@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+import itertools
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import IO, Any, NamedTuple
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
 from nmt_core.base.words import check_factors, check_words, count_words, without_markup
-from nmt_core.files import open_output
+from nmt_core.files import open_output, read_text_lines
 from nmt_core.jobs.work import progress_bar
 from nmt_core.processes import orderly_end
 from smt_bridge.features.interface import Feature
@@ -27,9 +30,8 @@ from smt_bridge.hybrid.chooser import (
     open_features,
     signatures_of,
 )
-from smt_bridge.hybrid.line_windows import windows_of_lines
 from smt_bridge.hybrid.options import recipe_of
-from smt_bridge.hybrid.translator import AdvisedTranslator, HybridTranslator
+from smt_bridge.hybrid.translator import GuidedChooser, HybridTranslator
 from smt_bridge.metadata import Signature, content_of_list, new_metadata, write_metadata
 from smt_bridge.models import ModelOptions, Remote, SearchOptions, check_takes_guidance, open_model, source_factors
 from smt_bridge.moses.process import MosesFailed, MosesProcess
@@ -44,7 +46,7 @@ WINDOW = 100  # sentences that are translated together, at most
 def translate_text(args: argparse.Namespace) -> int:
     """Translate in windows: as many sentences as are there."""
     recipe = recipe_of(args)
-    record = None if recipe.advice else _record_path(args.nbest_output)
+    record = new_metadata(args.nbest_output) if args.nbest_output and not recipe.advice else None
     counts = _Counts()
     with contextlib.ExitStack() as stack:
         stack.enter_context(orderly_end())
@@ -65,7 +67,7 @@ def translate_text(args: argparse.Namespace) -> int:
 class _System(NamedTuple):
     """What a recipe describes: both systems, and what chooses among their translations."""
 
-    hybrid: HybridTranslator | AdvisedTranslator
+    hybrid: HybridTranslator
     decoder: Any
     moses: MosesProcess | None
     chooser: Chooser
@@ -99,7 +101,7 @@ def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack)
     graphs = graph_lists_of(recipe, lambda how: decoder.searcher(beam=how.beam, nbest=how.nbest))
     moses = _moses(args, recipe, stack)
     chooser = open_chooser(recipe, features)
-    hybrid = AdvisedTranslator(moses, decoder, advice) if advice else HybridTranslator(moses, decoder, chooser, graphs)
+    hybrid = HybridTranslator(moses, decoder, GuidedChooser() if advice else chooser, graphs, advice)
     return _System(hybrid, decoder, moses, chooser, features, factors)
 
 
@@ -123,15 +125,47 @@ def _translate_input(
         for sentence, choice in zip(sentences, _translate(args, system.hybrid, sentences), strict=True):
             _write(choice, output, listing, counts, text.detokenize if text else None)
             counts.add(sentence, choice)
-            if system.hybrid.has_moses:
+            if system.hybrid.moses is not None:
                 _warn_of_silence(args, counts.sentences, sentence, choice)
         if args.output == "-":
             output.flush()
         bar.update(len(window))
 
 
-def _record_path(listing: str | None) -> str | None:
-    return new_metadata(listing) if listing else None
+def windows_of_lines(path: str, size: int) -> Iterator[list[str]]:
+    """Lines in groups of at most ``size``; of standard input those that are there: nobody waits for a line to come."""
+    lines = read_text_lines(path, errors="surrogateescape")
+    if path == "-":
+        waiting: queue.Queue[str | BaseException | None] = queue.Queue(2 * size)
+        threading.Thread(target=_read_ahead, args=(lines, waiting), daemon=True).start()
+        while window := _take(waiting, size):
+            yield window
+    else:
+        while window := list(itertools.islice(lines, size)):
+            yield window
+
+
+def _read_ahead(lines: Iterable[str], waiting: queue.Queue[str | BaseException | None]) -> None:
+    try:
+        for line in lines:
+            waiting.put(line)
+        waiting.put(None)
+        waiting.put(None)  # for a window that ends with the text, and for the empty one behind it
+    except BaseException as error:  # raised where the lines are taken
+        waiting.put(error)
+
+
+def _take(waiting: queue.Queue[str | BaseException | None], size: int) -> list[str]:
+    """At least one line, and more that are there already; none at the end."""
+    window: list[str] = []
+    while len(window) < size and not (window and waiting.empty()):
+        item = waiting.get()
+        if isinstance(item, BaseException):
+            raise item
+        if item is None:
+            break
+        window.append(item)
+    return window
 
 
 def _moses(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack) -> MosesProcess | None:
@@ -146,16 +180,14 @@ def _moses(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack
         return None
 
 
-def _translate(
-    args: argparse.Namespace, hybrid: HybridTranslator | AdvisedTranslator, sentences: Sequence[str]
-) -> list[Choice]:
+def _translate(args: argparse.Namespace, hybrid: HybridTranslator, sentences: Sequence[str]) -> list[Choice]:
     try:
         return hybrid.translate(sentences)
     except MosesFailed as error:
         if not args.degrade:
             raise
         _warn(f"{error}; going on with the neural model alone")
-        hybrid.without_moses()
+        hybrid.moses = None
         return hybrid.translate(sentences)
 
 

@@ -22,42 +22,72 @@ from smt_bridge.moses.process import MosesLines, MosesProcess
 from smt_bridge.nbest.entry import NbestEntry
 from smt_bridge.recipe import MOSES, NEURAL, AdviceOptions
 
+_MINIMUM = 0.001  # less likely n-grams are left out, as `smt-bridge graph list-posteriors` does
+
 
 class NbestDecoder(Protocol):
-    """Anything that translates tokenised sentences into lists, best first."""
+    """Anything that translates tokenised sentences into lists, best first, perhaps with guidance."""
 
-    def nbest(self, sentences: Sequence[str]) -> list[list[str]]:
+    def nbest(self, sentences: Sequence[str], guidance: Sequence[NgramGuidance | None] = ()) -> list[list[str]]:
         """For every sentence the lines of its list, best first, ids counted from 0; none for a blank sentence."""
         ...
 
 
-class WithMoses:
-    """What may have a Moses."""
+class GuidedChooser:
+    """What ``Chooser`` is where Moses has guided the search already: the neural model's list is the answer."""
 
-    def __init__(self, moses: MosesProcess | None) -> None:
-        self._moses = moses
+    def choose(
+        self, sentences: Sequence[str], groups: Sequence[Lists], reasons: Sequence[Mapping[str, str]]
+    ) -> list[Choice]:
+        """One choice per sentence, given the lists of both, and why Moses has none."""
+        return [self._choice(*one) for one in zip(groups, reasons, strict=True)]
 
-    @property
-    def has_moses(self) -> bool:
-        """Whether Moses takes part."""
-        return self._moses is not None
+    @staticmethod
+    def _choice(lists: Lists, reasons: Mapping[str, str]) -> Choice:
+        if NEURAL not in lists:
+            return Choice([], None, {})
+        entries = lists[NEURAL].entries
+        return Choice(entries, entries[0], {} if MOSES in lists else {MOSES: reasons[MOSES]})
 
-    def without_moses(self) -> None:
-        """Go on with the neural model alone."""
-        self._moses = None
+    def order(self, choice: Choice) -> list[tuple[float, NbestEntry]]:
+        """The list with its totals, best first."""
+        return [(entry.total or 0.0, entry) for entry in choice.entries]
+
+    def systems(self, entry: NbestEntry) -> tuple[str, ...]:
+        """The systems that listed a hypothesis."""
+        return (NEURAL,)
 
 
-class HybridTranslator(WithMoses):
+def guidance_of(lists: Lists, options: AdviceOptions) -> NgramGuidance | None:
+    """The guidance by Moses' list; None without one."""
+    if MOSES not in lists:
+        return None
+    found = posteriors_of(lists[MOSES], path="Moses' list", scale=options.scale, order=len(options.factors))
+    posteriors = {
+        tuple(word.decode("utf-8", "replace") for word in ngram): posterior
+        for ngram, posterior in found.items()
+        if posterior >= _MINIMUM
+    }
+    return NgramGuidance(posteriors, options.weight, options.factors)
+
+
+class HybridTranslator:
     """Moses and a neural model as one translator; ``moses`` None is the neural model with what features say.
 
-    ``graphs`` makes the third lists, of the graphs that ``moses`` reads.
+    ``graphs`` makes the third lists, of the graphs that ``moses`` reads. With ``guidance`` Moses' lists guide the
+    neural search instead of being merged.
     """
 
     def __init__(
-        self, moses: MosesProcess | None, neural: NbestDecoder, chooser: Chooser, graphs: GraphLists | None = None
+        self,
+        moses: MosesProcess | None,
+        neural: NbestDecoder,
+        chooser: Chooser | GuidedChooser,
+        graphs: GraphLists | None = None,
+        guidance: AdviceOptions | None = None,
     ) -> None:
-        super().__init__(moses)
-        self._neural, self._chooser, self._graphs = neural, chooser, graphs
+        self.moses = moses
+        self._neural, self._chooser, self._graphs, self._guidance = neural, chooser, graphs, guidance
 
     def translate(self, sentences: Sequence[str]) -> list[Choice]:
         """One choice per sentence, in their order; Moses gets bytes that are not UTF-8 (surrogates) as they are.
@@ -65,17 +95,28 @@ class HybridTranslator(WithMoses):
         Raises MosesFailed, WiringError.
         """
         texts = [as_read(sentence) for sentence in sentences]
-        other = _InBackground(self._moses, as_bytes(sentences))
+        for_moses = [sentence.encode("utf-8", "surrogateescape") for sentence in sentences]
+        if self._guidance is None:
+            phrase_based, neural = self._both(for_moses, texts)
+        else:
+            phrase_based = self.moses.translate(for_moses) if self.moses else [None for _ in sentences]
+            lists = [lists_of(number, lines, []) for number, lines in enumerate(phrase_based)]
+            neural = self._neural.nbest(texts, [guidance_of(one, self._guidance) for one in lists])
+        systems = zip(phrase_based, neural, self._search_graphs(texts, phrase_based), strict=True)
+        groups = [lists_of(number, *lists) for number, lists in enumerate(systems)]
+        return self._chooser.choose(texts, groups, [why_silent(answer) for answer in phrase_based])
+
+    def _both(
+        self, for_moses: Sequence[bytes], texts: Sequence[str]
+    ) -> tuple[Sequence[MosesLines | None], list[list[str]]]:
+        """The lists of both at the same time."""
+        other = _InBackground(self.moses, for_moses)
         try:
             neural = self._neural.nbest(texts)
-            phrase_based = other.result()
+            return other.result(), neural
         except BaseException:  # Ctrl-C above all: the answer of Moses is not needed any more
             other.stop()
             raise
-        searched = self._search_graphs(texts, phrase_based)
-        systems = zip(phrase_based, neural, searched, strict=True)
-        groups = [lists_of(number, *lists) for number, lists in enumerate(systems)]
-        return self._chooser.choose(texts, groups, [why_silent(answer) for answer in phrase_based])
 
     def _search_graphs(self, texts: Sequence[str], answers: Sequence[MosesLines | None]) -> list[list[bytes]]:
         if self._graphs is None:
@@ -83,11 +124,6 @@ class HybridTranslator(WithMoses):
         return self._graphs.lists(
             texts, [answer.graph.graph if answer and answer.graph else None for answer in answers]
         )
-
-
-def as_bytes(sentences: Sequence[str]) -> list[bytes]:
-    """The sentences as Moses reads them: bytes that are not UTF-8 (surrogates) as they were."""
-    return [sentence.encode("utf-8", "surrogateescape") for sentence in sentences]
 
 
 class _InBackground:
@@ -118,76 +154,3 @@ class _InBackground:
         if self._error is not None:
             raise self._error
         return self._found
-
-
-_MINIMUM = 0.001  # less likely n-grams are left out, as `smt-bridge graph list-posteriors` does
-
-
-class AdvisedDecoder(Protocol):
-    """Anything that translates tokenised sentences into lists, best first, with advice."""
-
-    def nbest(self, sentences: Sequence[str], advice: Sequence[NgramGuidance | None]) -> list[list[str]]:
-        """For every sentence the lines of its list, best first, ids counted from 0; none for a blank sentence."""
-        ...
-
-
-class Adviser:
-    """From lists of Moses to advice."""
-
-    def __init__(self, options: AdviceOptions) -> None:
-        self._options = options
-
-    def advice(self, lists: Lists) -> NgramGuidance | None:
-        """None without a list of Moses."""
-        if MOSES not in lists:
-            return None
-        how = self._options
-        found = posteriors_of(lists[MOSES], path="Moses' list", scale=how.scale, order=len(how.factors))
-        posteriors = {
-            tuple(word.decode("utf-8", "replace") for word in ngram): posterior
-            for ngram, posterior in found.items()
-            if posterior >= _MINIMUM
-        }
-        return NgramGuidance(posteriors, how.weight, how.factors)
-
-
-class AdvisedChooser:
-    """What ``Chooser`` is where Moses has given advice already: the neural model's list is the answer."""
-
-    def choose(
-        self, sentences: Sequence[str], groups: Sequence[Lists], reasons: Sequence[Mapping[str, str]]
-    ) -> list[Choice]:
-        """One choice per sentence, given the lists of both, and why Moses has none."""
-        return list(map(_choice, groups, reasons))
-
-    def order(self, choice: Choice) -> list[tuple[float, NbestEntry]]:
-        """The list with its totals, best first."""
-        return [(entry.total or 0.0, entry) for entry in choice.entries]
-
-    def systems(self, entry: NbestEntry) -> tuple[str, ...]:
-        """The systems that listed a hypothesis."""
-        return (NEURAL,)
-
-
-def _choice(lists: Lists, reasons: Mapping[str, str]) -> Choice:
-    if NEURAL not in lists:
-        return Choice([], None, {})
-    entries = lists[NEURAL].entries
-    return Choice(entries, entries[0], {} if MOSES in lists else {MOSES: reasons[MOSES]})
-
-
-class AdvisedTranslator(WithMoses):
-    """A neural model that Moses advises; ``moses`` None is the model alone."""
-
-    def __init__(self, moses: MosesProcess | None, neural: AdvisedDecoder, options: AdviceOptions) -> None:
-        super().__init__(moses)
-        self._neural, self._adviser = neural, Adviser(options)
-
-    def translate(self, sentences: Sequence[str]) -> list[Choice]:
-        """The neural model's list of each sentence and its best, as ``HybridTranslator``. Raises MosesFailed."""
-        texts, answers = [as_read(sentence) for sentence in sentences], [None for _ in sentences]
-        found = answers if self._moses is None else self._moses.translate(as_bytes(sentences))
-        asked = [self._adviser.advice(lists_of(number, lines, [])) for number, lines in enumerate(found)]
-        both = zip(found, self._neural.nbest(texts, asked), strict=True)
-        groups = [lists_of(number, *lists) for number, lists in enumerate(both)]
-        return AdvisedChooser().choose(texts, groups, list(map(why_silent, found)))

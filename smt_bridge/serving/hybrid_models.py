@@ -35,7 +35,7 @@ from smt_bridge.hybrid.chooser import (
     open_chooser,
     open_features,
 )
-from smt_bridge.hybrid.translator import AdvisedChooser, Adviser
+from smt_bridge.hybrid.translator import GuidedChooser, guidance_of
 from smt_bridge.models import (
     REMOTE,
     Remote,
@@ -159,7 +159,7 @@ class HybridModels:
             queue.close()
 
 
-def _chooser(recipe: Recipe, open_model: OpenModel) -> Chooser | AdvisedChooser:
+def _chooser(recipe: Recipe, open_model: OpenModel) -> Chooser | GuidedChooser:
     """What chooses, with the models of its features; raises as ``open_features`` and ``open_chooser``."""
 
     def scorer_of(spec: str) -> PairScorer:
@@ -168,7 +168,7 @@ def _chooser(recipe: Recipe, open_model: OpenModel) -> Chooser | AdvisedChooser:
         return open_model(model_folders(spec)).scorer_of("surface")
 
     if recipe.advice is not None:
-        return AdvisedChooser()
+        return GuidedChooser()
     return open_chooser(recipe, open_features(recipe, scorer_of))
 
 
@@ -177,10 +177,10 @@ def _advise(recipe: Recipe, neural: ServedModel) -> Callable[[MosesLines | None]
     if recipe.advice is None:
         return None
     check_takes_guidance(neural.loaded)
-    adviser, joined = Adviser(recipe.advice), joins_words(neural.loaded)
+    options, joined = recipe.advice, joins_words(neural.loaded)
 
     def advise(lines: MosesLines | None) -> NgramGuidance | None:
-        found = adviser.advice(lists_of(0, lines, []))
+        found = guidance_of(lists_of(0, lines, []), options)
         return found and found._replace(joined=joined)
 
     return advise

@@ -26,7 +26,7 @@ from nmt_core.serving.models.search import SearchItem
 from nmt_core.serving.models.served import Finish
 from smt_bridge.graphs.search import GraphLists
 from smt_bridge.hybrid.chooser import Choice, Chooser, lists_of, why_silent
-from smt_bridge.hybrid.translator import AdvisedChooser
+from smt_bridge.hybrid.translator import GuidedChooser
 from smt_bridge.models import SurfaceWords, nbest_lines
 from smt_bridge.moses.process import MosesLines
 from smt_bridge.recipe import GRAPH, MOSES
@@ -53,7 +53,7 @@ class Parts(NamedTuple):
     config: DecodingConfig
     scorer: PairScorer
     words: SurfaceWords
-    chooser: Chooser | AdvisedChooser
+    chooser: Chooser | GuidedChooser
     moses: MosesQueue
     degrade: bool
     degraded: Counter[str]

@@ -9,7 +9,7 @@ import pytest
 
 from nmt_core.commands.main import main as nmt_core
 from smt_bridge.commands.main import main
-from smt_bridge.hybrid.translator import Adviser
+from smt_bridge.hybrid.translator import guidance_of
 from smt_bridge.moses.process import MosesOptions, MosesProcess
 from smt_bridge.nbest.entry import NbestEntry, NbestList
 from smt_bridge.nbest.formats import read_entries
@@ -61,7 +61,7 @@ def test_it_is_what_the_batch_commands_make(
 
 def test_what_is_hardly_likely_is_no_advice() -> None:
     entries = [NbestEntry(0, text, {}, total, 1) for text, total in ((b"a", 0.0), (b"b", -6.0), (b"c", -7.0))]
-    advice = Adviser(AdviceOptions(1.0, (1.0,), 1.0)).advice({"moses": NbestList(0, entries)})
+    advice = guidance_of({"moses": NbestList(0, entries)}, AdviceOptions(1.0, (1.0,), 1.0))
     assert advice is not None and sorted(advice.posteriors) == [("</s>",), ("a",), ("b",)]
 
 
