@@ -8,7 +8,6 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -23,7 +22,6 @@ from nmt_core.serving.loading import OpenModel
 from nmt_core.serving.models.search import RunningSearch, finisher_of
 from nmt_core.serving.models.served import ServedModel
 from nmt_core.text.processing import TextProcessor
-from smt_bridge.graphs.search import GraphReader
 from smt_bridge.hybrid.chooser import (
     GIVEN_UP,
     UNTRANSLATED,
@@ -45,27 +43,24 @@ from smt_bridge.models import (
     model_folders,
     surface_words,
 )
-from smt_bridge.moses.process import MosesLines, MosesOptions
+from smt_bridge.moses.process import WORD, MosesLines
 from smt_bridge.recipe import Recipe, read_recipe
 from smt_bridge.serving.hybrid_search import WITHOUT_GRAPH, HybridFinish, HybridSearch, Parts
 from smt_bridge.serving.moses_queue import MosesQueue
 
-_FIRST = b"a"  # what a Moses translates to show that it has loaded
+_COUNTS = (
+    ("moses_restarts", "restarts", "Moses started in place of one that ended or hung"),
+    ("moses_given_up_sentences", "given_up", "Sentences that ended Moses twice"),
+    ("moses_failures", "failures", "Times that Moses could not be used at all"),
+)
 
 
-class _Running(NamedTuple):
-    """A Moses, and what it was started from."""
-
-    made_of: object
-    queue: MosesQueue
-
-
-class HybridModels:
-    """``PluginModels`` made of recipes, by name and path."""
+class HybridModels(Collector):
+    """``PluginModels`` made of recipes, by name and path; it collects what each Moses and each hybrid counts."""
 
     def __init__(self, recipes: Mapping[str, str]) -> None:
         self._recipes = recipes
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, tuple[object, MosesQueue]] = {}  # what each was made of
         self._queues: list[MosesQueue] = []  # those of earlier loads, too
         self._loading = threading.Lock()
         self._closed = False
@@ -121,36 +116,52 @@ class HybridModels:
         )
 
     def _moses(self, name: str, recipe: Recipe) -> MosesQueue:
-        """The Moses of a recipe, loaded; the one that runs, unless its options or its moses.ini have changed."""
+        """The Moses of a recipe, loaded; the one that runs, unless its options or its moses.ini have changed.
+
+        Raises MosesFailed where it cannot be used, unless the neural model may go on alone.
+        """
         options = moses_of(
             recipe, program=recipe.moses_program, threads=recipe.moses_threads, timeout=recipe.moses_timeout
         )
         made_of = options, _stamp(recipe.moses_ini), recipe.graph
         with self._loading:  # devices share it
-            before = self._running.get(name)
-            if before is not None and before.made_of == made_of:
-                return before.queue
-            queue = self._started(options, graph_reader_of(recipe), degrade=recipe.degrade)
-            self._running[name] = _Running(made_of, queue)
-            if before is not None:
-                before.queue.retire()
+            before, running = self._running.get(name, (None, None))
+            if running is not None and before == made_of:
+                return running
+            queue = MosesQueue(options, graph_reader_of(recipe))
+            self._queues.append(queue)
+            if self._closed:
+                queue.close()
+            error = queue.ask("", WORD).answer.exception()  # once it has loaded
+            if error is not None and not recipe.degrade:
+                queue.close()
+                raise error
+            self._running[name] = made_of, queue
+            if running is not None:
+                running.retire()
             return queue
-
-    def _started(self, options: MosesOptions, reader: GraphReader | None, *, degrade: bool) -> MosesQueue:
-        """Raises MosesFailed where it cannot be used, unless the neural model may go on alone."""
-        queue = MosesQueue(options, reader)
-        self._queues.append(queue)
-        if self._closed:
-            queue.close()
-        error = queue.ask("", _FIRST).wait().error
-        if error is not None and not degrade:
-            queue.close()
-            raise error
-        return queue
 
     def watch(self, registry: CollectorRegistry) -> None:
         """Add what each Moses and each hybrid counts."""
-        registry.register(HybridMetrics(self._queues, self._degraded))
+        registry.register(self)
+
+    def collect(self) -> Iterator[Metric]:
+        """Sums over all Moses, and sentences by model and reason, as they are when somebody asks."""
+        for name, count, text in _COUNTS:
+            yield CounterMetricFamily(name, text, sum(queue.counts[count] for queue in self._queues))
+        waiting = sum(queue.waiting for queue in self._queues)
+        yield GaugeMetricFamily("moses_waiting_sentences", "Sentences that Moses does not have yet", waiting)
+        degraded = CounterMetricFamily(
+            "hybrid_degraded_sentences", "Sentences translated without Moses", labels=["model", "reason"]
+        )
+        without_graph = CounterMetricFamily(
+            "hybrid_sentences_without_graph", "Sentences whose search graph could not be used", labels=["model"]
+        )
+        for model, reasons in self._degraded.items():
+            for reason in ("failed", GIVEN_UP, UNTRANSLATED):
+                degraded.add_metric([model, reason], reasons[reason])
+            without_graph.add_metric([model], reasons[WITHOUT_GRAPH])
+        yield from (degraded, without_graph)
 
     def close(self) -> None:
         """End every Moses."""
@@ -199,39 +210,3 @@ def _stamp(path: str) -> object:
     except OSError:
         return None
     return facts.st_mtime_ns, facts.st_size
-
-
-class HybridMetrics(Collector):
-    """Sums over ``queues``, and ``degraded`` sentences by model and reason, as they are when somebody asks."""
-
-    def __init__(self, queues: Sequence[MosesQueue], degraded: Mapping[str, Counter[str]]) -> None:
-        self._queues, self._degraded = queues, degraded
-
-    def collect(self) -> Iterator[Metric]:
-        """The metrics."""
-        queues = list(self._queues)
-        yield CounterMetricFamily(
-            "moses_restarts", "Moses started in place of one that ended or hung", sum(one.restarts for one in queues)
-        )
-        yield CounterMetricFamily(
-            "moses_given_up_sentences", "Sentences that ended Moses twice", sum(one.given_up for one in queues)
-        )
-        yield CounterMetricFamily(
-            "moses_failures", "Times that Moses could not be used at all", sum(one.failures for one in queues)
-        )
-        yield GaugeMetricFamily(
-            "moses_waiting_sentences", "Sentences that Moses does not have yet", sum(one.waiting for one in queues)
-        )
-        family = CounterMetricFamily(
-            "hybrid_degraded_sentences", "Sentences translated without Moses", labels=["model", "reason"]
-        )
-        for model, reasons in self._degraded.items():
-            for reason in ("failed", GIVEN_UP, UNTRANSLATED):
-                family.add_metric([model, reason], reasons[reason])
-        yield family
-        family = CounterMetricFamily(
-            "hybrid_sentences_without_graph", "Sentences whose search graph could not be used", labels=["model"]
-        )
-        for model, reasons in self._degraded.items():
-            family.add_metric([model], reasons[WITHOUT_GRAPH])
-        yield family

@@ -24,6 +24,7 @@ from nmt_core.serving.engine.work import LARGE, StepDecoder
 from nmt_core.serving.errors import unavailable
 from nmt_core.serving.models.search import SearchItem
 from nmt_core.serving.models.served import Finish
+from smt_bridge.graphs.phrase_graph import PhraseGraph
 from smt_bridge.graphs.search import GraphLists
 from smt_bridge.hybrid.chooser import Choice, Chooser, lists_of, why_silent
 from smt_bridge.hybrid.translator import GuidedChooser
@@ -63,16 +64,47 @@ class Parts(NamedTuple):
 
 @dataclass(eq=False)
 class _Sentence:
-    """One that is being translated; ``neural`` is the answer of the search, which may be an exception."""
+    """One that is being translated; ``neural`` is the answer of the search it has entered, or an exception."""
 
     text: str
     nbest: int
     ticket: Ticket | None
+    entered: bool = False
     neural: Any = None
 
     @property
+    def words(self) -> int:
+        """Those of the text and its end."""
+        return self.text.count(" ") + 2
+
+    @property
+    def has_answer(self) -> bool:
+        """Moses has answered, or is not asked."""
+        return self.ticket is None or self.ticket.answer.done()
+
+    @property
+    def searching(self) -> bool:
+        return self.entered and self.neural is None
+
+    @property
     def ready(self) -> bool:
-        return self.neural is not None and (self.ticket is None or self.ticket.done)
+        return self.neural is not None and self.has_answer
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why Moses could not be used."""
+        return self.ticket.answer.exception() if self.ticket else None
+
+    @property
+    def lines(self) -> MosesLines | None:
+        """Moses' list, if it has one."""
+        return self.ticket.answer.result() if self.ticket and not self.error else None
+
+    @property
+    def graph(self) -> PhraseGraph | None:
+        """The search graph, where it was read."""
+        lines = self.lines
+        return lines.graph.graph if lines and lines.graph else None
 
 
 class HybridSearch:
@@ -82,93 +114,67 @@ class HybridSearch:
         self._parts, self._search = parts, parts.search()
         self._caller = str(next(_callers))
         self._live: dict[int, _Sentence] = {}
-        self._searching: set[int] = set()
-        self._unadvised: dict[int, Ticket] = {}
 
     @property
     def tokens(self) -> float:
         """What the neural search has, and as much for what waits for Moses."""
-        beam = self._parts.config.beam
-        waiting = (one for key, one in self._live.items() if key not in self._searching)
-        return self._search.tokens + sum(beam * (one.text.count(" ") + 2) for one in waiting)
+        waiting = sum(one.words for one in self._live.values() if not one.searching)
+        return self._search.tokens + self._parts.config.beam * waiting
 
     @property
     def waits(self) -> float:
         """Until Moses answers."""
-        advised = any(ticket.done for ticket in self._unadvised.values())
-        ready = self._searching or advised or any(one.ready for one in self._live.values())
-        return 0.0 if ready else _LOOK_AGAIN
+        has_work = any(one.searching or one.ready or self._may_enter(one) for one in self._live.values())
+        return 0.0 if has_work else _LOOK_AGAIN
 
     def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
-        """Let sentences into both systems."""
-        entering = []
+        """Ask Moses for sentences, which enter the neural search with the next step or with Moses' guidance."""
         for key, item in requests:
             text = without_markup(item.text)
             ticket = self._parts.moses.ask(self._caller, text.encode("utf-8", "replace")) if split_words(text) else None
             self._live[key] = _Sentence(text, item.config.nbest, ticket)
-            if ticket is None or self._parts.advise is None:
-                entering.append((key, None))
-            else:
-                self._unadvised[key] = ticket
-        self._enter(entering)
 
-    def _enter(self, entering: Sequence[tuple[int, NgramGuidance | None]]) -> None:
+    def _may_enter(self, sentence: _Sentence) -> bool:
+        return not sentence.entered and (self._parts.advise is None or sentence.has_answer)
+
+    def _enter(self) -> None:
         """Let sentences into the neural search."""
-        parts = self._parts
-        items = [
-            (key, SearchItem(parts.words.read(self._live[key].text), parts.config, advice)) for key, advice in entering
-        ]
-        self._searching.update(key for key, _ in items)
+        parts, items = self._parts, list[tuple[int, SearchItem]]()
+        for key, one in self._live.items():
+            if self._may_enter(one):
+                one.entered = True
+                try:
+                    guidance = parts.advise(one.lines) if parts.advise and one.ticket else None
+                    items.append((key, SearchItem(parts.words.read(one.text), parts.config, guidance)))
+                except Exception as error:  # belongs to this sentence: the others go on
+                    one.neural = error
         if items:
             self._search.admit(items)
 
-    def _enter_advised(self) -> None:
-        """Let in those that Moses has advice for, or will have none."""
-        assert self._parts.advise is not None
-        answered = {key: ticket for key, ticket in self._unadvised.items() if ticket.done}
-        for key in answered:
-            del self._unadvised[key]
-        entering = []
-        for key, ticket in answered.items():
-            try:
-                entering.append((key, self._parts.advise(ticket.lines)))
-            except Exception as error:  # belongs to this sentence: the others go on
-                self._live[key].neural = error
-        self._enter(entering)
-
     def step(self) -> list[tuple[int, Any]]:
         """One step of the neural search; the sentences that both systems have translated are unfinished answers."""
-        if self._unadvised:
-            self._enter_advised()
-        if self._searching:
+        self._enter()
+        if any(one.searching for one in self._live.values()):
             for key, found in self._search.step():
                 self._live[key].neural = found
-                self._searching.discard(key)
-        ready = {key: one for key, one in self._live.items() if one.ready}
-        for key in ready:
-            del self._live[key]
-        return [(key, self._answer(one)) for key, one in ready.items()]
+        ready = [key for key, one in self._live.items() if one.ready]
+        return [(key, self._answer(self._live.pop(key))) for key in ready]
 
     def _answer(self, sentence: _Sentence) -> Any:
         """The answer, or what there is to do for it: a sentence without words has that of the neural model."""
         if isinstance(sentence.neural, Exception) or sentence.ticket is None:
             return sentence.neural
-        has_graph = self._parts.graphs is not None and sentence.ticket.graph is not None
-        words = (sentence.text.count(" ") + 2) * self._parts.config.nbest
-        return Unfinished(sentence, words + LARGE if has_graph else words)
+        has_graph = self._parts.graphs is not None and sentence.graph is not None
+        work = sentence.words * self._parts.config.nbest
+        return Unfinished(sentence, work + LARGE if has_graph else work)
 
     def cancel(self, keys: Sequence[int]) -> None:
         """Drop sentences; Moses goes on with those that it has already."""
-        for key in keys:
-            gone = self._live.pop(key, None)
-            if gone is None:  # a step that was given up had begun to answer it
-                continue
-            self._unadvised.pop(key, None)
-            if gone.ticket is not None:
-                self._parts.moses.forget(gone.ticket)
-        searching = [key for key in keys if key in self._searching]
-        self._searching.difference_update(keys)
-        self._search.cancel(searching)
+        gone = {key: self._live.pop(key) for key in keys if key in self._live}
+        for one in gone.values():
+            if one.ticket is not None:
+                self._parts.moses.forget(one.ticket)
+        self._search.cancel([key for key, one in gone.items() if one.searching])
 
 
 class HybridFinish:
@@ -183,10 +189,7 @@ class HybridFinish:
 
     def _answer(self, one: _Sentence | Searched) -> Any:
         try:
-            if not isinstance(one, _Sentence):
-                return self._completed(one)
-            assert one.ticket is not None
-            return self._translations(one, one.ticket)
+            return self._translations(one) if isinstance(one, _Sentence) else self._completed(one)
         except Exception as error:  # belongs to this sentence: the others go on
             return error
 
@@ -200,30 +203,26 @@ class HybridFinish:
             raise found
         return found
 
-    def _graph_list(self, sentence: _Sentence, ticket: Ticket) -> list[bytes]:
-        """The list of its search graph, where there is one."""
-        if self._parts.graphs is None or ticket.graph is None:
-            return []
-        return self._parts.graphs.lists([sentence.text], [ticket.graph])[0]
-
-    def _translations(self, sentence: _Sentence, ticket: Ticket) -> Any:
+    def _translations(self, sentence: _Sentence) -> Any:
         """The best of the merged list, or why there are none."""
         parts = self._parts
-        if ticket.error is not None and not parts.degrade:
+        if sentence.error is not None and not parts.degrade:
             problem = f"{parts.moses.options.program} cannot be used now; the neural model alone can"
             return unavailable(problem, reason="MOSES_FAILED", retry_after=REST)
-        graph, neural = self._graph_list(sentence, ticket), self._completed(sentence.neural)
-        lists = lists_of(0, ticket.lines, nbest_lines(0, neural, parts.words.write), graph)
-        choice = parts.chooser.choose([sentence.text], [lists], [why_silent(ticket.lines)])[0]
-        degraded = MOSES in choice.silent
-        if degraded:
-            parts.degraded["failed" if ticket.error is not None else choice.silent[MOSES]] += 1
+        graph: list[bytes] = []
+        if parts.graphs is not None and sentence.graph is not None:
+            graph = parts.graphs.lists([sentence.text], [sentence.graph])[0]
+        neural = self._completed(sentence.neural)
+        lists = lists_of(0, sentence.lines, nbest_lines(0, neural, parts.words.write), graph)
+        choice = parts.chooser.choose([sentence.text], [lists], [why_silent(sentence.lines)])[0]
+        if MOSES in choice.silent:
+            parts.degraded["failed" if sentence.error is not None else choice.silent[MOSES]] += 1
         elif GRAPH in choice.silent:
             if not parts.degraded[WITHOUT_GRAPH]:
                 problem = "a sentence has no list of its search graph; such sentences are counted: %s"
                 _log.warning(problem, choice.silent[GRAPH])
             parts.degraded[WITHOUT_GRAPH] += 1
-        return list(self._shown(sentence, choice, degraded=degraded))
+        return list(self._shown(sentence, choice, degraded=MOSES in choice.silent))
 
     def _shown(self, sentence: _Sentence, choice: Choice, *, degraded: bool) -> Iterator[Translation]:
         """As many as were asked for, with the neural model's numbers."""

@@ -39,7 +39,7 @@ def test_moses_is_started_anew_only_where_its_ini_has_changed(models: HybridMode
     second = models._moses("h", recipe(ini))
     assert second is not first and models._moses("h", recipe(ini)) is second
     for queue in (first, second):  # what has begun with the old one is finished with it
-        assert queue.ask("a", b"ab").wait().lines
+        assert queue.ask("a", b"ab").answer.result()
 
 
 def test_of_earlier_ones_no_thread_stays(models: HybridModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def test_one_that_cannot_be_used_leaves_the_other_in_its_place(models: HybridMod
     with pytest.raises(MosesFailed, match="no memory"):
         models._moses("h", recipe(ini))
     ini.write_text("one")
-    assert first.ask("a", b"ab").wait().lines
+    assert first.ask("a", b"ab").answer.result()
 
 
 def test_after_the_end_nothing_is_started(models: HybridModels, tmp_path: Path) -> None:

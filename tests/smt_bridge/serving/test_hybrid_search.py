@@ -46,14 +46,8 @@ class _Moses:
         self.done = True
 
     def ask(self, caller: str, text: bytes) -> object:
-        moses = self
-
-        class Asked(SimpleNamespace):
-            @property
-            def done(self) -> bool:
-                return moses.done
-
-        return Asked(lines=None, error=None, graph=None, text=text)
+        answer = SimpleNamespace(done=lambda: self.done, exception=lambda: None, result=lambda: None)
+        return SimpleNamespace(answer=answer, text=text)
 
     def forget(self, ticket: Any) -> None:
         self.forgotten.append(ticket.text)

@@ -35,7 +35,7 @@ def until(condition: Callable[[], object]) -> None:
 def test_every_caller_has_the_list_of_his_own_sentence(queue: MosesQueue) -> None:
     asked = {word: queue.ask(word[0], word.encode()) for word in ("ab", "cd", "ad", "ef")}
     for word, ticket in asked.items():
-        lines = ticket.wait().lines
+        lines = ticket.answer.result()
         assert lines is not None and lines[0].startswith(word[::-1].encode() + b"  |||")
 
 
@@ -45,11 +45,11 @@ def test_a_caller_with_few_sentences_does_not_wait_for_one_with_many(
     asked: list[bytes] = []
     translate = MosesProcess.translate
     monkeypatch.setattr(MosesProcess, "translate", lambda self, lines: asked.extend(lines) or translate(self, lines))
-    queue.ask("", b"first").wait()  # it has loaded
+    queue.ask("", b"first").answer.result()  # it has loaded
     many = [queue.ask("many", b"SPLIT %d" % number) for number in range(20)]
     few = [queue.ask("few", b"few"), queue.ask("few", b"few")]
     for ticket in (*many, *few):
-        ticket.wait()
+        ticket.answer.result()
     assert asked.index(b"few") <= 4 and asked[::-1].index(b"few") >= 12
 
 
@@ -57,11 +57,11 @@ def test_what_nobody_waits_for_is_not_translated(queue: MosesQueue, monkeypatch:
     asked: list[bytes] = []
     translate = MosesProcess.translate
     monkeypatch.setattr(MosesProcess, "translate", lambda self, lines: asked.extend(lines) or translate(self, lines))
-    queue.ask("", b"first").wait()
+    queue.ask("", b"first").answer.result()
     tickets = [queue.ask("a", b"SPLIT %d" % number) for number in range(10)]
     queue.forget(tickets[8])
-    tickets[9].wait()
-    assert b"SPLIT 8" not in asked and b"SPLIT 9" in asked and not tickets[8].done
+    tickets[9].answer.result()
+    assert b"SPLIT 8" not in asked and b"SPLIT 9" in asked and not tickets[8].answer.done()
     queue.forget(tickets[9])  # has its answer already
 
 
@@ -70,48 +70,46 @@ def test_one_that_cannot_be_used_fails_at_once_and_is_tried_again_later(
 ) -> None:
     program = (tmp_path / "moses").read_text()
     (tmp_path / "moses").write_text("#!/bin/sh\necho no memory >&2\nexit 1\n")
-    first = queue.ask("a", b"ab cd").wait()
-    assert first.lines is None and "no memory" in str(first.error)
+    first = queue.ask("a", b"ab cd").answer.exception()
+    assert "no memory" in str(first)
     (tmp_path / "moses").write_text(program)
     again = queue.ask("a", b"ab cd")
-    assert again.done and again.error is first.error and queue.failures == 1
+    assert again.answer.done() and again.answer.exception() is first and queue.counts["failures"] == 1
     monkeypatch.setattr(queue, "_rests_until", 0.0)
-    assert queue.ask("a", b"ab cd").wait().lines
+    assert queue.ask("a", b"ab cd").answer.result()
 
 
 def test_restarts_are_counted_over_failures(queue: MosesQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert queue.ask("a", b"ab").wait().lines
-    assert queue.ask("a", b"DIE").wait().lines is None
-    assert (queue.restarts, queue.given_up) == (2, 1)
-    queue.close()
-    assert (queue.restarts, queue.given_up) == (2, 1)
+    assert queue.ask("a", b"ab").answer.result()
+    assert queue.ask("a", b"DIE").answer.result() is None
+    assert queue.counts == {"restarts": 2, "given_up": 1}
 
 
 def test_one_in_whose_place_is_another_ends_when_nobody_asks_and_comes_back_for_who_does(
     queue: MosesQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(moses_queue, "_LINGER", 0.05)
-    assert queue.ask("a", b"ab").wait().lines
+    assert queue.ask("a", b"ab").answer.result()
     queue.retire()
     for _ in range(2):
-        until(lambda: not queue.has_thread)
-        assert queue._process is None and queue.ask("a", b"ab").wait().lines
+        until(lambda: queue._thread is None)
+        assert queue._process is None and queue.ask("a", b"ab").answer.result()
 
 
 def test_the_end_does_not_wait_for_a_sentence(queue: MosesQueue) -> None:
-    assert queue.ask("a", b"ab").wait().lines
+    assert queue.ask("a", b"ab").answer.result()
     hangs = queue.ask("a", b"HANG")
     begin = time.monotonic()
     queue.close()
-    assert "stopped" in str(hangs.wait().error) and time.monotonic() - begin < 15
-    assert "stopped" in str(queue.ask("a", b"ab").wait().error)
+    assert "stopped" in str(hangs.answer.exception()) and time.monotonic() - begin < 15
+    assert "stopped" in str(queue.ask("a", b"ab").answer.exception())
 
 
 def test_one_that_is_asked_for_nothing_has_no_thread(tmp_path: Path) -> None:
     queue = MosesQueue(MosesOptions(program=fake_moses(tmp_path), timeout=20.0))
-    assert not queue.has_thread
+    assert queue._thread is None
     queue.close()
-    assert "stopped" in str(queue.ask("a", b"ab").wait().error)
+    assert "stopped" in str(queue.ask("a", b"ab").answer.exception())
 
 
 def test_where_the_system_has_no_thread_it_is_tried_again(queue: MosesQueue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +121,7 @@ def test_where_the_system_has_no_thread_it_is_tried_again(queue: MosesQueue, mon
         with pytest.raises(RuntimeError, match="new thread"):
             queue.ask("a", b"ab")
     assert queue.waiting == 0
-    assert queue.ask("a", b"ab").wait().lines
+    assert queue.ask("a", b"ab").answer.result()
 
 
 def test_an_error_that_nobody_foresaw_is_told_to_who_waits(queue: MosesQueue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,8 +130,7 @@ def test_an_error_that_nobody_foresaw_is_told_to_who_waits(queue: MosesQueue, mo
 
     translate = MosesProcess.translate
     monkeypatch.setattr(MosesProcess, "translate", no_memory)
-    first = queue.ask("a", b"ab cd").wait()
-    assert first.lines is None and "MemoryError('none left')" in str(first.error)
+    assert "MemoryError('none left')" in str(queue.ask("a", b"ab cd").answer.exception())
     monkeypatch.setattr(MosesProcess, "translate", translate)
     monkeypatch.setattr(queue, "_rests_until", 0.0)
-    assert queue.ask("a", b"ab cd").wait().lines
+    assert queue.ask("a", b"ab cd").answer.result()
