@@ -68,7 +68,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         self._streams = ClientLimit("streams", most=streams[0], each=streams[1], reason="TOO_MANY_STREAMS")
         self._watches = ClientLimit("health watches", most=watches[0], each=watches[1], reason="TOO_MANY_WATCHES")
         self._wrapped: dict[str, Any] = {}
-        self.unfinished = 0
+        self.unfinished: set[asyncio.Task[Any]] = set()
         if metrics is not None:
             metrics.watch_open(call=self._calls.open, stream=self._streams.open)
 
@@ -183,9 +183,10 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         call, task = Call(method, context.peer(), _request_id(context)), asyncio.current_task()
         assert task is not None
         CALL.set(call)
-        self.unfinished += 1
         held = contextlib.ExitStack()
-        task.add_done_callback(lambda _: self._finished(held))
+        self.unfinished.add(task)
+        task.add_done_callback(self.unfinished.discard)  # its status was sent, or cannot be
+        task.add_done_callback(lambda _: held.close())
         if self._metrics is not None:
             self._metrics.call_started(method)
         failure: RpcError | None = None
@@ -216,11 +217,6 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
             self._metrics.call_ended(call.method, call.code, seconds)
         if self._log is not None:
             self._log.write(call.to_json(seconds))
-
-    def _finished(self, held: contextlib.ExitStack) -> None:
-        """The status of a call was sent, or cannot be."""
-        self.unfinished -= 1
-        held.close()
 
     async def _abort(self, context: Any, failure: RpcError) -> NoReturn:
         """End a call, whether of the service or of another, with its error."""
