@@ -20,10 +20,9 @@ from common import SHARED, machine, peak_memory, table
 from isal import igzip
 
 from nmt_core.files import pack, read_lines
-from nmt_core.jobs.engine import open_workers
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Piece
-from nmt_core.jobs.run import Job, Source, run_job, shard_of
+from nmt_core.jobs.run import Job, Source, open_workers, run_job, shard_of
 from nmt_core.jobs.workers import in_order
 from nmt_core.processes import keep_memory_of_tensors
 from smt_bridge.tables.table import Window, append_scores, read_windows, split_window

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import math
+import os
 
 from nmt_core.base.words import MOST_WORDS
 from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile
-from nmt_core.jobs.engine import engine
+from nmt_core.jobs.ray_workers import Ray
 
 
 def models(text: str) -> InputFile:
@@ -43,6 +45,22 @@ def add_part_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shards", metavar="A-B", help="do only these parts of the work, counted from 1; needs files")
     parser.add_argument("--restart", action="store_true", help="throw away what an earlier command has done")
     add_engine(parser)
+
+
+def engine(text: str) -> Ray | None:
+    """The ``type`` of ``--engine``; None is processes of this machine."""
+    name, *settings = text.split(",")
+    keys = dict(setting.partition("=")[::2] for setting in settings)
+    try:
+        gpus = float(keys.pop("gpus", "0"))
+    except ValueError:
+        gpus = -1.0
+    address = keys.pop("address", None)
+    if name == "local" and not settings:
+        return None
+    if name != "ray" or keys or address == "" or not 0.0 <= gpus < math.inf:
+        raise argparse.ArgumentTypeError(f"expected local, or ray with gpus=F and address=A, found {text!r}")
+    return Ray(gpus, address or os.environ.get("RAY_ADDRESS"))
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:

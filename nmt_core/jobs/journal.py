@@ -19,7 +19,7 @@ from nmt_core.base.errors import ConfigError, InputError, unreadable
 JOURNAL = ".hybridmt.journal"  # the ending of its name
 AGAIN = "start again with --restart"
 Counts = dict[str, float]
-_FORMAT = 1
+_FORMAT = 2
 _HEX = 8  # digits of a CRC-32
 
 
@@ -42,20 +42,13 @@ class Entry(NamedTuple):
     """A finished shard, what it added to each output, and what was counted meanwhile."""
 
     shard: Shard
-    contents: tuple[Content, ...]
+    outputs: tuple[Content, ...]
     counts: Counts
-
-    def line(self) -> bytes:
-        """The line of the journal that ``read_journal`` reads."""
-        first, lines, crc = self.shard
-        outputs = [content._asdict() for content in self.contents]
-        shard = {"first": first, "lines": lines}
-        return _line({"shard": shard, "crc_in": crc, "outputs": outputs, "counts": self.counts})
 
 
 @dataclass
 class Journal:
-    """What is undamaged of a journal: ``identity`` is None where there is none; where each entry ends, in bytes."""
+    """What is undamaged of a journal; ``ends`` says where its first line and each entry end, in bytes."""
 
     identity: dict[str, Any] | None = None
     entries: list[Entry] = field(default_factory=list)
@@ -72,26 +65,34 @@ def read_journal(path: str) -> Journal:
     except OSError as error:
         raise unreadable(path, error) from error
     for line in content.splitlines(keepends=True):
-        end += len(line)
-        value = _checked(line)
-        if value is None:
+        body = line[_HEX + 1 : -1]
+        if line != _line(body):
             break
-        if found.identity is None:
-            if value.get("journal") != _FORMAT:
-                raise ConfigError(f"{path}: a job that another version has begun; {AGAIN}")
+        value = json.loads(body)
+        if found.identity is not None:
+            shard, outputs = Shard(*value["shard"]), tuple(Content(*each) for each in value["outputs"])
+            found.entries.append(Entry(shard, outputs, value["counts"]))
+        elif value.get("journal") == _FORMAT:
             found.identity = value["identity"]
-            continue
-        entry = _entry(value)
-        if entry is None:
-            break
-        found.entries.append(entry)
+        else:
+            raise ConfigError(f"{path}: a job that another version has begun; {AGAIN}")
+        end += len(line)
         found.ends.append(end)
     return found
 
 
 def first_line(identity: Mapping[str, Any]) -> bytes:
     """The line with which a journal begins."""
-    return _line({"journal": _FORMAT, "identity": identity})
+    return _line(json.dumps({"journal": _FORMAT, "identity": identity}).encode())
+
+
+def entry_line(entry: Entry) -> bytes:
+    """The line of a finished shard."""
+    return _line(json.dumps(entry._asdict()).encode())
+
+
+def _line(body: bytes) -> bytes:
+    return b"%0*x %b\n" % (_HEX, crc32(body), body)
 
 
 def check_identity(begun: Mapping[str, Any], now: Mapping[str, Any], *, path: str) -> None:
@@ -105,9 +106,8 @@ def check_identity(begun: Mapping[str, Any], now: Mapping[str, Any], *, path: st
     for name, value in now.items():
         if begun.get(name) != value:
             before, after = difference(begun.get(name), value)
-            raise ConfigError(
-                f"{path}: the job was begun with {name} {before}, not {after}; go on with that, or {AGAIN}"
-            )
+            problem = f"the job was begun with {name} {before}, not {after}; go on with that, or {AGAIN}"
+            raise ConfigError(f"{path}: {problem}")
 
 
 def difference(before: Any, now: Any) -> tuple[str, str]:
@@ -117,26 +117,3 @@ def difference(before: Any, now: Any) -> tuple[str, str]:
             if before.get(key) != now[key]:
                 return f"{key}={before.get(key)!r}", f"{now[key]!r}"
     return repr(before), repr(now)
-
-
-def _line(value: Mapping[str, Any]) -> bytes:
-    body = json.dumps(value).encode()
-    return b"%0*x %b\n" % (_HEX, crc32(body), body)
-
-
-def _checked(line: bytes) -> dict[str, Any] | None:
-    """The value of a line; None for one that was cut or damaged."""
-    body = line[_HEX + 1 : -1]
-    if line[-1:] != b"\n" or line[:_HEX] != b"%0*x" % (_HEX, crc32(body)):
-        return None
-    value = json.loads(body)
-    return value if isinstance(value, dict) else None
-
-
-def _entry(value: Mapping[str, Any]) -> Entry | None:
-    """The entry of a line; None for one that no program of this version wrote."""
-    try:
-        shard = Shard(value["shard"]["first"], value["shard"]["lines"], value["crc_in"])
-        return Entry(shard, tuple(Content(**content) for content in value["outputs"]), value["counts"])
-    except (KeyError, TypeError):
-        return None

@@ -29,12 +29,12 @@ from nmt_core.jobs.journal import (
     Journal,
     Shard,
     check_identity,
+    entry_line,
     first_line,
     read_journal,
 )
 
 _SECONDS = 5.0  # of work that a power cut may cost
-_BLOCK = 1 << 18
 _RANGE = ".shards-"
 _OLDER = ".parts"  # the directory in which earlier versions kept a job
 
@@ -48,31 +48,23 @@ class Piece(NamedTuple):
 
 @dataclass
 class Outputs:
-    """Outputs in the making, with what is finished, in order.
-
-    With a ``journal`` they stay for the next program if anything is finished.
-    """
+    """Outputs in the making, and what is finished, in order; with a ``journal`` that stays for the next program."""
 
     files: Sequence[PartialOutput]
     journal: BinaryIO | None = None
     entries: list[Entry] = field(default_factory=list)
     synced: float = field(default_factory=time.monotonic)
 
-    @property
-    def counts(self) -> list[Counts]:
-        """What was counted of each shard."""
-        return [entry.counts for entry in self.entries]
-
     def append(self, shard: Shard, piece: Piece) -> None:
         """Add a finished shard behind the others, whose pieces are compressed where the output is."""
         contents = []
-        for file, end, content in zip(self.files, self._ends(), piece.contents, strict=True):
+        for file, end, content in zip(self.files, self.ends(), piece.contents, strict=True):
             file.stream.write(content)
             file.stream.flush()
             contents.append(Content(end + len(content), crc32(content)))
         self.entries.append(Entry(shard, tuple(contents), piece.counts))
         if self.journal is not None:
-            self.journal.write(self.entries[-1].line())
+            self.journal.write(entry_line(self.entries[-1]))
             self.journal.flush()
             if time.monotonic() - self.synced >= _SECONDS:
                 self.sync()
@@ -98,74 +90,63 @@ class Outputs:
 
     def piece(self, index: int) -> Piece:
         """What finished shard ``index`` added. Raises NmtError where it is damaged."""
-        entry = self.entries[index]
-        contents = []
-        for file, begin, content in zip(self.files, self._ends(index), entry.contents, strict=True):
-            contents.append(os.pread(file.stream.fileno(), content.end - begin, begin))
-            if crc32(contents[-1]) != content.crc:
+        entry, contents = self.entries[index], []
+        for file, begin, (end, crc) in zip(self.files, self.ends(index), entry.outputs, strict=True):
+            contents.append(os.pread(file.stream.fileno(), end - begin, begin))
+            if crc32(contents[-1]) != crc:
                 raise NmtError(f"{file.path}: what was written of shard {index + 1} is damaged; {AGAIN}")
         return Piece(tuple(contents), entry.counts)
 
-    def keep_undamaged(self, begun: Journal) -> int:
-        """Go on behind the entries of a journal up to the first one that the files do not hold; how many they are."""
-        for entry in begun.entries:
-            for file, begin, content in zip(self.files, self._ends(), entry.contents, strict=True):
-                file.stream.seek(begin)
-                if _crc_of(file.stream, content.end - begin) != content.crc:
-                    return len(self.entries)
-            self.entries.append(entry)
-        return len(self.entries)
-
-    def _ends(self, entries: int | None = None) -> list[int]:
+    def ends(self, entries: int | None = None) -> list[int]:
         """Where so many entries, or all, end in each file."""
         finished = self.entries[:entries]
-        return [content.end for content in finished[-1].contents] if finished else [0] * len(self.files)
+        return [content.end for content in finished[-1].outputs] if finished else [0] * len(self.files)
 
-    def cut(self) -> None:
-        """Take away what the files have behind the last entry."""
-        for file, end in zip(self.files, self._ends(), strict=True):
-            file.cut(end)
+    def drop_damaged(self) -> None:
+        """Forget the entries from the first one on that the files do not hold."""
+        for index in range(len(self.entries)):
+            try:
+                self.piece(index)
+            except NmtError:
+                del self.entries[index:]
+                return
+
+    def keep(self, journal: str) -> None:
+        """Keep what is finished for the next program; what has nothing finished goes."""
+        for file in self.files:
+            file.is_kept = file.is_kept or bool(self.entries)
+        if not self.entries:
+            os.unlink(journal)
 
 
 @contextlib.contextmanager
-def open_outputs(paths: Sequence[str]) -> Iterator[Outputs]:
-    """The outputs at ``paths``, of which nothing is kept where the block ends before their end."""
+def open_outputs(
+    paths: Sequence[str], identity: Mapping[str, Any] | None = None, *, restart: bool = False
+) -> Iterator[Outputs]:
+    """The outputs at ``paths``. Raises NmtError where another program makes them.
+
+    With an ``identity`` they have a journal, and what the same job has finished counts, unless it is to ``restart``.
+    """
     with contextlib.ExitStack() as stack:
         outputs = Outputs([stack.enter_context(partial_output(path)) for path in paths])
-        outputs.cut()
+        if identity is not None:
+            path = beside(paths[0], JOURNAL)
+            begun = Journal() if restart else read_journal(path)
+            try:
+                outputs.journal = journal = stack.enter_context(open(path, "ab"))
+            except OSError as error:
+                raise unreadable(path, error) from error
+            stack.callback(outputs.keep, path)
+            if begun.identity == identity:
+                outputs.entries = begun.entries
+                outputs.drop_damaged()
+            journal.truncate(begun.ends[len(outputs.entries)] if outputs.entries else 0)
+            if not outputs.entries:
+                journal.write(first_line(identity))
+                journal.flush()
+        for file, end in zip(outputs.files, outputs.ends(), strict=True):
+            file.cut(end)
         yield outputs
-
-
-@contextlib.contextmanager
-def resumed_outputs(paths: Sequence[str], identity: Mapping[str, Any], *, restart: bool = False) -> Iterator[Outputs]:
-    """The same with their journal: what the job of this ``identity`` has finished there counts.
-
-    With ``restart`` it does not. Raises NmtError where another program makes them.
-    """
-    path = beside(paths[0], JOURNAL)
-    with contextlib.ExitStack() as stack:
-        outputs = Outputs([stack.enter_context(partial_output(one)) for one in paths])
-        begun = Journal() if restart else read_journal(path)
-        try:
-            outputs.journal = journal = stack.enter_context(open(path, "ab"))
-        except OSError as error:
-            raise unreadable(path, error) from error
-        stack.callback(_keep, outputs, path)
-        kept = outputs.keep_undamaged(begun) if begun.identity == identity else 0
-        journal.truncate(begun.ends[kept - 1] if kept else 0)
-        if not kept:
-            journal.write(first_line(identity))
-            journal.flush()
-        outputs.cut()
-        yield outputs
-
-
-def _keep(outputs: Outputs, journal: str) -> None:
-    """Keep what is finished for the next program; what has nothing finished goes."""
-    for file in outputs.files:
-        file.is_kept = file.is_kept or bool(outputs.entries)
-    if not outputs.entries:
-        os.unlink(journal)
 
 
 def range_paths(paths: Sequence[str], wanted: range) -> list[str]:
@@ -174,7 +155,7 @@ def range_paths(paths: Sequence[str], wanted: range) -> list[str]:
 
 
 def begun(output: str) -> list[tuple[str, range | None]]:
-    """The journals of an output, with their ranges, in order; None stands for the whole output."""
+    """The journals of an output and of its ranges, in order; None stands for the whole output."""
     beginning, found = beside(output, ""), []
     for path in glob.glob(f"{glob.escape(beginning)}*{JOURNAL}"):
         match = re.fullmatch(f"(?:{_RANGE}([1-9][0-9]*)-([0-9]+))?", path[len(beginning) : -len(JOURNAL)])
@@ -193,15 +174,3 @@ def check_begun(output: str, identity: Mapping[str, Any]) -> None:
         journal = read_journal(path)
         if journal.entries:
             check_identity(journal.identity or {}, identity, path=path)
-
-
-def _crc_of(stream: BinaryIO, size: int) -> int | None:
-    """The CRC-32 of the next bytes; None where there are fewer."""
-    crc = 0
-    while size > 0:
-        block = stream.read(min(size, _BLOCK))
-        if not block:
-            return None
-        crc = crc32(block, crc)
-        size -= len(block)
-    return crc

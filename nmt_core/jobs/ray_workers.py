@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import queue
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import Any, Generic, NamedTuple
+from typing import Any, NamedTuple
 
 from nmt_core.base.errors import NmtError
-from nmt_core.jobs.workers import AHEAD, Answer, Distant, Item, OpenWorker
+from nmt_core.jobs.workers import AHEAD, Distant, OpenWorker, Workers
 
 _STORE = 256 << 20  # bytes; windows under way are a few megabytes each
 _LONGEST_CALL = 20.0  # seconds
@@ -26,90 +27,90 @@ _RESTARTS = 100  # of an actor
 _TRIES = 3  # of an item; of Ray itself, which gives itself 15 and 30 seconds to begin: a busy machine exceeds them
 
 
+class Ray(NamedTuple):
+    """Actors of Ray, with ``gpus`` GPUs each, on the cluster at ``address``."""
+
+    gpus: float
+    address: str | None
+
+
 class _Task(NamedTuple):
     """An item of that ``place``, in Ray's object store; ``losses`` is how often its actor was lost."""
 
     place: int
     losses: int
-    name: str
+    first: int | None
     item: Any
     answer: Future[Any]
 
+    def blamed(self) -> NmtError:
+        """What is said where its actors are lost again and again."""
+        lines = f"item {self.place + 1}" if self.first is None else f"the shard that begins at line {self.first:,}"
+        problem = f"has ended its worker {self.losses} times (out of memory?); what is finished stays finished"
+        return NmtError(f"{lines} {problem}: start the same command again, with fewer --jobs")
 
-class RayWorkers(contextlib.AbstractContextManager[Any], Generic[Item, Answer]):
-    """``jobs`` actors with one CPU and ``gpus`` of a GPU each, with a thread here for each of them.
 
-    Raises ModuleNotFoundError where Ray is not installed, NmtError where it does not begin or nobody answers at
-    ``address``.
+@contextlib.contextmanager
+def ray_workers(open_worker: OpenWorker, jobs: int, asked: Ray) -> Iterator[Workers]:
+    """``jobs`` actors with one CPU each, and a thread here for each of them.
+
+    Raises ModuleNotFoundError where Ray is not installed, NmtError where it does not begin, nobody answers at
+    its address, or no actor begins.
     """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if asked.address is not None:
+        _check_answers(asked.address)
+    import ray
 
-    def __init__(self, open_worker: OpenWorker, jobs: int, *, gpus: float, address: str | None) -> None:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        if address is not None:
-            _check_answers(address)
-        import ray
-
-        self.ahead = AHEAD * jobs
-        self._ray = ray
-        _connect(ray, address, jobs)
-        actor = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=_RESTARTS)(Distant)
+    _connect(ray, asked.address, jobs)
+    try:
+        actor = ray.remote(num_cpus=1, num_gpus=asked.gpus, max_restarts=_RESTARTS)(Distant)
         opened = functools.partial(_open_there, os.getcwd(), open_worker)
-        self._actors = [actor.remote(opened, number) for number in range(jobs)]
-        self._tasks: queue.PriorityQueue[_Task] = queue.PriorityQueue()
-        self._asked = 0
-
-    def __exit__(self, *_: object) -> None:
-        self._ray.shutdown()
-
-    @functools.cached_property
-    def description(self) -> dict[str, Any]:
-        """What the first actor that is ready says of itself. Raises NmtError where none is."""
-        described, _ = self._ray.wait(list(map(_described, self._actors)), timeout=_LONGEST_START)
+        actors = [actor.remote(opened, number) for number in range(jobs)]
+        described, _ = ray.wait(list(map(_described, actors)), timeout=_LONGEST_START)
         if not described:
             minutes = _LONGEST_START / 60
             raise NmtError(f"no worker began within {minutes:.0f} minutes; has the cluster a CPU and memory free?")
-        return dict(self._answer(described[0]))
+        description = _answer(ray, described[0])
+        tasks: queue.PriorityQueue[_Task] = queue.PriorityQueue()
+        for one in actors:
+            threading.Thread(target=_serve, args=[ray, one, tasks, description], daemon=True).start()
+        places = itertools.count()
 
-    def ask(self, item: Item) -> Callable[[], Answer]:
-        """Have the next actor that is ready do the item."""
-        if not self._asked:
-            assert self.description
-            for actor in self._actors:
-                threading.Thread(target=self._serve, args=[actor], daemon=True).start()
-        first = getattr(item, "first", None)
-        name = f"item {self._asked + 1}" if first is None else f"the shard that begins at line {first:,}"
-        task = _Task(self._asked, 0, name, self._ray.put(item), Future())
-        self._asked += 1
-        self._tasks.put(task)
-        return task.answer.result
+        def ask(item: Any) -> Callable[[], Any]:
+            task = _Task(next(places), 0, getattr(item, "first", None), ray.put(item), Future())
+            tasks.put(task)
+            return task.answer.result
 
-    def _serve(self, actor: Any) -> None:
-        """Whenever the actor is ready, also after it was lost, have it do the first item that waits."""
-        lost = (self._ray.exceptions.RayActorError, self._ray.exceptions.ObjectLostError)
-        with contextlib.suppress(self._ray.exceptions.RaySystemError):  # Ray has been shut down
-            while self._ray.wait([_described(actor)]):
-                task = self._tasks.get()
-                try:
-                    task.answer.set_result(self._answer(actor.do.remote(task.item, self.description)))
-                except lost:
-                    self._put_back(task._replace(losses=task.losses + 1))
-                except Exception as error:
-                    task.answer.set_exception(error)
+        yield Workers(description, ask, AHEAD * jobs)
+    finally:
+        ray.shutdown()
 
-    def _put_back(self, task: _Task) -> None:
-        """Have the item of a lost actor done again, before those behind it."""
-        if task.losses < _TRIES:
-            self._tasks.put(task)
-            return
-        problem = f"has ended its worker {_TRIES} times (out of memory?); what is finished stays finished"
-        task.answer.set_exception(NmtError(f"{task.name} {problem}: start the same command again, with fewer --jobs"))
 
-    def _answer(self, reference: Any) -> Any:
-        """What an actor answers. Raises its NmtError."""
-        try:
-            return self._ray.get(reference)
-        except self._ray.exceptions.RayTaskError as error:
-            raise error.cause if isinstance(error.cause, NmtError) else error from None
+def _serve(ray: Any, actor: Any, tasks: queue.PriorityQueue[_Task], description: dict[str, Any]) -> None:
+    """Whenever the actor is ready, also after it was lost, have it do the first item that waits."""
+    lost = (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError)
+    with contextlib.suppress(ray.exceptions.RaySystemError):  # Ray has been shut down
+        while ray.wait([_described(actor)]):
+            task = tasks.get()
+            try:
+                task.answer.set_result(_answer(ray, actor.do.remote(task.item, description)))
+            except lost:
+                again = task._replace(losses=task.losses + 1)
+                if again.losses < _TRIES:
+                    tasks.put(again)
+                else:
+                    task.answer.set_exception(again.blamed())
+            except Exception as error:
+                task.answer.set_exception(error)
+
+
+def _answer(ray: Any, reference: Any) -> Any:
+    """What an actor answers. Raises its NmtError."""
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause if isinstance(error.cause, NmtError) else error from None
 
 
 def _described(actor: Any) -> Any:

@@ -1,7 +1,7 @@
 """One loop for all long work: shards of an input go through workers, their pieces are written in order.
 
 Where input and outputs are files, what is finished is kept (``outputs.py``) and not done again. A shard's piece comes
-from this job's own outputs, from those of a range that another program has done, or from a worker (``engine.py``).
+from this job's own outputs, from those of a range that another program has done, or from a worker.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from nmt_core.base.errors import FULL_GPU, ConfigError, InputError, NmtError, is
 from nmt_core.base.messages import counted
 from nmt_core.base.words import whole_number
 from nmt_core.files import file_digest, is_written_through, pack
-from nmt_core.jobs.engine import Ray, open_workers
 from nmt_core.jobs.journal import AGAIN, Counts, Shard
-from nmt_core.jobs.outputs import Outputs, Piece, begun, check_begun, open_outputs, range_paths, resumed_outputs
-from nmt_core.jobs.workers import OpenWorker, Workers, in_order
+from nmt_core.jobs.outputs import Outputs, Piece, begun, check_begun, open_outputs, range_paths
+from nmt_core.jobs.ray_workers import Ray, ray_workers
+from nmt_core.jobs.workers import OpenWorker, Workers, in_order, process_workers
+from nmt_core.processes import orderly_end
 
 Item = TypeVar("Item")
 
@@ -43,8 +44,8 @@ def shard_of(first: int, content: bytes) -> Shard:
     return Shard(first, content.count(b"\n") + 1, crc32(content))
 
 
-Report = Callable[[str, int], None]
-"""Called with a number of lines: of each shard that was finished before ("resumed"), and is finished now ("done")."""
+Seen = Callable[[Shard, Counts, bool], None]
+"""Called for each shard, in order, with its counts, and whether it was finished before."""
 
 Finish = Callable[[list[Counts], dict[str, Any]], None]
 """Called with the counts of all shards, and with what the workers say of themselves."""
@@ -75,6 +76,22 @@ def are_files(source: str, outputs: Sequence[str]) -> bool:
     return os.path.isfile(source) and not any(map(is_written_through, outputs))
 
 
+@contextlib.contextmanager
+def open_workers(open_worker: OpenWorker, jobs: int, ray: Ray | None = None) -> Iterator[Workers]:
+    """``jobs`` workers, which ``open_worker(number)`` makes, for the length of the block; raises as their kinds."""
+    with contextlib.ExitStack() as stack:
+        if ray is None and jobs == 1:
+            worker = open_worker(0)
+            stack.enter_context(orderly_end())
+            yield Workers(worker.description, lambda item: functools.partial(worker, item), ahead=1)
+            return
+        stack.enter_context(orderly_end())
+        if ray is None:
+            yield stack.enter_context(process_workers(open_worker, jobs))
+        else:
+            yield stack.enter_context(ray_workers(open_worker, jobs, ray))
+
+
 def run_job(
     job: Job[Any],
     open_worker: OpenWorker,
@@ -83,44 +100,44 @@ def run_job(
     ray: Ray | None = None,
     shards: str | None = None,
     restart: bool = False,
-    report: Report = lambda what, lines: None,
-    seen: Callable[[Counts], None] = lambda counts: None,
+    seen: Seen = lambda shard, counts, resumed: None,
     finish: Finish = lambda counts, description: None,
 ) -> list[Counts] | None:
     """Do what is left of the job; the counts of all shards when the outputs are complete, else None.
 
-    ``shards`` ("A-B") limits the work to some; the same job without it puts all together. ``seen`` is called with the
-    counts of each piece, ``finish`` writes down what was done, before outputs have their names. A job that is not
-    resumable is done as its input comes. Raises ConfigError when the job was begun with another description, NmtError
-    while another program does it.
+    ``shards`` ("A-B") limits the work to some; the same job without it puts all together. ``finish`` writes down what
+    was done, before outputs have their names. A job that is not resumable is done as its input comes. Raises
+    ConfigError when the job was begun with another description, NmtError while another program does it.
     """
-    states = _states(job)  # before any worker reads the files
+    hashes = _hashes(job) if job.is_resumable else {}  # before any worker reads the files
     opened = functools.partial(_PackingWorker, open_worker, job.outputs)
     with open_workers(opened, jobs, ray) as workers, contextlib.ExitStack() as stack:
-        do = functools.partial(_do, job, workers, report=report, seen=seen)
-        if not job.is_resumable:
-            outputs = stack.enter_context(open_outputs(job.outputs))
-            do(outputs)
-            return _complete(outputs, workers, finish)
-        hashes = {shown: file_digest(file, shown=shown) for shown, file in job.files.items()}
-        identity = {**job.description, "models": workers.description, "sha256": hashes}
-        identity = json.loads(json.dumps(identity))
-        if not restart:
-            check_begun(job.outputs[0], identity)
-        resumed = functools.partial(resumed_outputs, identity=identity, restart=restart)
+        identity = None
+        if job.is_resumable:
+            identity = json.loads(json.dumps({**job.description, "models": workers.description, "sha256": hashes}))
+            if not restart:
+                check_begun(job.outputs[0], identity)
+
+        def opened_outputs(paths: Sequence[str]) -> Outputs:
+            return stack.enter_context(open_outputs(paths, identity, restart=restart))
+
         if shards is not None:
             wanted = parse_range(shards, sum(1 for _ in job.source.read()))
-            outputs = stack.enter_context(resumed(range_paths(job.outputs, wanted)))
-            do(outputs, wanted)
+            outputs = opened_outputs(range_paths(job.outputs, wanted))
+            _do(job, workers, outputs, seen, itertools.islice(_tasks(job), wanted.start, wanted.stop))
             outputs.sync()
-            _check_unchanged(job, states)
+            _check_unchanged(job, hashes)
             return None
-        outputs = stack.enter_context(resumed(job.outputs))
-        others = [one for _, one in begun(job.outputs[0]) if one is not None]
-        ranges = {one: stack.enter_context(resumed(range_paths(job.outputs, one))) for one in others}
-        do(outputs, ranges=ranges)
-        _check_unchanged(job, states)
-        counts = _complete(outputs, workers, finish)
+        outputs = opened_outputs(job.outputs)
+        others = [one for _, one in begun(job.outputs[0]) if one is not None] if identity is not None else []
+        ranges = {one: opened_outputs(range_paths(job.outputs, one)) for one in others}
+        _do(job, workers, outputs, seen, _tasks(job), ranges)
+        outputs.fill()
+        if identity is not None:
+            _check_unchanged(job, hashes)
+        counts = [entry.counts for entry in outputs.entries]
+        finish(counts, workers.description)
+        outputs.commit()
         for held in ranges.values():
             held.entries.clear()
         return counts
@@ -151,17 +168,21 @@ class _Task(NamedTuple):
     item: Any
 
 
+def _tasks(job: Job[Any]) -> Iterator[_Task]:
+    """All of the work, in order."""
+    for number, item in enumerate(job.source.read()):
+        yield _Task(number, job.source.shard_of(item), item)
+
+
 def _do(
     job: Job[Any],
-    workers: Workers[Any, Piece],
+    workers: Workers,
     outputs: Outputs,
-    wanted: range | None = None,
-    *,
-    report: Report,
-    seen: Callable[[Counts], None],
+    seen: Seen,
+    tasks: Iterable[_Task],
     ranges: Mapping[range, Outputs] = MappingProxyType({}),
 ) -> None:
-    """Finish the shards, or the ``wanted`` ones: each piece comes from the range that has it, or from a worker."""
+    """Finish the tasks: each piece comes from the range that has it, or from a worker."""
     stored = {one.start + number: (held, number) for one, held in ranges.items() for number in range(len(held.entries))}
 
     def ask(task: _Task) -> Callable[[], Piece]:
@@ -171,30 +192,19 @@ def _do(
         _check_same(job.source.path, held.entries[number].shard, task.shard)
         return functools.partial(held.piece, number)
 
-    for counts in outputs.counts:
-        seen(counts)
-    tasks: Iterator[_Task] = (
-        _Task(number, job.source.shard_of(item), item) for number, item in enumerate(job.source.read())
-    )
-    if wanted is not None:
-        tasks = itertools.islice(tasks, wanted.start, wanted.stop)
-    for task, piece in in_order(ask, _left(job, outputs, tasks, report), ahead=workers.ahead):
+    for task, piece in in_order(ask, _left(job, outputs, tasks, seen), ahead=workers.ahead):
         outputs.append(task.shard, piece)
-        seen(piece.counts)
-        report("resumed" if task.number in stored else "done", task.shard.lines)
+        seen(task.shard, piece.counts, task.number in stored)
 
 
-def _left(job: Job[Any], outputs: Outputs, tasks: Iterable[_Task], report: Report) -> Iterator[_Task]:
+def _left(job: Job[Any], outputs: Outputs, tasks: Iterable[_Task], seen: Seen) -> Iterator[_Task]:
     """The tasks that are not finished. Raises InputError unless the input still has the bytes it had."""
-    finished, found = [entry.shard for entry in outputs.entries], 0
-    for found, task in enumerate(tasks, start=1):
-        if found > len(finished):
-            yield task
-        else:
-            _check_same(job.source.path, finished[found - 1], task.shard)
-            report("resumed", task.shard.lines)
-    if found < len(finished):
-        _check_same(job.source.path, finished[found], None)
+    finished, tasks = list(outputs.entries), iter(tasks)
+    for shard, _, counts in finished:
+        task = next(tasks, None)
+        _check_same(job.source.path, shard, task and task.shard)
+        seen(shard, counts, True)
+    yield from tasks
 
 
 def _check_same(path: str, expected: Shard, found: Shard | None) -> None:
@@ -204,29 +214,15 @@ def _check_same(path: str, expected: Shard, found: Shard | None) -> None:
         raise InputError(path, problem, line=expected.first)
 
 
-def _complete(outputs: Outputs, workers: Workers[Any, Piece], finish: Finish) -> list[Counts]:
-    """Have it written down what was done, and give the outputs their names; the counts of all shards."""
-    counts = outputs.counts
-    outputs.fill()
-    finish(counts, workers.description)
-    outputs.commit()
-    return counts
+def _hashes(job: Job[Any]) -> dict[str, str]:
+    return {shown: file_digest(file, shown=shown) for shown, file in job.files.items()}
 
 
-def _check_unchanged(job: Job[Any], states: Mapping[str, object]) -> None:
+def _check_unchanged(job: Job[Any], hashes: Mapping[str, str]) -> None:
     """Raise InputError for a file that was written to, or replaced, since the job was begun."""
-    for shown, state in _states(job).items():
-        if state != states[shown]:
-            raise InputError(shown, f"changed while the job was at work; {AGAIN}")
-
-
-def _states(job: Job[Any]) -> dict[str, object]:
-    """What tells that a file is another, or was written to, without reading it; None where it is not there."""
-    states = dict[str, object]()
-    for shown, path in job.files.items():
-        found = os.stat(path) if os.path.exists(path) else None
-        states[shown] = found and (found.st_ino, found.st_size, found.st_mtime_ns)
-    return states
+    changed = [shown for shown, found in _hashes(job).items() if found != hashes[shown]]
+    if changed:
+        raise InputError(changed[0], f"changed while the job was at work; {AGAIN}")
 
 
 def parse_range(text: str, shards: int) -> range:

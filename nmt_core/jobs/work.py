@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import collections
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, TypeVar
 
 from tqdm import tqdm
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
 from nmt_core.files import read_lines
-from nmt_core.jobs.journal import Counts
+from nmt_core.jobs.journal import Counts, Shard
 from nmt_core.jobs.run import Finish, Job, are_files, run_job
 from nmt_core.jobs.workers import OpenWorker
 
-Item = TypeVar("Item")
-Counted = TypeVar("Counted", bound="Addable")
-
-
-class Addable(Protocol):
-    """Counts of a part of the work."""
-
-    def plus(self, other: Self) -> Self:
-        """The counts of both parts together."""
-        ...
+Kind = TypeVar("Kind")
 
 
 def run_with_options(
@@ -44,31 +36,33 @@ def run_with_options(
     """Do a command's job as its options say, by ``jobs`` workers that ``open_worker(number)`` makes.
 
     What was counted, or None where other ranges are left to do. ``open_worker`` is called in other processes, too, and
-    must be picklable. ``finish`` and ``seen`` are as of ``run_job``. Raises ConfigError for ranges of what is no file.
+    must be picklable. ``finish`` is as of ``run_job``, ``seen`` is called with the counts of each shard. Raises
+    ConfigError for ranges of what is no file.
     """
     if (args.shards or args.restart) and not are_files(job.source.path, job.outputs):
         raise ConfigError("--shards and --restart need a file as input and another as --output")
     with progress_bar(name, unit, path=None if args.shards else job.source.path, quiet=quiet) as bar:
 
-        def report(what: str, lines: int) -> None:
-            if what == "resumed":  # time left is counted from what is done now
-                bar.initial = getattr(bar, "initial", 0) + lines
-            bar.update(lines)
+        def note(shard: Shard, counts: Counts, resumed: bool) -> None:
+            if resumed:  # time left is counted from what is done now
+                bar.initial = getattr(bar, "initial", 0) + shard.lines
+            bar.update(shard.lines)
+            seen(counts)
 
         how: dict[str, Any] = {"ray": args.engine, "shards": args.shards, "restart": args.restart}
-        counts = run_job(job, open_worker, jobs=jobs, report=report, seen=seen, finish=finish, **how)
+        counts = run_job(job, open_worker, jobs=jobs, seen=note, finish=finish, **how)
     if counts is None:
         there = f"shards {args.shards} are done; when all are, the same command without --shards puts them together"
-        remark(name, there)
+        say(f"{name}: {there}")
     return counts
 
 
-def summed(kind: Callable[..., Counted], pieces: Iterable[Mapping[str, float]]) -> Counted:
+def summed(kind: Callable[..., Kind], pieces: Iterable[Mapping[str, float]]) -> Kind:
     """The counts of all parts together, as ``kind`` has them."""
-    total = kind()
+    total = collections.Counter[str]()
     for piece in pieces:
-        total = total.plus(kind(**piece))
-    return total
+        total.update(piece)
+    return kind(**total)
 
 
 def remark(name: str, text: str) -> None:

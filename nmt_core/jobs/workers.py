@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import functools
 import gc
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from nmt_core.base.errors import ConfigError, NmtError, what_is_missing
 from nmt_core.jobs.journal import difference
 from nmt_core.processes import open_pool
 
 Item = TypeVar("Item")
-Answer = TypeVar("Answer")
 _Item = TypeVar("_Item", contravariant=True)
 _Answer = TypeVar("_Answer", covariant=True)
 AHEAD = 2  # items for every worker, so that none is idle
@@ -40,26 +38,23 @@ OpenWorker = Callable[[int], Worker[Any, Any]]
 """Makes a worker by its number; picklable where it is made elsewhere."""
 
 
-class Workers(Protocol[_Item, _Answer]):
-    """Several workers, wherever they are; ``ahead`` is how many items they are given before an answer is waited for."""
+class Workers(NamedTuple):
+    """Several workers, wherever they are.
 
+    ``description`` is what one of them says of itself; they are all alike. ``ask`` has one of them do an item, and
+    returns a function that waits for the answer; ``ahead`` is how many items it is given before one is waited for.
+    """
+
+    description: dict[str, Any]
+    ask: Callable[[Any], Callable[[], Any]]
     ahead: int
-
-    @property
-    def description(self) -> dict[str, Any]:
-        """What one of the workers says of itself; they are all alike."""
-        ...
-
-    def ask(self, item: _Item, /) -> Callable[[], _Answer]:
-        """Have one of them do the item; the function waits for its answer."""
-        ...
 
 
 def in_order(
-    ask: Callable[[Item], Callable[[], Answer]], items: Iterable[Item], *, ahead: int
-) -> Iterator[tuple[Item, Answer]]:
+    ask: Callable[[Item], Callable[[], Any]], items: Iterable[Item], *, ahead: int
+) -> Iterator[tuple[Item, Any]]:
     """The items with their answers, of which ``ask`` is asked a few ahead."""
-    waiting: collections.deque[tuple[Item, Callable[[], Answer]]] = collections.deque()
+    waiting: collections.deque[tuple[Item, Callable[[], Any]]] = collections.deque()
     for one in items:
         waiting.append((one, ask(one)))
         if len(waiting) >= ahead:
@@ -69,56 +64,29 @@ def in_order(
         yield item, answer()
 
 
-class OwnWorker(Generic[Item, Answer]):
-    """A worker inside the program, which does an item when its answer is waited for."""
+@contextlib.contextmanager
+def process_workers(open_worker: OpenWorker, jobs: int) -> Iterator[Workers]:
+    """``jobs`` processes of this machine. Raises ConfigError for more than it has, NmtError where no worker is made."""
+    if jobs > _MOST:
+        raise ConfigError(f"--jobs {jobs:,}: at most {_MOST:,} processes of one machine")
+    numbers = multiprocessing.get_context("spawn").Queue()
+    for number in range(jobs):
+        numbers.put(number)
+    pool = open_pool(jobs, _begin, open_worker, numbers)
 
-    ahead = 1
+    def submit(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
+        with _death_reported():
+            future = pool.submit(function, *arguments)
+        return _death_reported()(future.result)
 
-    def __init__(self, worker: Worker[Item, Answer]) -> None:
-        self._worker = worker
-
-    @property
-    def description(self) -> dict[str, Any]:
-        """What the worker says of itself."""
-        return self._worker.description
-
-    def ask(self, item: Item) -> Callable[[], Answer]:
-        """What does the item."""
-        return functools.partial(self._worker, item)
-
-
-class ProcessWorkers(contextlib.AbstractContextManager[Any], Generic[Item, Answer]):
-    """``jobs`` processes of this machine, each with a worker."""
-
-    def __init__(self, open_worker: OpenWorker, jobs: int) -> None:
-        if jobs > _MOST:
-            raise ConfigError(f"--jobs {jobs:,}: at most {_MOST:,} processes of one machine")
-        self.ahead = AHEAD * jobs
-        numbers = multiprocessing.get_context("spawn").Queue()
-        for number in range(jobs):
-            numbers.put(number)
-        self._pool = open_pool(jobs, _begin, open_worker, numbers)
-
-    def __exit__(self, *_: object) -> None:
-        # what is under way is not waited for: its answer would be thrown away
-        processes = list((getattr(self._pool, "_processes", None) or {}).values())
-        self._pool.shutdown(wait=False, cancel_futures=True)
+    try:
+        description = submit(_describe)()
+        yield Workers(description, lambda item: submit(_do, item, description), AHEAD * jobs)
+    finally:  # what is under way is not waited for: its answer would be thrown away
+        processes = list((getattr(pool, "_processes", None) or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.terminate()
-
-    @functools.cached_property
-    def description(self) -> dict[str, Any]:
-        """What the first of the workers says of itself."""
-        return dict(self._submit(_describe)())
-
-    def ask(self, item: Item) -> Callable[[], Answer]:
-        """Have the next free process do the item."""
-        return self._submit(_do, item, self.description)
-
-    def _submit(self, function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
-        with _death_reported():
-            future = self._pool.submit(function, *arguments)
-        return _death_reported()(future.result)
 
 
 @contextlib.contextmanager

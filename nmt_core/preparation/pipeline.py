@@ -22,7 +22,8 @@ from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.base.messages import counted
 from nmt_core.files import file_digest, open_output, overwritten, partial_output, write_lines
 from nmt_core.files.output import PARTIAL
-from nmt_core.jobs.engine import Ray, open_workers
+from nmt_core.jobs.ray_workers import Ray
+from nmt_core.jobs.run import open_workers
 from nmt_core.jobs.workers import in_order
 from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.preparation.corpus import Chunk, read_chunks, shuffle

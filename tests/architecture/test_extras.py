@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.errors import NmtError
-from nmt_core.jobs.engine import open_workers
+from nmt_core.jobs.run import open_workers
 from nmt_core.jobs.workers import Worker
 from tests.architecture.test_imports_and_help import ROOT
 from tests.without import BASE, NEURAL, program, run_without

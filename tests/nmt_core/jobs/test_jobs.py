@@ -24,10 +24,9 @@ import pytest
 from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.commands.main import main as nmt_core
 from nmt_core.files import pack, partial_output
-from nmt_core.jobs.engine import open_workers
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Outputs, Piece
-from nmt_core.jobs.run import Job, Source, parse_range, run_job, shard_of
+from nmt_core.jobs.run import Job, Source, open_workers, parse_range, run_job, shard_of
 from nmt_core.jobs.workers import in_order
 from smt_bridge.commands.main import main as smt_bridge
 
@@ -112,8 +111,8 @@ def finish(
     return run_job(job, partial(opened, kind=kind, version=version), jobs=jobs, **options)
 
 
-def noted_by(progress: list[tuple[str, int]]) -> Callable[[str, int], None]:
-    return lambda what, lines: progress.append((what, lines))
+def noted_by(progress: list[tuple[str, int]]) -> Callable[[Shard, Any, bool], None]:
+    return lambda shard, counts, resumed: progress.append(("resumed" if resumed else "done", shard.lines))
 
 
 def test_an_absurd_number_of_processes_is_refused() -> None:
@@ -132,7 +131,7 @@ class Killed(BaseException):
     """Stands for the end of the program."""
 
 
-STEPS = ["mkdir", "open", "replace", "unlink", "fsync", "append", "commit", "cut", "fill"]
+STEPS = ["mkdir", "open", "replace", "unlink", "fsync", "append", "commit", "fill", "keep"]
 
 
 @contextlib.contextmanager
@@ -247,7 +246,7 @@ def test_what_belongs_into_another_file_and_is_damaged_is_made_again(job: Job[Li
 def test_what_is_done_is_not_done_again(job: Job[Lines], tmp_path: Path) -> None:
     stopped_after_two(job)
     progress: list[tuple[str, int]] = []
-    finish(job, report=noted_by(progress))
+    finish(job, seen=noted_by(progress))
     assert [one for one in progress if one[0] != "expected"][-4:] == [
         ("resumed", 3), ("resumed", 3), ("done", 3), ("done", 1)
     ]  # fmt: skip
@@ -312,7 +311,7 @@ def test_a_damaged_range_is_done_again(job: Job[Lines], tmp_path: Path) -> None:
     finish(job, shards="1-2")
     (tmp_path / ".out.shards-1-2.hybridmt.tmp").write_bytes(b"LINE 0\nLINE 1\nLINE 2\nLINE 3\nLINE 4\nLINE x\n")
     progress: list[tuple[str, int]] = []
-    assert finish(job, report=noted_by(progress)) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
+    assert finish(job, seen=noted_by(progress)) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
     assert [lines for what, lines in progress if what == "done"] == [3, 3, 1]
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
@@ -320,12 +319,12 @@ def test_a_damaged_range_is_done_again(job: Job[Lines], tmp_path: Path) -> None:
 def test_the_output_has_its_name_when_it_is_complete(job: Job[Lines], tmp_path: Path, partial_file: Path) -> None:
     sizes: list[int] = []
 
-    def report(what: str, lines: int) -> None:
-        if what == "done":
+    def seen(shard: Shard, counts: Any, resumed: bool) -> None:
+        if not resumed:
             sizes.append(partial_file.stat().st_size)
         assert not (tmp_path / "out").exists()
 
-    finish(job, report=report)
+    finish(job, seen=seen)
     assert sizes == [len(b"".join(EXPECTED.splitlines(keepends=True)[:lines])) for lines in (3, 6, 9, 10)]
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
@@ -371,13 +370,13 @@ def test_a_file_that_changes_while_it_is_read_once_is_rejected(tmp_path: Path) -
     (tmp_path / "in").write_bytes(b"".join(b"line %d\n" % number for number in range(10)))
     job = job_in(tmp_path)
 
-    def changing(what: str, lines: int) -> None:
+    def changing(*_: object) -> None:
         with open(tmp_path / "in", "ab") as stream:
             stream.write(b"more\n")
 
     job = dataclasses.replace(job, files={"in": str(tmp_path / "in")})
     with pytest.raises(InputError, match="in: changed while the job was at work; start again with --restart"):
-        finish(job, report=changing)
+        finish(job, seen=changing)
     assert not (tmp_path / "out").exists()
 
 
@@ -434,7 +433,7 @@ def test_shards_are_shared_out_and_put_together_by_the_last(job: Job[Lines], tmp
     assert finish(job, shards="1") is None
     assert not (tmp_path / "out").exists()
     progress: list[tuple[str, int]] = []
-    assert finish(job, report=noted_by(progress)) is not None
+    assert finish(job, seen=noted_by(progress)) is not None
     assert [one for one in progress if one[0] in ("done", "resumed")] == [
         ("resumed", 3), ("done", 3), ("resumed", 3), ("resumed", 1)
     ]  # fmt: skip
@@ -500,7 +499,11 @@ def test_of_an_empty_input_other_programs_can_read_the_output(tmp_path: Path, su
 def test_what_ranges_have_done_is_counted_with_the_rest(job: Job[Lines]) -> None:
     finish(job, shards="2-3")
     seen: list[dict[str, float]] = []
-    assert finish(job, seen=seen.append) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}] == seen
+    assert (
+        finish(job, seen=lambda shard, counts, resumed: seen.append(counts))
+        == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
+        == seen
+    )
 
 
 def test_a_job_of_an_older_version_is_named(job: Job[Lines], tmp_path: Path) -> None:
@@ -631,7 +634,7 @@ def test_two_names_of_one_output_are_one_job(job: Job[Lines], tmp_path: Path) ->
         with pytest.raises(NmtError, match="another program"):
             finish(linked)
     progress: list[tuple[str, int]] = []
-    assert finish(linked, report=noted_by(progress)) is not None
+    assert finish(linked, seen=noted_by(progress)) is not None
     assert sum(lines for what, lines in progress if what == "resumed") == 6
     assert (tmp_path / "link").is_symlink() and (tmp_path / "out").read_bytes() == EXPECTED
 

@@ -19,12 +19,11 @@ import pytest
 
 from nmt_core.base.errors import NmtError
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.jobs.engine import Ray
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Piece
-from nmt_core.jobs.ray_workers import RayWorkers
+from nmt_core.jobs.ray_workers import Ray, ray_workers
 from nmt_core.jobs.run import Job, Source, run_job, shard_of
-from nmt_core.jobs.workers import in_order
+from nmt_core.jobs.workers import Workers, in_order
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
@@ -52,13 +51,13 @@ ITEMS = [f"item {number}" for number in range(30)]
 @contextlib.contextmanager
 def actors(
     monkeypatch: pytest.MonkeyPatch, dies: Callable[[int, Any], bool] = lambda *_: False, jobs: int = 2, **options: Any
-) -> Iterator[RayWorkers[str, str]]:
+) -> Iterator[Workers]:
     monkeypatch.setitem(sys.modules, "ray", FakeRay(dies))
-    with RayWorkers[str, str](partial(Capitals, **options), jobs, gpus=0, address=None) as workers:
+    with ray_workers(partial(Capitals, **options), jobs, Ray(0, None)) as workers:
         yield workers
 
 
-def answers(workers: RayWorkers[str, str], items: Iterable[str]) -> list[str]:
+def answers(workers: Workers, items: Iterable[str]) -> list[str]:
     return [answer for _, answer in in_order(workers.ask, items, ahead=workers.ahead)]
 
 
@@ -114,8 +113,8 @@ def test_workers_that_differ_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_workers_that_never_begin_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeRay, "wait", lambda _, references, timeout: ([], references))
-    with actors(monkeypatch) as workers, pytest.raises(NmtError, match="no worker began within 10 minutes"):
-        answers(workers, ITEMS)
+    with pytest.raises(NmtError, match="no worker began within 10 minutes"), actors(monkeypatch):
+        pass
 
 
 def rescore(*options: str) -> int:
@@ -140,8 +139,9 @@ def test_without_ray_it_is_one_line(
 
 
 def test_an_address_where_nobody_answers_is_one_line() -> None:
-    with pytest.raises(NmtError, match=r"--engine ray,address=127.0.0.1:9: no Ray cluster answers"):
-        RayWorkers(partial(open_shouting, ""), 1, address="127.0.0.1:9", gpus=0)
+    there = ray_workers(partial(open_shouting, ""), 1, Ray(0, "127.0.0.1:9"))
+    with pytest.raises(NmtError, match=r"--engine ray,address=127.0.0.1:9: no Ray cluster answers"), there:
+        pass
 
 
 # --- with Ray
