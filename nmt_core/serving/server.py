@@ -131,7 +131,7 @@ class NmtServer:
             await asyncio.sleep(_WATCHDOG)
             works = self.servicer.devices.works
             if works != self.health.serving:
-                if not works and self.servicer.devices.loaded:
+                if not works and self.servicer.devices.models:
                     _log.error("no device answers any more; health is NOT_SERVING")
                 self.health.set(serving=works)
 

@@ -16,7 +16,7 @@ from nmt_core.serving.errors import draining
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.costs import check_cost
 from nmt_core.serving.methods.encode import encode
-from nmt_core.serving.methods.plan import Method, Reply, takes_time
+from nmt_core.serving.methods.plan import Method, Reply
 from nmt_core.serving.methods.rerank import rerank
 from nmt_core.serving.methods.score import score
 from nmt_core.serving.methods.translate import translate
@@ -63,7 +63,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def Translate(self, request: pb.TranslateRequest, context: Any) -> bytes:
         """See the .proto."""
-        return await self._answer(translate, request, _deadline(context))
+        return await self._answer(translate, request, context)
 
     async def TranslateStream(self, requests: Any, context: Any) -> None:
         """See the .proto."""
@@ -71,7 +71,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def Score(self, request: pb.ScoreRequest, context: Any) -> bytes:
         """See the .proto."""
-        return await self._answer(score, request, _deadline(context))
+        return await self._answer(score, request, context)
 
     async def ScoreStream(self, requests: Any, context: Any) -> None:
         """See the .proto."""
@@ -79,11 +79,11 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def Rerank(self, request: pb.RerankRequest, context: Any) -> bytes:
         """See the .proto."""
-        return await self._answer(rerank, request, _deadline(context))
+        return await self._answer(rerank, request, context)
 
     async def Encode(self, request: pb.EncodeRequest, context: Any) -> bytes:
         """See the .proto."""
-        return await self._answer(encode, request, _deadline(context))
+        return await self._answer(encode, request, context)
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> bytes:
         """See the .proto."""
@@ -94,12 +94,12 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         """See the .proto."""
         return pb.GetModelResponse(model=self._describe(request.name)).SerializeToString()
 
-    async def _answer(self, method: Method, request: Any, deadline: float | None) -> bytes:
-        """Plan a request, submit it to the device with the shortest queue, and make the reply.
-
-        ``deadline`` is in seconds of ``time.monotonic``. Raises RpcError.
-        """
-        call, held, slow = CALL.get(), ACCOUNT.get(), takes_time(request)
+    async def _answer(self, method: Method, request: Any, context: Any) -> bytes:
+        """Plan a request, submit it to the device with the shortest queue, and make the reply. Raises RpcError."""
+        call, held, left = CALL.get(), ACCOUNT.get(), context.time_remaining()
+        deadline = None if left is None else time.monotonic() + left
+        # texts that are cut into words first take long even where the request is small
+        slow = getattr(request, "raw", False) or getattr(request, "form", pb.TEXT_FORM_UNSPECIFIED)
         route = self.devices.find(request.model, call.models)
         plan = await off_loop(math.inf if slow else held.messages, method, request, route, self.limits)
         held.charge(plan.cost.memory)
@@ -130,8 +130,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def _stream(self, read: Read, context: Any, method: Method, message: Callable[..., Any]) -> None:
         """Answer the requests of a stream; all have its deadline."""
-        deadline = _deadline(context)
-        answer = Answer(lambda request: self._answer(method, request, deadline), message)
+        answer = Answer(lambda request: self._answer(method, request, context), message)
         stream = Stream(context, answer, self.limits, self.memory, self._refused)
         self._streams.add(stream)
         try:
@@ -141,8 +140,3 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
             self._streams.discard(stream)
         if self.devices.draining:
             raise draining()
-
-
-def _deadline(context: Any) -> float | None:
-    left = context.time_remaining()
-    return None if left is None else time.monotonic() + left

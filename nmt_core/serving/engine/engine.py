@@ -140,7 +140,8 @@ class Engine(Generic[Key]):
     def forget(self, unwanted: Callable[[Key], bool]) -> None:
         """Let go of the works of keys that nobody will use again, when they are idle."""
         with self._changed:
-            self._queues.forget(unwanted)
+            self._queues.unwanted = unwanted
+            self._changed.notify_all()
 
     async def close(self, timeout: float = 60.0) -> None:
         """Finish what was accepted, in that time, and accept nothing more."""
@@ -237,7 +238,7 @@ class Engine(Generic[Key]):
         with self._changed:
             if queue.retries:
                 return [] if queue.running else queue.retry()
-            entries, late = queue.admit(work.room(seconds), work.overcommit, now)
+            entries, late = queue.admit(work, seconds, now)
         if late:
             _fail(late, expired())
         if self._observer is not None:

@@ -70,8 +70,8 @@ class BatchQueue(Generic[Key]):
         yield from self.waiting
         yield from (entry.job for entries in (self.running.values(), *self.retries) for entry in entries)
 
-    def admit(self, room: int, overcommit: int, now: float) -> tuple[list[Entry], list[Job]]:
-        """The items that run from now on, and the jobs that are too late.
+    def admit(self, work: Work, seconds: float, now: float) -> tuple[list[Entry], list[Job]]:
+        """The items that run from now on, for an iteration of so many seconds, and the jobs that are too late.
 
         Clients take turns, as far as the room goes; one item enters if nothing runs. A client that has nothing running
         has the overcommitted room, too, for one item. Nobody passes such a client whose item needs more than is left:
@@ -79,14 +79,15 @@ class BatchQueue(Generic[Key]):
         """
         entries: list[Entry] = []
         late: list[Job] = []
+        room = work.room(seconds)
         while len(entries) < _AT_ONCE and (job := self._next(None, now, late)) is not None:
             if job.cost > room and self.running:
                 break
             found = self.take(job, room, most=_AT_ONCE - len(entries))
             room -= sum(entry.tokens for entry in found)
             entries += found
-        if self.waiting and self.running and overcommit > 0:
-            entries += self._admit_newcomers(overcommit, now, late)
+        if self.waiting and self.running and (room := work.overcommit) > 0:
+            entries += self._admit_newcomers(room, now, late)
         return entries, late
 
     def _admit_newcomers(self, room: int, now: float, late: list[Job]) -> list[Entry]:
@@ -162,7 +163,7 @@ class Queues(Generic[Key]):
         self.closing = False
         self.queues: dict[tuple[Key, str], BatchQueue[Key]] = {}
         self.filling: BatchQueue[Key] | None = None  # the thread waits for a fuller batch of it, and for nothing else
-        self._unwanted: Callable[[Key], bool] = lambda key: False
+        self.unwanted: Callable[[Key], bool] = lambda key: False  # keys that nobody will use again
         self._done, self._spent = 0.0, 0.0  # tokens answered and seconds used, of late
 
     @property
@@ -205,7 +206,6 @@ class Queues(Generic[Key]):
         """Nobody waits for a job any more; how many of its items left the queue."""
         job.cancelled = job.queue.changed = True
         dropped: int = job.queue.remove(job)
-        self._forget_unwanted()
         return dropped
 
     def clear(self) -> list[BatchQueue[Key]]:
@@ -213,18 +213,14 @@ class Queues(Generic[Key]):
         queues, self.queues = list(self.queues.values()), {}
         return queues
 
-    def forget(self, unwanted: Callable[[Key], bool]) -> None:
-        """Let go of the works of keys that nobody will use again, each as soon as it is idle."""
-        self._unwanted = unwanted
-        self._forget_unwanted()
-
-    def _forget_unwanted(self) -> None:
-        for place, queue in list(self.queues.items()):
-            if queue.idle and self._unwanted(queue.key):
-                del self.queues[place]
-
     def choose(self) -> tuple[BatchQueue[Key] | None, float | None]:
-        """The queue that uses the device next, or None and how long to wait for a fuller batch."""
+        """The queue that uses the device next, or None and how long to wait for a fuller batch.
+
+        Works that nobody will use again are let go, each as soon as it is idle.
+        """
+        for place, queue in list(self.queues.items()):
+            if queue.idle and self.unwanted(queue.key):
+                del self.queues[place]
         busy = [one for one in self.queues.values() if not one.idle]
         _share_out(busy)
         busy.sort(key=lambda one: (one.used, one.last))
@@ -259,8 +255,6 @@ class Queues(Generic[Key]):
         queue.before, queue.latest = queue.used, seconds
         queue.used += seconds / queue.share
         queue.last = begin + seconds
-        if queue.idle:
-            self._forget_unwanted()
 
     def _wait(self, queue: BatchQueue[Key]) -> float:
         """For how long the next batch of a queue may wait for more, or its work for what is computed elsewhere."""

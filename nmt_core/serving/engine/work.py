@@ -1,6 +1,6 @@
 """What an engine computes: batches that are done at once, and searches that advance step by step.
 
-Free of gRPC and of torch. All methods of a ``Work`` are called by the device's thread, or in slices.
+Free of gRPC and of torch.
 """
 
 from __future__ import annotations
@@ -24,45 +24,6 @@ _OVERCOMMIT = 1.5  # full batches: what sentences of clients that have none runn
 _TIMED = 32  # the part of a full batch from which its step is timed: half of the smallest that is ever filled up
 _FIRST_GUESS = 0.25  # seconds of a step with a full batch, until one was measured
 _SLOWEST = 0.16  # the same, however slow: in small batches each sentence takes longer
-
-
-class Work(Protocol):
-    """Equal work of many callers on one device."""
-
-    kind: str
-    waits_for_more: bool
-    """A batch that is not full may wait a moment for more."""
-    second: Hashable
-    """The key of the second jobs that make answers of ``Unfinished`` ones."""
-
-    @property
-    def blocked_for(self) -> float:
-        """Seconds for which an iteration would find nothing to compute, but wait for something else; 0 if it would."""
-        ...
-
-    @property
-    def overcommit(self) -> int:
-        """Tokens beyond the room, for clients of which nothing is running."""
-        ...
-
-    def room(self, seconds: float) -> int:
-        """Tokens that may be admitted now, for an iteration to take about ``seconds``."""
-        ...
-
-    def expected(self, running: Iterable[Entry]) -> float:
-        """Seconds of the next iteration; infinite where it may take any time."""
-        ...
-
-    def iterate(self, entering: Sequence[Entry]) -> list[tuple[int, Any]]:
-        """Take entries in and run a batch, or one step: the keys of the entries that are done, and their answers.
-
-        An exception means that all that was taken in is lost.
-        """
-        ...
-
-    def cancel(self, keys: Iterable[int]) -> None:
-        """Drop entries. An iteration that was under way is not resumed."""
-        ...
 
 
 class BatchSpeed:
@@ -108,7 +69,7 @@ class BatchWork:
     one at least. The others follow in the next iterations.
     """
 
-    waits_for_more = True
+    waits_for_more = True  # a batch that is not full may wait a moment for more
     blocked_for = 0.0
     overcommit = 0
     second: Hashable = None
@@ -127,16 +88,19 @@ class BatchWork:
         self._entries: list[Entry] = []
 
     def room(self, seconds: float) -> int:
-        """What a batch of that time has, without what is left of earlier ones."""
+        """Tokens that may enter now, for a batch of that time: some are left of earlier ones."""
         return min(self._most, self._speed.tokens_in(seconds)) - sum(entry.tokens for entry in self._entries)
 
     def expected(self, running: Iterable[Entry]) -> float:
-        """By the speed of the last batches; one large item may take any time."""
+        """Seconds of the next iteration, by the speed of the last ones; one large item may take any time."""
         tokens = [entry.tokens for entry in running]
         return math.inf if max(tokens, default=0) > LARGE else self._speed.seconds_for(sum(tokens))
 
     def iterate(self, entering: Sequence[Entry]) -> list[tuple[int, Any]]:
-        """Run a batch of what there is, of which there is something."""
+        """Take entries in and run a batch: the keys of those that are done, and their answers.
+
+        An exception means that all that was taken in is lost.
+        """
         self._entries += entering
         entries = self._entries
         if self._choose is not None:
@@ -151,7 +115,7 @@ class BatchWork:
         return list(zip(keys, values, strict=True))
 
     def cancel(self, keys: Iterable[int]) -> None:
-        """Take them out of the batches to come."""
+        """Drop entries."""
         gone = set(keys)
         self._entries = [entry for entry in self._entries if entry.key not in gone]
 
@@ -185,7 +149,8 @@ class StepDecoder(Protocol):
 class StepWork:
     """Continuous batching: at every step finished and cancelled items leave the decoder's batch, and others enter.
 
-    ``most`` is the size of a full batch. A step with an item larger than that may take any time.
+    ``most`` is the size of a full batch. A step with an item larger than that may take any time. ``second`` is the key
+    of the second jobs that make answers of ``Unfinished`` ones.
     """
 
     waits_for_more = False
@@ -196,12 +161,12 @@ class StepWork:
 
     @property
     def blocked_for(self) -> float:
-        """As the decoder says."""
+        """Seconds for which a step would find nothing to compute, but wait for something else; 0 if it would."""
         return self._decoder.waits
 
     @property
     def overcommit(self) -> int:
-        """Half of a full batch, whatever is in it."""
+        """Tokens beyond the room, for clients of which nothing is running: half of a full batch, whatever is in it."""
         return int(_OVERCOMMIT * self._most - self._decoder.tokens)
 
     def room(self, seconds: float) -> int:
@@ -215,7 +180,7 @@ class StepWork:
         return math.inf if any(entry.tokens > self._most for entry in running) else 0.0
 
     def iterate(self, entering: Sequence[Entry]) -> list[tuple[int, Any]]:
-        """One step."""
+        """Take entries in and do one step, as ``BatchWork.iterate``."""
         if entering:
             self._decoder.admit([(entry.key, entry.item) for entry in entering])
         tokens, begin = self._decoder.tokens, working_time()
@@ -227,5 +192,9 @@ class StepWork:
         return finished
 
     def cancel(self, keys: Iterable[int]) -> None:
-        """Free the rows of entries."""
+        """Drop entries. A step that was under way is not resumed."""
         self._decoder.cancel(sorted(keys))
+
+
+Work = BatchWork | StepWork
+"""Equal work of many callers on one device. All methods are called by the device's thread, or in slices."""

@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
-from nmt_core.base import words as texts
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.errors import invalid
 from nmt_core.serving.limits import Limits
@@ -22,8 +19,6 @@ _POINT = 8  # of a link of a hard alignment
 _COPIES = 3  # of an answer, at its end: as values, as a message and as bytes
 _RUN = 128  # rows of which attention works out the energies at once, on a CPU
 _POSITIONS = 1 << 14  # that these rows look at, together
-_SHORT = 200  # characters of a text that is as quickly counted by itself
-_TOGETHER = 1 << 17  # characters of texts whose words are counted together, in the cache
 
 
 class Cost(NamedTuple):
@@ -98,36 +93,3 @@ def check_cost(limits: Limits, *, answer: int, steps: int) -> None:
     if steps > limits.steps:
         problem = f"the request needs up to {steps:,} steps of hypotheses; at most {limits.steps:,}"
         raise invalid("", f"{problem}, send several requests or a smaller beam", reason="TOO_COSTLY")
-
-
-def count_words(text: str) -> int:
-    """What ``split_words`` would find: a text of blanks alone is as cheap as any other."""
-    if len(text) < _SHORT:
-        return texts.count_words(text)
-    return _count_together([text])[0]
-
-
-def count_words_of_all(texts: Sequence[str]) -> list[int]:
-    """The same of each text, many at once: a request of 8 MiB takes a third of the time, one of blanks a tenth."""
-    if sum(map(len, texts)) < _TOGETHER:
-        return [count_words(text) for text in texts]
-    counts: list[int] = []
-    first = characters = 0
-    for place, text in enumerate(texts):
-        characters += len(text)
-        if characters >= _TOGETHER:
-            counts += _count_together(texts[first : place + 1])
-            first, characters = place + 1, 0
-    return counts + _count_together(texts[first:])
-
-
-def _count_together(texts: Sequence[str]) -> list[int]:
-    """Where words begin in the texts, with a blank around each."""
-    if not texts:
-        return []
-    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    letters = np.frombuffer(b" ".join([b"", *encoded, b""]), dtype=np.uint8)
-    in_word = (letters != ord(" ")) & (letters != ord("\t"))
-    firsts = np.cumsum([0, *(len(text) + 1 for text in encoded[:-1])])
-    counts: list[int] = np.add.reduceat(in_word[1:] & ~in_word[:-1], firsts, dtype=np.int64).tolist()
-    return counts

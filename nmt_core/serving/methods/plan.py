@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from google.rpc import code_pb2
@@ -19,7 +19,7 @@ from nmt_core.serving.engine.jobs import Part
 from nmt_core.serving.engine.work import LARGE
 from nmt_core.serving.errors import RpcError, internal
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.costs import Cost
+from nmt_core.serving.methods.costs import Cost, check_cost
 from nmt_core.serving.models.devices import Route
 from nmt_core.serving.models.served import Decoding, Key
 from nmt_core.v1 import nmt_pb2 as pb
@@ -60,20 +60,12 @@ class Plan(NamedTuple):
 
     def finish(self, answers: Sequence[list[Any]]) -> Reply:
         """The reply to the request, made of the answers to each part."""
-        found = self._merged(answers)
-        content, words = self.reply(found)
-        errors = Counter(one.reason for one in found if isinstance(one, RpcError)) if _has_any(found, RpcError) else {}
-        return Reply(content, words, errors)
-
-    def _merged(self, answers: Sequence[list[Any]]) -> list[Any]:
-        """What was found for every item."""
-        if len(answers) == 1 and len(answers[0]) == len(self.items) and not _has_any(answers[0], Exception):
-            return answers[0]
         found = list(self.items)
         for indices, of_part in zip(self.indices, answers, strict=True):
             for index, answer in zip(indices, of_part, strict=True):
                 found[index] = _as_refusal(answer) if isinstance(answer, Exception) else answer
-        return found
+        content, words = self.reply(found)
+        return Reply(content, words, Counter(one.reason for one in found if isinstance(one, RpcError)))
 
 
 Method = Callable[[Any, Route, Limits], Plan]
@@ -87,35 +79,27 @@ def make_plan(
     *,
     priority: int,
     cost: Cost,
+    limits: Limits,
     reply: Callable[[list[Any]], tuple[bytes, Words]],
 ) -> Plan:
-    """The plan for items of so many tokens, of a ``priority`` of the contract."""
+    """The plan for items of so many tokens, of a ``priority`` of the contract. Raises RpcError where it costs too much.
+
+    Items that may take long are in a part of their own, that others do not wait for them.
+    """
+    check_cost(limits, answer=cost.answer, steps=cost.steps)
     few = priority == pb.PRIORITY_UNSPECIFIED and len(items) <= INTERACTIVE_ITEMS
     name = "interactive" if few or priority == pb.PRIORITY_INTERACTIVE else "bulk"
     most = key.model.proportions.together // LONG if isinstance(key, Decoding) else LARGE
-    if items and max(tokens) <= most and not _has_any(items, RpcError):  # as nearly always
-        return Plan(key, items, [Part(name, items, tokens)], [range(len(items))], cost, reply)
-    wanted = [index for index, item in enumerate(items) if not isinstance(item, RpcError)]
-    divided = [
-        (name, [index for index in wanted if tokens[index] <= most]),
-        ("long", [index for index in wanted if tokens[index] > most]),
-    ]
-    parts = [_part(name, items, tokens, indices) for name, indices in divided if indices]
-    return Plan(key, items, parts, [indices for _, indices in divided if indices], cost, reply)
-
-
-def takes_time(request: Any) -> bool:
-    """Whether even a small request is not for the event loop: its texts are to be cut into words first."""
-    return bool(getattr(request, "raw", False) or getattr(request, "form", pb.TEXT_FORM_UNSPECIFIED))
-
-
-def _part(name: str, items: Sequence[Any], tokens: Sequence[int], indices: Sequence[int]) -> Part:
-    return Part(name, [items[index] for index in indices], [tokens[index] for index in indices])
-
-
-def _has_any(values: Iterable[object], kind: type) -> bool:
-    """Whether any value is of a kind. Values are of few types, which are told apart sooner than the values."""
-    return any(issubclass(one, kind) for one in set(map(type, values)))
+    indices: dict[str, list[int]] = {name: [], "long": []}
+    for index, item in enumerate(items):
+        if not isinstance(item, RpcError):
+            indices[name if tokens[index] <= most else "long"].append(index)
+    parts = {
+        name: Part(name, [items[index] for index in some], [tokens[index] for index in some])
+        for name, some in indices.items()
+        if some
+    }
+    return Plan(key, items, list(parts.values()), [indices[name] for name in parts], cost, reply)
 
 
 def _as_refusal(error: Exception) -> RpcError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, SentencePair
@@ -17,9 +17,9 @@ from nmt_core.inference.scoring.forms import FormReader, TextForm
 from nmt_core.serving.errors import RpcError, invalid, not_supported
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.answers import score_answer
-from nmt_core.serving.methods.costs import Cost, check_cost, count_words, score_cost
+from nmt_core.serving.methods.costs import score_cost
 from nmt_core.serving.methods.plan import Plan, Words, make_plan
-from nmt_core.serving.methods.texts import check_items, source_problem, text_problem
+from nmt_core.serving.methods.texts import ReadText, check_items, read_text
 from nmt_core.serving.models.devices import Route
 from nmt_core.serving.models.served import Scoring, ServedModel
 from nmt_core.v1 import nmt_pb2 as pb
@@ -44,14 +44,6 @@ def groups_of(request: pb.ScoreRequest) -> Iterator[tuple[str, Iterable[str]]]:
         yield pair.source, (pair.target,)
     for group in request.groups:
         yield group.source, group.targets
-
-
-class ReadText(NamedTuple):
-    """``text`` is what the model reads, of ``words`` words; ``reading`` says where these come from."""
-
-    text: str
-    words: int
-    reading: Any
 
 
 class ReadPair(NamedTuple):
@@ -83,14 +75,17 @@ def plan_pairs(
     """
     reader = _form_reader(key.model, request.form)
     pairs = list(read_pairs(groups, field, limits, reader, key.model.source_factors))
-    work = scoring_work(pairs, per_word=key.per_word, attention=key.attention)
-    check_cost(limits, answer=work.cost.answer, steps=work.cost.steps)
-    words = {"scored": work.words}
+    items = [one if isinstance(one, RpcError) else SentencePair(one.source.text, one.target.text) for one in pairs]
+    sizes = [None if isinstance(one, RpcError) else (one.source.words, one.target.words) for one in pairs]
+    tokens = [0 if size is None else sum(size) + 2 for size in sizes]
+    scored = [size for size in sizes if size is not None]
+    cost = score_cost(scored, per_word=key.per_word, attention=key.attention)
+    words = {"scored": sum([target for _, target in scored])}
 
     def reply_in_form(scores: Sequence[_Score]) -> tuple[bytes, Words]:
         return reply(scores if reader is None else list(restored(scores, pairs, reader))), words
 
-    return make_plan(key, work.items, work.tokens, priority=request.priority, cost=work.cost, reply=reply_in_form)
+    return make_plan(key, items, tokens, priority=request.priority, cost=cost, limits=limits, reply=reply_in_form)
 
 
 def _form_reader(model: ServedModel, number: int) -> FormReader | None:
@@ -120,65 +115,25 @@ def read_pairs(
     for source, texts in groups:
         yield_point()
         if (first := sources.get(source)) is None:
-            first = sources[source] = _read(source, field, limits, read_source, factors)
+            first = sources[source] = read_text(source, field, limits, factors=factors, read=read_source)
         for text in texts:
             yield_point()
             second = first if isinstance(first, RpcError) else targets.get(text)
             if second is None:
-                second = targets[text] = _read(text, field, limits, read_target, 0)
+                second = targets[text] = read_text(text, field, limits, read=read_target)
             if isinstance(second, RpcError):
                 yield second
             elif not isinstance(first, RpcError):
                 yield ReadPair(first, second)
 
 
-def _read(
-    text: str, field: str, limits: Limits, read: Callable[[str], Any] | None, factors: int
-) -> ReadText | RpcError:
-    short = len(text) <= limits.words and len(text) <= limits.characters  # most are, and may be any text
-    if (factors or not short) and (problem := source_problem(limits, text, field, factors=factors)):
-        return problem
-    if read is None:
-        return ReadText(text, count_words(text), None)
-    reading = read(text)
-    problem = text_problem(limits, reading.text, field, what="the text as the model reads it")
-    return problem or ReadText(reading.text, max(count_words(text), count_words(reading.text)), reading)
-
-
 def restored(
-    scores: Sequence[PairScore | RpcError], pairs: Sequence[ReadPair | RpcError], reader: FormReader | None
+    scores: Sequence[PairScore | RpcError], pairs: Sequence[ReadPair | RpcError], reader: FormReader
 ) -> Iterator[PairScore | RpcError]:
     """The scores with their numbers for the words of the request."""
     for score, pair in zip(scores, pairs, strict=True):
         yield_point()
-        if reader is None or isinstance(score, RpcError) or isinstance(pair, RpcError):
+        if isinstance(score, RpcError) or isinstance(pair, RpcError):
             yield score
         else:
             yield reader.restore(score, pair.source.reading, pair.target.reading)
-
-
-class ScoringWork(NamedTuple):
-    """What a device is asked for pairs, how many tokens each has, and what they cost; ``words`` are target words."""
-
-    items: list[SentencePair | RpcError]
-    tokens: list[int]
-    cost: Cost
-    words: int
-
-
-def scoring_work(pairs: Sequence[ReadPair | RpcError], *, per_word: bool, attention: bool) -> ScoringWork:
-    """Of these pairs."""
-    items: list[SentencePair | RpcError] = []
-    tokens: list[int] = []
-    lengths: list[tuple[int, int]] = []
-    for pair in pairs:
-        if isinstance(pair, RpcError):
-            items.append(pair)
-            tokens.append(0)
-            continue
-        (source, source_words, _), (target, target_words, _) = pair
-        items.append(SentencePair(source, target))
-        tokens.append(source_words + target_words + 2)
-        lengths.append((source_words, target_words))
-    cost = score_cost(lengths, per_word=per_word, attention=attention)
-    return ScoringWork(items, tokens, cost, sum([words for _, words in lengths]))

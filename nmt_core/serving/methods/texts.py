@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
 from nmt_core.base.pauses import yield_point
-from nmt_core.base.words import factors_problem
+from nmt_core.base.words import count_words, factors_problem
 from nmt_core.serving.errors import RpcError, invalid, not_supported
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.costs import count_words, count_words_of_all
 from nmt_core.serving.models.devices import Route
 from nmt_core.text.processing import RawText
+
+
+class ReadText(NamedTuple):
+    """What the model reads, of ``words`` words; ``reading`` says where these come from, in another form of text."""
+
+    text: str
+    words: int
+    reading: Any = None
 
 
 def check_items(limits: Limits, count: int, field: str, *, answers: int = 1) -> None:
@@ -23,38 +31,41 @@ def check_items(limits: Limits, count: int, field: str, *, answers: int = 1) -> 
         raise invalid(field, problem, reason="TOO_MANY_ITEMS")
 
 
-def text_problem(limits: Limits, text: str, field: str, *, what: str = "the text") -> RpcError | None:
-    """What is wrong with a text, before and after it was tokenised or cut."""
+def read_text(
+    text: str, field: str, limits: Limits, *, factors: int = 0, read: Callable[[str], Any] | None = None
+) -> ReadText | RpcError:
+    """A text as the model reads it, or what is wrong with it, before or after it was read.
+
+    ``read`` reads another form of text. Words have so many ``factors`` that the model reads, too.
+    """
+    yield_point()
+    if problem := _too_long(text, field, limits, "the text"):
+        return problem
+    if factors and (wrong := factors_problem(text, factors)):
+        return invalid(field, wrong, reason="WRONG_FACTORS")
+    if read is None:
+        return ReadText(text, count_words(text))
+    reading = read(text)
+    problem = _too_long(reading.text, field, limits, "the text as the model reads it")
+    return problem or ReadText(reading.text, max(count_words(text), count_words(reading.text)), reading)
+
+
+def _too_long(text: str, field: str, limits: Limits, what: str) -> RpcError | None:
     if len(text) > limits.characters:
         problem = f"{what} has {len(text)} characters; at most {limits.characters}"
-        return invalid(field, problem, reason="TEXT_TOO_LONG")
-    if len(text) > limits.words and (words := count_words(text)) > limits.words:
-        return invalid(field, f"{what} has {words} words; at most {limits.words}", reason="TEXT_TOO_LONG")
-    return None
+    elif len(text) > limits.words and (words := count_words(text)) > limits.words:
+        problem = f"{what} has {words} words; at most {limits.words}"
+    else:
+        return None
+    return invalid(field, problem, reason="TEXT_TOO_LONG")
 
 
-def source_problem(limits: Limits, text: str, field: str, *, factors: int) -> RpcError | None:
-    """The same, and words without the factors that the model reads beside them."""
-    if problem := text_problem(limits, text, field):
-        return problem
-    wrong = factors_problem(text, factors)
-    return None if wrong is None else invalid(field, wrong, reason="WRONG_FACTORS")
-
-
-def read_texts(texts: Sequence[str], route: Route, limits: Limits, *, raw: bool) -> list[str | RpcError]:
+def read_texts(texts: Sequence[str], route: Route, limits: Limits, *, raw: bool) -> list[ReadText | RpcError]:
     """Every text as words that the model reads, or what is wrong with it. Raises RpcError where raw text cannot be."""
-    factors = 0 if raw else route.model.source_factors
-    checked = [source_problem(limits, text, "texts", factors=factors) or text for text in texts]
     if not raw:
-        return checked
+        return [read_text(text, "texts", limits, factors=route.model.source_factors) for text in texts]
     tokenize = _raw_text(route).tokenize
-    return [text if isinstance(text, RpcError) else _tokenized(text, tokenize, limits) for text in checked]
-
-
-def _tokenized(text: str, tokenize: Callable[[str], str], limits: Limits) -> str | RpcError:
-    yield_point()
-    tokenized = tokenize(text)
-    return text_problem(limits, tokenized, "texts") or tokenized
+    return [read_text(text, "texts", limits, read=lambda text: ReadText(tokenize(text), 0)) for text in texts]
 
 
 def written_texts(nbest: Sequence[Sequence[str]], route: Route) -> list[list[str]]:
@@ -74,8 +85,3 @@ def _raw_text(route: Route) -> RawText:
         return route.model.raw_text
     except ConfigError as error:
         raise not_supported(str(error)) from error
-
-
-def words_of(texts: Sequence[str | RpcError]) -> list[int]:
-    """How many words each text has; one that was rejected has none."""
-    return count_words_of_all(["" if isinstance(text, RpcError) else text for text in texts])

@@ -7,17 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from nmt_core.base.errors import NmtError
+from nmt_core.base.words import count_words
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.serving.errors import RpcError, invalid, not_supported
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods import answers
-from nmt_core.serving.methods.costs import check_cost, count_words, translation_cost
+from nmt_core.serving.methods.answers import translate_answer
+from nmt_core.serving.methods.costs import translation_cost
 from nmt_core.serving.methods.plan import Plan, Words, make_plan
-from nmt_core.serving.methods.texts import check_items, read_texts, words_of, written_texts
+from nmt_core.serving.methods.texts import check_items, read_texts, written_texts
 from nmt_core.serving.models.devices import Route
 from nmt_core.serving.models.search import SearchItem
-from nmt_core.serving.models.served import Decoding, Key, SampleItem, Sampling, ServedModel
+from nmt_core.serving.models.served import Decoding, Key, SampleItem, Sampling
 from nmt_core.v1 import nmt_pb2 as pb
 
 
@@ -29,26 +30,28 @@ def translate(request: pb.TranslateRequest, route: Route, limits: Limits) -> Pla
     size = searched_as(config)
     check_items(limits, len(request.texts), "texts", answers=size.nbest)
     texts = read_texts(request.texts, route, limits, raw=request.raw)
-    words = words_of(texts)
-    attention = request.with_attention or _replaces(request, model)
-    answered = request.with_attention and model.attends
-    sizes = [(n, 4 * len(text)) for n, text in zip(words, texts, strict=True) if not isinstance(text, RpcError)]
+    sizes = [(one.words, 4 * len(one.text)) for one in texts if not isinstance(one, RpcError)]
+    replaces = request.replace_unknown and not model.copies  # models that copy do it in any case
+    attention, answered = request.with_attention or replaces, request.with_attention and model.attends
     cost = translation_cost(sizes, size, model.proportions, answered=answered, kept=attention)
-    check_cost(limits, answer=cost.answer, steps=cost.steps)
-    key, items = _work(route, config, attention, texts)
-    tokens = [(count + 2) * size.beam for count in words]
-    reply = functools.partial(_reply, request, route, sum(words))
-    return make_plan(key, items, tokens, priority=request.priority, cost=cost, reply=reply)
-
-
-def _replaces(request: pb.TranslateRequest, model: ServedModel) -> bool:
-    """Whether ``<unk>`` is replaced in the reply; models that copy do it in any case."""
-    return request.replace_unknown and not model.copies
+    key: Key = Decoding(model, attention)
+    items: list[Any]
+    if isinstance(config, SamplingConfig):
+        key = Sampling(model, attention)
+        items = [one if isinstance(one, RpcError) else sample_of(one.text, config) for one in texts]
+    else:
+        items = [one if isinstance(one, RpcError) else SearchItem(one.text, config) for one in texts]
+    tokens = [0 if isinstance(one, RpcError) else (one.words + 2) * size.beam for one in texts]
+    read = sum([words for words, _ in sizes])
+    reply = functools.partial(_reply, request, route, replaces=replaces, read=read)
+    return make_plan(key, items, tokens, priority=request.priority, cost=cost, limits=limits, reply=reply)
 
 
 def _check_supported(request: pb.TranslateRequest, route: Route, config: DecodingConfig | SamplingConfig) -> None:
-    """Raises RpcError for what the model cannot do about unknown words."""
+    """Raises RpcError for samples, or for what the request wants of unknown words, where the model cannot do it."""
     model = route.model
+    if request.samples and model.sampler is None:
+        raise not_supported(f"samples of the model {route.name!r} cannot be drawn")
     if model.copies and config.forbid_unknown:
         raise not_supported(f"forbid_unknown: {route.name!r} writes unknown words as places of the source")
     if not request.replace_unknown:
@@ -59,30 +62,19 @@ def _check_supported(request: pb.TranslateRequest, route: Route, config: Decodin
         raise not_supported(f"replace_unknown is for models that write <unk>; {route.name!r} spells unknown words")
 
 
-def _work(
-    route: Route, config: DecodingConfig | SamplingConfig, attention: bool, texts: Sequence[str | RpcError]
-) -> tuple[Key, list[Any]]:
-    """What is done with the texts, and each as an item of it, or why it is none."""
-    if isinstance(config, DecodingConfig):
-        items = [text if isinstance(text, RpcError) else SearchItem(text, config) for text in texts]
-        return Decoding(route.model, attention), items
-    if route.model.sampler is None:
-        raise not_supported(f"samples of the model {route.name!r} cannot be drawn")
-    drawn = [
-        text if isinstance(text, RpcError) else sample_problem(config, text) or SampleItem(text, config)
-        for text in texts
-    ]
-    return Sampling(route.model, attention), drawn
-
-
 def _reply(
-    request: pb.TranslateRequest, route: Route, read: int, found: Sequence[Sequence[Translation] | RpcError]
+    request: pb.TranslateRequest,
+    route: Route,
+    found: Sequence[Sequence[Translation] | RpcError],
+    *,
+    replaces: bool,
+    read: int,
 ) -> tuple[bytes, Words]:
     """The ``TranslateResponse`` with the texts of all translations as the request wants them."""
     model, words = route.model, {"read": read}
     nbests = [[] if isinstance(one, RpcError) else one for one in found]
     words["written"] = sum(len(one[0].words) for one in nbests if one)
-    if _replaces(request, model):
+    if replaces:
         replaced = [[one.with_unknown_replaced(model.unknowns) for one in nbest] for nbest in nbests]
         shown = [[text for text, _ in one] for one in replaced]
         words["copied"] = sum(counts.copied for one in replaced for _, counts in one)
@@ -92,7 +84,7 @@ def _reply(
     if request.raw:
         shown = written_texts(shown, route)
     answered = request.with_attention and model.attends
-    return answers.translate_answer(found, shown, answered, model.fields), words
+    return translate_answer(found, shown, answered, model.fields), words
 
 
 MOST_DRAWN = 100_000
@@ -114,7 +106,11 @@ def decoding_config(
     for name in _SEARCH if request.samples else _SAMPLING:
         if request.HasField(name):
             raise invalid(name, f"{name} is for {'search; leave out' if request.samples else 'samples; set'} samples")
-    return _sampling(request, defaults, limits) if request.samples else _search(request, defaults, limits)
+    given = _given(request, limits)
+    if request.samples:
+        shared = {name: getattr(defaults, name) for name in _SHARED}
+        return _checked(SamplingConfig, {**shared, **given, "samples": request.samples, "by_text": True})
+    return _search_with(defaults, tuple(given.items()), limits.beam)
 
 
 def _check_fixed(request: pb.TranslateRequest, defaults: DecodingConfig) -> None:
@@ -136,36 +132,27 @@ def searched_as(config: DecodingConfig | SamplingConfig) -> DecodingConfig:
     return DecodingConfig(**shared, beam=config.samples, nbest=config.samples)
 
 
-def _search(request: pb.TranslateRequest, defaults: DecodingConfig, limits: Limits) -> DecodingConfig:
-    config = _search_with(defaults, tuple(_given(request, (*_BOTH, *_SEARCH), limits).items()))
-    if config.beam > limits.beam:
-        raise invalid("beam", f"a beam of {config.beam}; at most {limits.beam}")
+@functools.lru_cache(maxsize=1024)  # nearly all requests have the options of others
+def _search_with(defaults: DecodingConfig, given: tuple[tuple[str, Any], ...], most: int) -> DecodingConfig:
+    settings = {**defaults.to_mapping(), **dict(given)}
+    if "beam" not in dict(given):
+        settings["beam"] = max(settings["beam"], settings["nbest"])
+    config = _checked(DecodingConfig, settings)
+    if config.beam > most:
+        raise invalid("beam", f"a beam of {config.beam}; at most {most}")
     if config.nbest > config.beam:
         raise invalid("nbest", f"{config.nbest} best translations need a beam of at least {config.nbest}")
     return config
 
 
-@functools.lru_cache(maxsize=1024)  # nearly all requests have the options of others
-def _search_with(defaults: DecodingConfig, given: tuple[tuple[str, Any], ...]) -> DecodingConfig:
-    settings = {**defaults.to_mapping(), **dict(given)}
-    if "beam" not in dict(given):
-        settings["beam"] = max(settings["beam"], settings["nbest"])
-    return _checked(DecodingConfig, settings)
-
-
-def _sampling(request: pb.TranslateRequest, defaults: DecodingConfig, limits: Limits) -> SamplingConfig:
-    if request.samples > limits.nbest:
-        raise invalid("samples", f"samples {request.samples}: expected a number of at most {limits.nbest}")
-    given = _given(request, (*_BOTH, *_SAMPLING), limits)
-    shared = {name: getattr(defaults, name) for name in _SHARED}
-    return _checked(SamplingConfig, {**shared, **given, "samples": request.samples, "by_text": True})
-
-
-def _given(request: pb.TranslateRequest, names: tuple[str, ...], limits: Limits) -> dict[str, Any]:
+def _given(request: pb.TranslateRequest, limits: Limits) -> dict[str, Any]:
     """The options that the request has, within the limits."""
+    names = (*_BOTH, *(_SAMPLING if request.samples else _SEARCH))
     given: dict[str, Any] = {name: getattr(request, name) for name in names if request.HasField(name)}
     if request.forbid_unknown:
         given["forbid_unknown"] = True
+    if request.samples > limits.nbest:
+        raise invalid("samples", f"samples {request.samples}: expected a number of at most {limits.nbest}")
     for name, most in (
         ("beam", limits.beam),
         ("nbest", limits.nbest),
@@ -185,10 +172,10 @@ def _checked(kind: type[_Config], settings: Mapping[str, Any]) -> _Config:
         raise invalid(next((name for name in names if f"'{name}'" in str(error)), ""), str(error)) from error
 
 
-def sample_problem(config: SamplingConfig, text: str) -> RpcError | None:
-    """What is wrong with samples of a text: they are drawn together, and what they have drawn is kept."""
+def sample_of(text: str, config: SamplingConfig) -> SampleItem | RpcError:
+    """The item of a text, or why it is none: its samples are drawn together, and what they have drawn is kept."""
     drawn = config.samples * (config.length_limit(count_words(text)) + 1)
     if drawn <= MOST_DRAWN:
-        return None
+        return SampleItem(text, config)
     problem = f"the samples of the text may have {drawn:,} words; at most {MOST_DRAWN:,}"
     return invalid("samples", f"{problem}, ask for fewer of them or a smaller max_length_ratio", reason="TOO_COSTLY")

@@ -74,14 +74,9 @@ class Devices:
         return models
 
     @property
-    def loaded(self) -> bool:
-        """The models are there."""
-        return bool(self.models)
-
-    @property
     def works(self) -> bool:
         """The models are loaded, and a device that answers in time is there."""
-        return self.loaded and bool(self._working())
+        return bool(self.models) and bool(self._working())
 
     def names(self, allowed: Collection[str] | None) -> list[str]:
         """The models that a caller may use (None: all). Raises RpcError where none is served yet, or any more."""
@@ -105,7 +100,10 @@ class Devices:
             asked = f"there is no model {name[:100]!r}" if name else "the request names no model"
             problem = f"{asked}; models here: {', '.join(names) or 'none that you may use'}"
             raise RpcError(problem, code=code_pb2.NOT_FOUND, reason="UNKNOWN_MODEL", field="model")
-        device = self._least_busy()
+        device, *others = self.engines
+        if others:  # the shortest queue, and of equally short ones the one with least running
+            loads = {one: (self.engines[one].waiting_tokens, self.engines[one].running_items) for one in self.engines}
+            device = min(self._working() or loads, key=lambda one: loads[one])
         return Route(name, self.models[device][name], self.engines[device])
 
     async def close(self, timeout: float) -> None:
@@ -113,18 +111,7 @@ class Devices:
         for engine in self.engines.values():
             await engine.close(timeout)
 
-    def _least_busy(self) -> str:
-        """The only one, or else of those that answer the one with the shortest queue."""
-        if len(self.engines) == 1:
-            return next(iter(self.engines))
-        return min(self._working() or self.engines, key=self._load_of)
-
     def _working(self) -> list[str]:
         return [
             name for name, engine in self.engines.items() if not engine.down and engine.stuck_for < self._stuck_seconds
         ]
-
-    def _load_of(self, name: str) -> tuple[int, int]:
-        """What waits there, and of equally short queues what runs."""
-        engine = self.engines[name]
-        return engine.waiting_tokens, engine.running_items

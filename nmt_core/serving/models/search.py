@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from nmt_core.base.errors import ModelError
@@ -16,12 +16,10 @@ from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.beam import BeamSearch
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.ensemble import make_predictor
-from nmt_core.inference.search.hypothesis import Hypothesis
 from nmt_core.inference.search.requests import Request
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.serving.engine.jobs import Unfinished
 from nmt_core.serving.engine.work import LARGE
-from nmt_core.text.sentence import Sentence
 from nmt_core.text.unknown_share import UnknownShare
 
 
@@ -107,23 +105,19 @@ class RunningSearch:
         for key, (text, asked, advice) in requests:
             config = asked if self._copying is None else asked.lengthened(self._copying.scheme.tokens_of_a_word)
             source = self._models[0].encode_text(text)
-            if source:
-                followed = None if advice is None else guidance_in_ids(advice, self._target)
-                request = self._admitted[key] = Request(key, source, config, guidance=followed)
-                entering.append(request)
-                self._count_unknown(source)
-            else:
+            if not source:
                 self._empty.append(key)
+                continue
+            followed = None if advice is None else guidance_in_ids(advice, self._target)
+            request = self._admitted[key] = Request(key, source, config, guidance=followed)
+            entering.append(request)
+            if self._share is not None:  # of words that none of the models knows
+                unknown = sum(all(word not in one.source for one in self._models) for word in source.words)
+                self._share.add(words=len(source), unknown=unknown)
         if self._lists is not None:
             self._waiting += entering
         elif entering:
             self._search.admit(entering)
-
-    def _count_unknown(self, source: Sentence) -> None:
-        """Count the words that none of the models knows."""
-        if self._share is not None:
-            unknown = sum(all(word not in one.source for one in self._models) for word in source.words)
-            self._share.add(words=len(source), unknown=unknown)
 
     def _begin_list(self, lists: CandidateLists) -> None:
         """Search for the sentences that wait, among the words of their list."""
@@ -137,12 +131,12 @@ class RunningSearch:
         """One step; an answer is the list of a sentence's translations, or its unfinished hypotheses."""
         if self._lists is not None and self._waiting and not self._search.rows:
             self._begin_list(self._lists)
-        nothing = Searched(self._models[0].encode_text(""), [], DecodingConfig())
-        keys, searched = self._empty, [nothing] * len(self._empty)
-        self._empty = []
+        keys, self._empty = self._empty, []
+        searched = [Searched(self._models[0].encode_text(""), [], DecodingConfig()) for _ in keys]
         for done in self._search.step():
-            request = self._admitted.pop(done.key)
-            hypotheses = [self._in_vocabulary(one) for one in done.hypotheses]
+            request, hypotheses = self._admitted.pop(done.key), done.hypotheses
+            if self._ids is not None:  # search has the ids of a list
+                hypotheses = [replace(one, words=tuple(self._ids[word] for word in one.words)) for one in hypotheses]
             keys.append(done.key)
             searched.append(Searched(request.source, hypotheses, request.config))
         if not searched:
@@ -163,9 +157,3 @@ class RunningSearch:
         self._waiting = [request for request in self._waiting if request.key not in waiting]
         gone = [key for key in keys if self._admitted.pop(key, None) is not None]
         self._search.cancel([key for key in gone if key not in waiting])
-
-    def _in_vocabulary(self, hypothesis: Hypothesis) -> Hypothesis:
-        """With the ids of the vocabulary, where search has those of a list."""
-        if self._ids is None:
-            return hypothesis
-        return dataclasses.replace(hypothesis, words=tuple(self._ids[place] for place in hypothesis.words))

@@ -14,14 +14,15 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.base.words import split_words
+from nmt_core.base.words import count_words
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.serving.call import Account, ClientLimit, Memory
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.client.connection import OPTIONS, Access
 from nmt_core.serving.errors import RpcError, from_trailers
-from nmt_core.serving.methods.costs import Proportions, count_words, count_words_of_all, score_cost, translation_cost
-from nmt_core.serving.methods.translate import sample_problem
+from nmt_core.serving.methods.costs import Proportions, score_cost, translation_cost
+from nmt_core.serving.methods.translate import sample_of
+from nmt_core.serving.models.served import SampleItem
 from nmt_core.serving.wire import SHAPES, has_more_fields
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
@@ -246,19 +247,6 @@ def test_millions_of_empty_pairs_are_refused_unparsed(stub) -> None:
     assert "more fields than 20000 items need" in caught.value.details()
 
 
-@given(st.text(alphabet=" \tab\u00a0ü", max_size=400))
-def test_words_are_counted_as_they_are_split(text: str) -> None:
-    assert count_words(text) == len(split_words(text))
-    assert count_words(text * 300) == len(split_words(text * 300))
-
-
-@given(st.lists(st.text(alphabet=" \tab\u00a0ü", max_size=40), max_size=20), st.integers(1, 60))
-def test_words_of_many_texts_are_counted_as_those_of_each(texts: list[str], together: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nmt_core.serving.methods.costs._TOGETHER", together)
-        assert count_words_of_all(texts) == [len(split_words(text)) for text in texts]
-
-
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
@@ -375,9 +363,9 @@ def test_memory_is_accounted_for() -> None:
 
 def test_samples_that_would_hold_up_the_others_are_refused_before_they_are_drawn() -> None:
     config = SamplingConfig(samples=200)
-    assert sample_problem(config, "un " * 244) is None
-    problem = sample_problem(config, "un " * 245)
-    assert problem is not None
+    assert isinstance(sample_of("un " * 244, config), SampleItem)
+    problem = sample_of("un " * 245, config)
+    assert isinstance(problem, RpcError)
     assert (problem.reason, problem.field) == ("TOO_COSTLY", "samples")
     assert str(problem) == (
         "the samples of the text may have 100,200 words; at most 100,000, ask for fewer of them or a smaller "

@@ -9,7 +9,10 @@ import pytest
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.serving.errors import RpcError
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.score import ReadPair, read_pairs, restored, scoring_work
+from nmt_core.serving.methods.plan import Plan
+from nmt_core.serving.methods.score import ReadPair, plan_pairs, read_pairs, restored
+from nmt_core.serving.models.served import Scoring, ServedModel
+from nmt_core.v1 import nmt_pb2 as pb
 
 LIMITS = Limits(words=10, characters=100)
 
@@ -39,12 +42,18 @@ def read(groups: list[tuple[str, list[str]]], reader: Letters | None = None) -> 
     return list(read_pairs(groups, "pairs", LIMITS, reader))
 
 
+def planned(groups: list[tuple[str, list[str]]], reader: Letters | None = None) -> Plan:
+    """For scores with attention."""
+    model: Any = ServedModel(None, decoder=None)  # type: ignore[arg-type]
+    model.__dict__["reader_of"] = lambda form: reader
+    return plan_pairs(pb.ScoreRequest(), groups, "pairs", Scoring(model, attention=True), LIMITS, lambda scores: b"")
+
+
 def test_words_are_counted_as_the_model_reads_them() -> None:
-    (as_it_is,), (cut,) = read([("ab cd", ["e"])]), read([("ab cd", ["e"])], Letters())
-    works = [scoring_work([one], per_word=False, attention=True) for one in (as_it_is, cut)]
-    assert [work.tokens for work in works] == [[2 + 1 + 2], [4 + 1 + 2]]
-    assert works[1].items == [SentencePair("a b c d", "e")]
-    assert works[0].cost.answer < works[1].cost.answer
+    as_it_is, cut = planned([("ab cd", ["e"])]), planned([("ab cd", ["e"])], Letters())
+    assert [list(plan.parts[0].tokens) for plan in (as_it_is, cut)] == [[2 + 1 + 2], [4 + 1 + 2]]
+    assert cut.items == [SentencePair("a b c d", "e")]
+    assert as_it_is.cost.answer < cut.cost.answer
 
 
 def test_a_word_of_many_pieces_is_as_long_as_these() -> None:
@@ -63,9 +72,9 @@ def test_a_text_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         counted.append(text)
         return 1
 
-    monkeypatch.setattr("nmt_core.serving.methods.score.count_words", count)
+    monkeypatch.setattr("nmt_core.serving.methods.texts.count_words", count)
     assert len(read([(" " * 50, ["b"] * 500)] * 3)) == 1500
-    assert counted == [" " * 50, "b"]
+    assert counted == [" " * 50] * 2 + ["b"]  # that the text is not too long, and its words
     reader = Letters()
     read([("a", ["b"] * 500)] * 3, reader)
     assert reader.seen == ["a", "b"]
@@ -81,11 +90,10 @@ def test_factors_are_those_of_source_words() -> None:
 
 
 def test_what_is_wrong_stays_in_its_place() -> None:
-    pairs = read([("a", ["b", "c" * 101]), ("d" * 101, ["e", "f"])], Letters())
+    groups = [("a", ["b", "c" * 101]), ("d" * 101, ["e", "f"])]
+    pairs, plan = read(groups, Letters()), planned(groups, Letters())
     assert [isinstance(one, RpcError) for one in pairs] == [False, True, True, True]
-    work = scoring_work(pairs, per_word=False, attention=False)
-    assert work.tokens == [4, 0, 0, 0]
-    assert work.words == 1
-    scores = [PairScore(-1.0, 0, 0) if isinstance(one, SentencePair) else one for one in work.items]
-    assert list(restored(scores, pairs, Letters())) == [PairScore(-2.0, 0, 0), *pairs[1:]]
-    assert list(restored(scores, pairs, None)) == scores
+    assert [(part.items, part.tokens) for part in plan.parts] == [([SentencePair("a", "b")], [4])]
+    assert plan.finish([[PairScore(-1.0, 0, 0)]]).words == {"scored": 1}
+    scores = [PairScore(-1.0, 0, 0), *plan.items[1:]]
+    assert list(restored(scores, pairs, Letters())) == [PairScore(-2.0, 0, 0), *scores[1:]]

@@ -23,6 +23,7 @@ from nmt_core.serving.engine.jobs import Job
 from nmt_core.serving.engine.slices import Sliced
 from nmt_core.serving.engine.work import LARGE, BatchWork, StepWork
 from nmt_core.serving.errors import RpcError, invalid
+from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.costs import Cost, Proportions
 from nmt_core.serving.methods.plan import Plan, make_plan
 from nmt_core.serving.models.served import Decoding, Encoding, SampleItem, Sampling, Scoring, ServedModel
@@ -157,7 +158,10 @@ def parts_of(items: Sequence[Any], tokens: Sequence[int], kind: Callable[[Any], 
 
 
 def planned(key: Any, items: Sequence[Any], tokens: Sequence[int]) -> Plan:
-    return make_plan(key, items, tokens, priority=0, cost=Cost(0, 0, 0), reply=lambda found: (repr(found).encode(), {}))
+    def reply(found: list[Any]) -> tuple[bytes, dict[str, int]]:
+        return repr(found).encode(), {}
+
+    return make_plan(key, items, tokens, priority=0, cost=Cost(0, 0, 0), limits=Limits(), reply=reply)
 
 
 def test_large_items_wait_in_the_class_for_long_searches() -> None:
