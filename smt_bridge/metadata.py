@@ -91,41 +91,6 @@ class Signature:
         """The same without the fields of these keys."""
         return Signature(tuple(field for field in self.fields if field.partition(":")[0] not in keys))
 
-    @property
-    def feature(self) -> str | None:
-        """Which feature made the column."""
-        return self.get("feature")
-
-    @property
-    def model(self) -> str | None:
-        """Fingerprint of the model, language model or lexicon."""
-        return self.get("model")
-
-    @property
-    def direction(self) -> str | None:
-        """``forward``, ``reverse`` or ``target``."""
-        return self.get("direction")
-
-    @property
-    def normalisation(self) -> str | None:
-        """What a sum was divided by."""
-        return self.get("norm")
-
-    @property
-    def tokenisation(self) -> str | None:
-        """How text was cut into words."""
-        return self.get("tok")
-
-    @property
-    def precision(self) -> str | None:
-        """The type of the numbers that were computed with."""
-        return self.get("dtype")
-
-    @property
-    def version(self) -> str | None:
-        """The version of the software."""
-        return self.get("version")
-
 
 def file_fingerprint(path: str) -> str:
     """Twelve digits that change with any bit of a file; a gibibyte takes about a second, the first time."""

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.base.messages import counted, say, show
 from nmt_core.files.small import check_regular
-from smt_bridge.doctor import configuration as language_model
 from smt_bridge.doctor import findings as words
 from smt_bridge.doctor import lists
-from smt_bridge.doctor.configuration import examine_ini, language_models, readable_tables
+from smt_bridge.doctor.configuration import examine_ini, examine_model, language_models, readable_tables
 from smt_bridge.doctor.findings import Finding, error, warning
 from smt_bridge.doctor.table import Table
 from smt_bridge.metadata import find_metadata, metadata_path
@@ -51,10 +50,7 @@ def examine(files: Files) -> Iterator[Finding]:
     if ini is not None:
         yield from examine_ini(ini, tables)
     for path, stated in _language_models(files, ini):
-        model, findings = language_model.examine(path)
-        yield from findings
-        if model.kind:
-            yield from language_model.examine_order(path, model, stated, ini=files.ini)
+        yield from examine_model(path, stated, ini=files.ini)
     for path, tokenised in ((files.source, True), (files.reference, False)):
         if path:
             yield from words.examine_text(path, most=files.most, tokenised=tokenised)

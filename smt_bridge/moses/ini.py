@@ -194,20 +194,17 @@ class MosesIni:
     def _with_line(self, number: int, line: bytes) -> MosesIni:
         return MosesIni(self.path, (*self.lines[: number - 1], line, *self.lines[number:]))
 
-    def has_weights(self, feature: Feature) -> bool:
-        """Whether the ``[weight]`` section has a line for ``feature``."""
-        return bool(self._weight_lines(feature))
-
-    def _weight_lines(self, feature: Feature) -> list[tuple[int, bytes]]:
+    def weight_lines(self, feature: Feature) -> list[tuple[int, bytes]]:
+        """The lines of the ``[weight]`` section for ``feature``, of which Moses takes the last, and their numbers."""
         name = re.compile(re.escape(feature.name.encode("utf-8", "surrogateescape")) + rb"[ \t]*=")
         return [(number, code) for number, code in section_lines(self.lines, "weight") if name.match(code)]
 
     def _present_weights(self, feature: Feature) -> Sequence[float]:
-        return [weight for number, code in self._weight_lines(feature)[-1:] for weight in self._weights(number, code)]
+        return [weight for number, code in self.weight_lines(feature)[-1:] for weight in self._weights(number, code)]
 
     def _with_weights(self, table: Feature, place: int, added: Sequence[float]) -> MosesIni:
         numbers = " ".join(f"{weight:.9g}" for weight in added).encode()
-        for number, code in self._weight_lines(table)[-1:]:  # Moses takes the last
+        for number, code in self.weight_lines(table)[-1:]:  # Moses takes the last
             self._check_weights(number, code, table)
             line = self.lines[number - 1]
             end = line.index(code) + [token.end() for token in re.finditer(rb"[^ \t]+", code)][place]
@@ -216,23 +213,6 @@ class MosesIni:
         ones[place:place] = [numbers]
         name = table.name.encode("utf-8", "surrogateescape")
         return self.with_weight_line(name + b"= " + b" ".join(ones))
-
-    def with_line_behind(self, number: int, line: str) -> MosesIni:
-        """Put a line behind that one."""
-        ending = b"\r" if self.lines[0].endswith(b"\r") else b""
-        written = line.encode("utf-8", "surrogateescape") + ending
-        return MosesIni(self.path, (*self.lines[:number], written, *self.lines[number:]))
-
-    def with_setting(self, section: str, line: str, *, default: Sequence[str]) -> MosesIni:
-        """Put a line at the end of a section; where there is none, one is made, with ``default`` before the line."""
-        present = section_lines(self.lines, section)
-        if present:
-            return self.with_line_behind(present[-1][0], line)
-        place = min(number for number, raw in enumerate(self.lines, start=1) if section_name(code_of(raw)) == "feature")
-        edited = self
-        for new in (f"[{section}]", *default, line, ""):
-            edited, place = edited.with_line_behind(place - 1, new), place + 1
-        return edited
 
     def with_weight_line(self, line: bytes) -> MosesIni:
         """Put a line behind the last of the ``[weight]`` section, which is made where there is none."""
@@ -314,8 +294,8 @@ def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]]) -> Moses
 
 
 def _with_weight(ini: MosesIni, feature: Feature, values: Sequence[float]) -> MosesIni:
-    lines = [(number, code) for number, code in section_lines(ini.lines, "weight") if _label(code) == feature.name]
-    number, code = lines[-1] if lines else (0, b"")  # Moses takes the last
+    lines = ini.weight_lines(feature)
+    number, code = lines[-1] if lines else (0, b"")
     present = parse_weight_line(code.decode("utf-8", "surrogateescape"))[1] if lines else (1.0,) * feature.num_features
     shown = feature.listed(present)
     if len(shown) != len(values):
@@ -329,12 +309,6 @@ def _with_weight(ini: MosesIni, feature: Feature, values: Sequence[float]) -> Mo
         return ini.with_weight_line(written)
     line = ini.lines[number - 1].replace(code, written, 1)
     return MosesIni(ini.path, (*ini.lines[: number - 1], line, *ini.lines[number:]))
-
-
-def _label(code: bytes) -> str:
-    """The name in ``Name= 0.1 0.2``; "" in another line."""
-    name, equals, _ = code.partition(b"=")
-    return name.rstrip().decode("utf-8", "surrogateescape") if equals else ""
 
 
 def _merged(feature: Feature, present: Sequence[float], values: Sequence[float]) -> Iterator[float]:

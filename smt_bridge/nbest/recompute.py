@@ -41,7 +41,7 @@ def exact_signatures(options: Sequence[str]) -> dict[str, Signature]:
 
 def recomputed_columns(nbest: str) -> tuple[str, ...]:
     """The columns of a merged list that ``exact_values`` computed, by its usable metadata."""
-    return tuple(name for name, signature in known_columns(nbest).items() if signature.feature == _SIGNATURE)
+    return tuple(name for name, signature in known_columns(nbest).items() if signature.get("feature") == _SIGNATURE)
 
 
 def _problem(name: str, path: str | None) -> str | None:

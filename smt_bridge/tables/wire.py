@@ -116,7 +116,7 @@ def _with_table(
     """The ini with that table and those weights of its added columns, and what is to be said."""
     edited = ini.with_phrase_scores(feature, path=placed(_new_path(table, feature), place), weights=weights)
     edited, remarks = with_placed_paths(edited, feature, place)
-    if not ini.has_weights(feature):
+    if not ini.weight_lines(feature):
         remarks.append(f"{feature.name} had no weights; the old scores got 1, which Moses took for them")
     remarks += _remarks(table, feature, weights, rules=rules)
     remarks.append(TUNING + ("" if rules else _filtering(ini, feature.num_features + len(weights))))

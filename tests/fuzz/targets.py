@@ -79,7 +79,7 @@ def _tables(folder: str) -> list[Target]:
     def ini(path: str) -> None:
         found = read_ini(path)
         table = found.phrase_table()
-        found.has_weights(table)
+        found.weight_lines(table)
         found.with_phrase_scores(table, path="table.gz", weights=[0.1, 0.2])
 
     def lexicon(path: str) -> None:
@@ -205,7 +205,7 @@ def _texts(folder: str) -> list[Target]:
     from nmt_core.text.alignment import read_aligned
     from nmt_core.text.vocabulary import Vocabulary
     from nmt_core.training.data.texts import MonolingualText
-    from smt_bridge.doctor.configuration import examine
+    from smt_bridge.doctor.configuration import examine_model
 
     words = Vocabulary(["</s>", "<unk>", "the", "la"])
     embedding = torch.nn.Embedding(4, 2)
@@ -218,7 +218,7 @@ def _texts(folder: str) -> list[Target]:
         found.lines(with_counts=True), found.encode("a b"), found.fingerprint
 
     def language_model(path: str) -> None:
-        examine(path)
+        list(examine_model(path, None, ini=""))
         NgramModel(path).log_prob(["a", "b"])
 
     return [

@@ -11,7 +11,7 @@ import pytest
 
 from nmt_core.base.errors import InputError
 from nmt_core.kenlm import NgramModel
-from smt_bridge.doctor.configuration import examine
+from smt_bridge.doctor.configuration import examine_model
 from tests.nmt_core.arpa import ARPA
 from tests.nmt_core.kenlm_binaries import HASH_TABLES, TRIE
 
@@ -51,7 +51,7 @@ def test_a_sound_one_has_the_numbers_of_the_text(tmp_path: Path, kind: str) -> N
     expected, found = NgramModel(str(tmp_path / "arpa")), NgramModel(str(path))
     for text in (["un", "groupe"], ["hommes", ".", "none"], []):
         assert found.log_prob(text) == pytest.approx(expected.log_prob(text), abs=1e-6)
-    assert examine(str(path))[1] == []
+    assert list(examine_model(str(path), None, ini="")) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -70,4 +70,4 @@ def test_a_damaged_header_is_one_line(tmp_path: Path, kind: str, harm: str) -> N
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
     assert (tmp_path / "said").read_text().startswith(f"{path}: ")
-    assert any(finding.level == "error" for finding in examine(str(path))[1])
+    assert any(finding.level == "error" for finding in examine_model(str(path), None, ini=""))

@@ -23,11 +23,8 @@ SCORER = "nmt:rnnsearch|model:c6a6575452b0|log:e|norm:none|dtype:float32|version
 
 def test_fields_of_a_signature() -> None:
     signature = Signature.parse(f"feature:coverage|direction:forward|{SCORER}|tok:none")
-    found = (signature.feature, signature.direction, signature.model, signature.normalisation)
-    assert found == ("coverage", "forward", "c6a6575452b0", "none")
-    assert (signature.tokenisation, signature.precision, signature.version) == ("none", "float32", "0.1.0")
-    assert signature.get("nmt") == "rnnsearch"
-    assert signature.get("seed") is None
+    wanted = {"feature": "coverage", "model": "c6a6575452b0", "nmt": "rnnsearch", "version": "0.1.0", "seed": None}
+    assert {key: signature.get(key) for key in wanted} == wanted
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))

@@ -27,7 +27,7 @@ from itertools import count
 from nmt_core.base.messages import counted
 from nmt_core.base.words import whole_number
 from smt_bridge.errors import WiringError
-from smt_bridge.moses.feature_functions import section_lines
+from smt_bridge.moses.feature_functions import code_of, section_lines, section_name
 from smt_bridge.moses.ini import Feature, MosesIni
 
 _CHARTS = (b"3", b"5", b"6", b"7", b"8", b"9")  # enum SearchAlgorithm in moses/TypeDef.h
@@ -63,10 +63,10 @@ def with_second_table(
     name = next(name for number in count(1) if (name := f"TranslationModel{number}") not in names)
     tables = [feature for feature in ini.features if feature.facts.is_table]
     line = f"PhraseDictionaryMemory name={name} num-features={len(weights)} path= input-factor={read} output-factor=0"
-    edited = ini.with_line_behind(tables[-1].line, f"{line} table-limit={limit}")
+    edited = _with_line_behind(ini, tables[-1].line, f"{line} table-limit={limit}")
     edited = edited.with_path(tables[-1].line + 1, "path", path)
     graphs = _graphs(edited)
-    edited = edited.with_setting("mapping", f"{len(graphs)} T {len(tables)}", default=("0 T 0",))
+    edited = _with_setting(edited, "mapping", f"{len(graphs)} T {len(tables)}", default=("0 T 0",))
     edited = _with_backoff(edited, len(graphs), backoff)
     numbers = " ".join(f"{weight:.9g}" for weight in weights)
     return edited.with_weight_line(f"{name}= {numbers}".encode()), name
@@ -82,7 +82,7 @@ def _with_backoff(ini: MosesIni, graphs: int, backoff: int | None) -> MosesIni:
         problem = f"[{section}] has {counted(len(lines), 'line')} for {counted(graphs, 'graph')} of [mapping]"
         raise WiringError(f"{ini.path}:{lines[graphs][0]}: {problem}; delete those of no graph")
     for new in (*["0"] * (graphs - len(lines)), str(backoff or 0)):
-        ini = ini.with_setting(section, new, default=())
+        ini = _with_setting(ini, section, new, default=())
     return ini
 
 
@@ -99,3 +99,21 @@ def _graphs(ini: MosesIni) -> list[int]:
     if found != set(range(len(found))):
         raise WiringError(f"{ini.path}:{lines[0][0]}: the graphs of [mapping] are not numbered 0, 1 and so on")
     return sorted(found)
+
+
+def _with_line_behind(ini: MosesIni, number: int, line: str) -> MosesIni:
+    """Put a line behind that one."""
+    ending = b"\r" if ini.lines[0].endswith(b"\r") else b""
+    written = line.encode("utf-8", "surrogateescape") + ending
+    return MosesIni(ini.path, (*ini.lines[:number], written, *ini.lines[number:]))
+
+
+def _with_setting(ini: MosesIni, section: str, line: str, *, default: Sequence[str]) -> MosesIni:
+    """Put a line at the end of a section; where there is none, one is made, with ``default`` before the line."""
+    present = section_lines(ini.lines, section)
+    if present:
+        return _with_line_behind(ini, present[-1][0], line)
+    place = min(number for number, raw in enumerate(ini.lines, start=1) if section_name(code_of(raw)) == "feature")
+    for new in (f"[{section}]", *default, line, ""):
+        ini, place = _with_line_behind(ini, place - 1, new), place + 1
+    return ini

@@ -49,7 +49,7 @@ def test_windows_line_ends_stay() -> None:
 def test_missing_weight_line_is_added_with_ones() -> None:
     text = (INI % TABLE).replace(b"TM0= 0.1  0.2 # tuned\n", b"")
     configuration = ini(text=text)
-    assert not configuration.has_weights(configuration.phrase_table())
+    assert not configuration.weight_lines(configuration.phrase_table())
     assert b"Distortion0= 0.3\nTM0= 1 1 0.2 -0.5\n\n[odd" in edited(configuration)
 
 
