@@ -25,6 +25,7 @@ from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models
 
 _WINDOW = 5000  # pairs scored together, as by the command
+_LINES = 1000  # translated together
 
 
 def load_model(*folders: str | os.PathLike[str], device: str = "auto", dtype: str = "float32") -> Model:
@@ -130,7 +131,7 @@ class Model:
             raise ConfigError("attention is to the words of a text: give it tokenised, not raw")
         if target is None:
             found = self._translated([source], DecodingConfig(), attention=True)[0][0]
-            pair = AlignedPair(found.source_words, found.words, found.attention, found.aligns)
+            pair = found.aligned
         else:
             named = _pair((source, target))
             pair = AlignedPair.of(named, self._scorer_of(form).score([named], attention=True)[0])
@@ -160,7 +161,9 @@ class Model:
         self, texts: Iterable[str], config: DecodingConfig, *, raw: bool = False, attention: bool = False
     ) -> list[list[Translation]]:
         translator = Translator(self._models, config=_checked(config), attention=attention)
-        return list(translator.translate_stream(_lines(texts), raw=raw))
+        lines = _lines(texts)
+        windows = (lines[first : first + _LINES] for first in range(0, len(lines), _LINES))
+        return [found for window in windows for found in translator.translate(window, raw=raw)]
 
 
 def _checked(config: DecodingConfig) -> DecodingConfig:

@@ -1,14 +1,12 @@
 """Lines in, translations out, in order.
 
-A window of lines is sorted by length, the longest first, translated in a batch in which the next
-lines take the place of those that are done, and put back in the order of the input; windows follow
-one another, so that a file of any size takes constant memory.
+Lines are sorted by length, the longest first, translated in a batch in which the next lines take the place of those
+that are done, and put back in the order of the input.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from nmt_core.base.errors import ConfigError
@@ -16,7 +14,8 @@ from nmt_core.batches.padding import group_by_tokens
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.lines import LineRequests, SourceLine
 from nmt_core.inference.output.copies import check_unknowns_allowed
-from nmt_core.inference.output.finish import Finisher, Searched, Translation, search_is_coarse
+from nmt_core.inference.output.finish import Finisher, Translation, search_is_coarse
+from nmt_core.inference.output.spelling import Searched
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
@@ -35,14 +34,12 @@ from nmt_core.text.vocabulary import joint_vocabulary
 class Translator:
     """Translates with one model or an ensemble.
 
-    ``config`` chooses beam search or sampling. ``batch_tokens`` limits the source words searched at
-    once, ``window`` the lines read ahead by ``translate_stream``. A line without words has the
-    empty translation with the pair scorer's number, whatever search has. With ``fusion`` a language model
-    has a say in the search; log-probabilities are then the sums that ``shallow_fusion`` defines.
-    With ``candidates`` every batch is searched with the words its candidate list has. ``unknowns``
-    is what is written instead of ``<unk>``, which needs models with attention or of annotated text (else
-    ConfigError); the latter write words of the text in any case. Models that spell words write none
-    (``nmt_core.inference.output.spelling``).
+    ``config`` chooses beam search or sampling. ``batch_tokens`` limits the source words searched at once. A line
+    without words has the empty translation with the pair scorer's number, whatever search has. With ``fusion`` a
+    language model has a say in the search; log-probabilities are then the sums that ``ShallowFusion`` defines. With
+    ``candidates`` every batch is searched with the words its candidate list has. ``unknowns`` is what is written
+    instead of ``<unk>``, which needs models with attention or of annotated text (else ConfigError); the latter write
+    words of the text in any case. Models that spell words write none (``nmt_core.inference.output.spelling``).
 
     Lines are text, or ``SourceLine``s, whose translations have a prefix, contain phrases, or have n-gram guidance.
     One that cannot be translated so is a ConfigError that names its number.
@@ -54,7 +51,6 @@ class Translator:
         *,
         config: DecodingConfig | SamplingConfig | None = None,
         batch_tokens: int = 1000,
-        window: int = 1000,
         attention: bool = False,
         average: str = "log-probabilities",
         fusion: FusedLanguageModel | None = None,
@@ -66,7 +62,7 @@ class Translator:
         self.config = config or DecodingConfig()
         if isinstance(self.config, DecodingConfig) and self.config.nbest > self.config.beam:
             raise ConfigError(f"{self.config.nbest} best translations need a beam of at least {self.config.nbest}")
-        self.batch_tokens, self.window = batch_tokens, window
+        self.batch_tokens = batch_tokens
         self.source = joint_vocabulary([loaded.source for loaded in models])
         self.predictor = make_predictor(models, average=average)
         self.target, self.order = models[0].target, models[0].target_order
@@ -128,20 +124,13 @@ class Translator:
         """That of all models, also the one that is fused in."""
         return signature_of((*self.models, *self._fused_models))
 
-    def translate(self, lines: Sequence[str | SourceLine], *, raw: bool = False) -> list[list[Translation]]:
-        """The translations of every line, best first. ``raw`` lines are tokenised, and detokenised after."""
-        return self._translate(lines, first=0, raw=raw)
+    def translate(
+        self, lines: Sequence[str | SourceLine], *, raw: bool = False, first: int = 0
+    ) -> list[list[Translation]]:
+        """The translations of every line, best first. ``raw`` lines are tokenised, and detokenised after.
 
-    def translate_stream(
-        self, lines: Iterable[str | SourceLine], *, raw: bool = False, first: int = 0
-    ) -> Iterator[list[Translation]]:
-        """The same for lines of any number, a window at a time; the number of the first one counts from 0."""
-        lines = iter(lines)
-        while part := list(itertools.islice(lines, self.window)):
-            yield from self._translate(part, first=first, raw=raw)
-            first += len(part)
-
-    def _translate(self, lines: Sequence[str | SourceLine], *, first: int, raw: bool) -> list[list[Translation]]:
+        ``first`` is the number of the first line, from 0; samples are drawn by it, and errors name it.
+        """
         asked = [line if isinstance(line, SourceLine) else SourceLine(line) for line in lines]
         if raw:
             asked = [replace(line, text=self.processor.tokenize(line.text)) for line in asked]

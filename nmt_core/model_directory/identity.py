@@ -24,3 +24,9 @@ def signature_of(models: Sequence[LoadedModel], *fields: str) -> str:
     parameter = next(models[0].model.parameters())
     arithmetic = (f"dtype:{name_precision(parameter)}", name_arithmetic(parameter), f"version:{VERSION}")
     return "|".join([f"nmt:{names}", f"model:{fingerprints(models)}", *fields, *arithmetic])
+
+
+def with_field(signature: str, field: str) -> str:
+    """A signature with one more field, before the version."""
+    before, bar, version = signature.rpartition("|version:")
+    return f"{before}|{field}{bar}{version}"

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 from nmt_core.base.interfaces import NgramGuidance, PairScorer, SentencePair
 from nmt_core.base.words import split_words, without_markup
-from nmt_core.inference.output.finish import Searched, Translation
+from nmt_core.inference.output.finish import Translation
+from nmt_core.inference.output.spelling import Searched
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine.jobs import Unfinished
 from nmt_core.serving.engine.work import LARGE, StepDecoder

@@ -136,8 +136,8 @@ class DecodeWorker:
         factors = len(translator.models[0].factors)
         lines = with_factors_checked(args, window.lines, factors=factors, first=window.first)
         pieces = [self._pieces(line) for line in lines]
-        text = itertools.chain.from_iterable(pieces)
-        found = list(translator.translate_stream(text, raw=args.raw, first=window.first))
+        text = list(itertools.chain.from_iterable(pieces))
+        found = translator.translate(text, raw=args.raw, first=window.first)
         counts = self._counts(window, found)
         found = [self._chosen(one) for one in found]
         for name in ("copied", "translated"):

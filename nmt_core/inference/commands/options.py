@@ -41,7 +41,6 @@ def open_translator(args: argparse.Namespace, *, fusion: FusedLanguageModel | No
         models,
         config=config,
         batch_tokens=args.search.batch_tokens,
-        window=args.window,
         attention=bool(args.alignments),
         fusion=fusion,
         unknowns=_open_unknowns(args, models),

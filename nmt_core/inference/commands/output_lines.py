@@ -28,7 +28,7 @@ def open_writers(args: argparse.Namespace) -> list[Writer]:
     writers: list[Writer] = [_nbest_lines if _many(args) else _scored_line if args.scores else _line]
     if isinstance(args.alignments, OutputFile):
         line_of = line_writer(args.alignments)
-        writers.append(lambda _, found: map(line_of, found))
+        writers.append(lambda _, found: [line_of(one.aligned) for one in found])
     return writers
 
 
@@ -80,7 +80,7 @@ def draw_pictures(directory: str, translations: Iterable[Sequence[Translation]],
     """A picture of the best translation of each line with words; the number of the first line counts from 0."""
     for number, found in enumerate(translations, start=first + 1):
         if found[0].source_words:
-            write_heatmap(os.path.join(directory, f"{number}.png"), found[0])
+            write_heatmap(os.path.join(directory, f"{number}.png"), found[0].aligned)
 
 
 class Notices:

@@ -17,6 +17,8 @@ from nmt_core.inference.output.lm import CoverageWarning, unknown_share, with_lm
 from nmt_core.inference.output.lm_tuning import Tuning, parse_grid, tune_weight
 from nmt_core.kenlm import NgramModel
 
+_WINDOW = 1000  # lines translated together
+
 
 def tune_weight_of_lm(args: argparse.Namespace) -> int:
     """Tune."""
@@ -46,7 +48,9 @@ def _translations(args: argparse.Namespace, references: list[str]) -> Iterator[l
     translator = open_translator(args)
     for number, (source, _) in enumerate(() if args.raw else pairs, start=1):
         check_factors(source, len(translator.models[0].factors), path=args.source, line=number)
-    yield from translator.translate_stream((source for source, _ in pairs), raw=args.raw)
+    sources = [source for source, _ in pairs]
+    for first in range(0, len(sources), _WINDOW):
+        yield from translator.translate(sources[first : first + _WINDOW], raw=args.raw)
 
 
 def _report(tuning: Tuning, lm: str) -> None:

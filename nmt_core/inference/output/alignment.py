@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -24,35 +23,6 @@ from nmt_core.text.alignment import Points, pharaoh
 from nmt_core.text.vocabulary import END
 
 _DIGITS = 5  # decimals of a weight
-
-
-class Aligned(Protocol):
-    """A source and a target with attention: a ``Translation``, or a scored pair."""
-
-    @property
-    def source_words(self) -> tuple[str, ...]:
-        """The source; empty where nothing was asked of the model."""
-        ...
-
-    @property
-    def source_labels(self) -> tuple[str, ...]:
-        """What the columns of ``attention`` stand for."""
-        ...
-
-    @property
-    def target_labels(self) -> tuple[str, ...]:
-        """What its rows stand for."""
-        ...
-
-    @property
-    def attention(self) -> Matrix | None:
-        """The weights, ``</s>`` of either side last."""
-        ...
-
-    @property
-    def aligns(self) -> Aligns:
-        """Which words the rows are of."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -100,7 +70,7 @@ class AlignedPair:
         return f'<div style="overflow-x:auto">{self.svg()}</div>'
 
 
-def line_writer(path: str) -> Callable[[Aligned], str]:
+def line_writer(path: str) -> Callable[[AlignedPair], str]:
     """What makes the lines of an alignment file: attention weights for ``*.jsonl``, else points."""
     for suffix in (".gz", ".xz", ".zst"):
         path = path.removesuffix(suffix)
@@ -115,12 +85,12 @@ def hard_points(attention: Matrix, aligns: Aligns = "written") -> Points:
     return [(source, target) for target, source in enumerate(words.argmax(axis=1).tolist())]
 
 
-def hard_alignment_line(pair: Aligned) -> str:
+def hard_alignment_line(pair: AlignedPair) -> str:
     """The Pharaoh points of a translation; empty for an empty one."""
     return pharaoh(hard_points(_weights(pair), pair.aligns)) if pair.source_words else ""
 
 
-def soft_alignment_line(pair: Aligned) -> str:
+def soft_alignment_line(pair: AlignedPair) -> str:
     """A JSON object with the words of both sides (``</s>`` among them) and a row of weights per target word."""
     weights = _weights(pair).tolist() if pair.source_words else []
     return json.dumps(
@@ -133,7 +103,7 @@ def soft_alignment_line(pair: Aligned) -> str:
     )
 
 
-def _weights(pair: Aligned) -> Matrix:
+def _weights(pair: AlignedPair) -> Matrix:
     if pair.attention is None:
         raise ConfigError("alignments need a model with attention (such as rnnsearch); this one has none")
     return pair.attention

@@ -12,21 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import torch
 
 from nmt_core.base.interfaces import Aligns, PairScore, SentencePair
-from nmt_core.inference.lines import SourceLine
+from nmt_core.inference.output.alignment import AlignedPair
 from nmt_core.inference.output.copies import replacement_of, restore
-from nmt_core.inference.output.spelling import Found, Speller, Unspelled
+from nmt_core.inference.output.spelling import Found, Searched, Speller
 from nmt_core.inference.output.unknowns import NOTHING_REPLACED, UnknownCounts, UnknownReplacement
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
-from nmt_core.inference.search.config import DecodingConfig, LengthNormalization, SamplingConfig
+from nmt_core.inference.search.config import DecodingConfig, LengthNormalization
 from nmt_core.inference.search.hypothesis import Hypothesis, Matrix
 from nmt_core.model_directory.loaded_model import LoadedModel
-from nmt_core.text.sentence import Sentence
-from nmt_core.text.vocabulary import END
 
 
 @dataclass(frozen=True)
@@ -62,27 +59,9 @@ class Translation:
         return " ".join(words), counts + self.unknown
 
     @property
-    def source_labels(self) -> tuple[str, ...]:
-        """What the columns of ``attention`` stand for."""
-        return (*self.source_words, END)
-
-    @property
-    def target_labels(self) -> tuple[str, ...]:
-        """What the rows of ``attention`` and ``word_log_probs`` stand for."""
-        return (*self.words, END)
-
-
-class Searched(NamedTuple):
-    """A source, its hypotheses as search or sampling returned them, and how these were found.
-
-    ``line`` has the prefix and the constraints as they were given; ``number`` seeds the source's random numbers.
-    """
-
-    source: Sentence
-    hypotheses: Sequence[Hypothesis]
-    config: DecodingConfig | SamplingConfig
-    line: SourceLine | None = None
-    number: int = 0
+    def aligned(self) -> AlignedPair:
+        """Source, target, and the attention between them."""
+        return AlignedPair(self.source_words, self.words, self.attention, self.aligns)
 
 
 class Finisher:
@@ -122,10 +101,7 @@ class Finisher:
             in_text = [one if one.source else one._replace(hypotheses=empty) for one in in_text]
         found = [[Found(hypothesis, self._words(hypothesis, one)) for hypothesis in one.hypotheses] for one in in_text]
         if self._speller is not None:
-            unspelled = zip(in_text, found, strict=True)
-            found = self._speller.spell(
-                [Unspelled(one.source.text, own, one.config, one.number) for one, own in unspelled]
-            )
+            found = self._speller.spell(in_text, found)
         return [
             [self._translation(translation, one.source.words) for translation in translations]
             for one, translations in zip(in_text, found, strict=True)

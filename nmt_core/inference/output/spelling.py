@@ -25,6 +25,7 @@ from nmt_core.batches.padding import pad
 from nmt_core.batches.prefix_tree import Ints, grow
 from nmt_core.batches.spelling import padded_spellings
 from nmt_core.batches.transfer import to_device
+from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.scoring.walk import EdgeQuery, walk
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
@@ -92,12 +93,16 @@ class Found(NamedTuple):
     words: tuple[str, ...]
 
 
-class Unspelled(NamedTuple):
-    """A source as tokenised text and its translations, how they were found, and the number of samples' chances."""
+class Searched(NamedTuple):
+    """A source, its hypotheses as search or sampling returned them, and how these were found.
 
-    source: str
-    found: Sequence[Found]
+    ``line`` has the prefix and the constraints as they were given; ``number`` seeds the source's random numbers.
+    """
+
+    source: Sentence
+    hypotheses: Sequence[Hypothesis]
     config: DecodingConfig | SamplingConfig
+    line: SourceLine | None = None
     number: int = 0
 
 
@@ -121,11 +126,11 @@ class Speller:
         self.target, self.order = models[0].target, models[0].target_order
 
     @torch.inference_mode()
-    def spell(self, sentences: Sequence[Unspelled]) -> list[list[Found]]:
-        """The translations with what their ``<unk>`` stand for, in the order given."""
-        unknown = list(self._unknown(sentences))
+    def spell(self, sentences: Sequence[Searched], words: Sequence[Sequence[Found]]) -> list[list[Found]]:
+        """The translations, those of each sentence, with what their ``<unk>`` stand for, in the order given."""
+        unknown = list(self._unknown(words))
         if unknown:
-            starts, rows_A = self._starts(sentences, unknown)
+            starts, rows_A = self._starts(sentences, words, unknown)
             written = self._written(sentences, unknown, starts, rows_A)
             unknown = [one._replace(spelling=spelling) for one, spelling in zip(unknown, written, strict=True)]
             log_probs_A = self._log_probs(unknown, starts, rows_A)
@@ -135,22 +140,24 @@ class Speller:
                 places = by_translation.setdefault((one.sentence, one.translation), {})
                 places[one.place] = self.characters.word(one.spelling), log_prob
         return [
-            [_with(found, by_translation.get((number, place), {})) for place, found in enumerate(sentence.found)]
-            for number, sentence in enumerate(sentences)
+            [_with(found, by_translation.get((number, place), {})) for place, found in enumerate(nbest)]
+            for number, nbest in enumerate(words)
         ]
 
-    def _unknown(self, sentences: Sequence[Unspelled]) -> Iterator[_Unknown]:
+    def _unknown(self, words: Sequence[Sequence[Found]]) -> Iterator[_Unknown]:
         """The places to be spelled, and those whose spelling is given."""
         if not self.characters.characters:
             return
-        for number, sentence in enumerate(sentences):
-            for translation, found in enumerate(sentence.found):
+        for number, nbest in enumerate(words):
+            for translation, found in enumerate(nbest):
                 for place, (word_id, word) in enumerate(zip(found.hypothesis.words, found.words, strict=True)):
                     spelling = self.characters.spell(word) if word_id == UNKNOWN_ID else None
                     if word_id == UNKNOWN_ID and (word == UNKNOWN or spelling is not None):
                         yield _Unknown(number, translation, place, spelling)
 
-    def _starts(self, sentences: Sequence[Unspelled], unknown: Sequence[_Unknown]) -> tuple[list[Tensor], Ints]:
+    def _starts(
+        self, sentences: Sequence[Searched], found: Sequence[Sequence[Found]], unknown: Sequence[_Unknown]
+    ) -> tuple[list[Tensor], Ints]:
         """Of each member what spellings begin with, and which of these rows is each place's.
 
         Translations that begin alike share them.
@@ -159,7 +166,7 @@ class Speller:
         paths = {
             pair: path for path, pair in enumerate(dict.fromkeys((one.sentence, one.translation) for one in unknown))
         }
-        words = [sentences[number].found[translation].hypothesis.words for number, translation in paths]
+        words = [found[number][translation].hypothesis.words for number, translation in paths]
         padded = pad([self.order.words(one) for one in words])
         roots_P = np.array([roots[number] for number, _ in paths], dtype=np.int64)
         tree = grow(roots_P, padded.words_BL.numpy(), padded.mask_BL.sum(dim=1).numpy())
@@ -172,20 +179,20 @@ class Speller:
         )
         distinct, rows_A = np.unique(edges_A, return_inverse=True)
         query = EdgeQuery(distinct, lambda starts_MH, _: starts_MH)
-        found = [
+        answers = [
             walk(
                 loaded.model,
-                [loaded.encode_text(sentences[number].source) for number in roots],
+                [loaded.encode_text(sentences[number].source.text) for number in roots],
                 tree,
                 score=lambda readout_NL, rows_E, _: readout_NL.new_zeros(len(rows_E)),
                 query=query,
             ).answers
             for loaded in self.models
         ]
-        return [starts_MH for starts_MH in found if starts_MH is not None], rows_A.reshape(-1)
+        return [starts_MH for starts_MH in answers if starts_MH is not None], rows_A.reshape(-1)
 
     def _written(
-        self, sentences: Sequence[Unspelled], unknown: Sequence[_Unknown], starts: Sequence[Tensor], rows_A: Ints
+        self, sentences: Sequence[Searched], unknown: Sequence[_Unknown], starts: Sequence[Tensor], rows_A: Ints
     ) -> list[Spelling | None]:
         """The spellings, those that are given among them; None where none was found."""
         members = [

@@ -10,85 +10,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.inference.output.copies import check_scores_text
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, Softmax
 from nmt_core.inference.scoring.unknown_backoff import BackedOffScorer, read_unigrams
+from nmt_core.model_directory.identity import with_field
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model, load_models
 from nmt_core.model_directory.raw_text import open_raw_text, shared_preparation
-from nmt_core.preparation.surface import SurfaceReader, SurfaceText, for_surface_words
+from nmt_core.preparation.surface import for_surface_words
 
 TextForm = Literal["prepared", "surface", "raw"]
 OTHER_FORMS: tuple[TextForm, ...] = ("surface", "raw")
 
 
-class PreparedText(Protocol):
-    """A text as a model reads it."""
+class FormReader(NamedTuple):
+    """Reads the texts of a form, and makes the model's numbers those of the form.
 
-    @property
-    def text(self) -> str:
-        """Its words, with blanks between them."""
-        ...
+    What is read of a text has the words as the model reads them as its ``text``. ``restore`` gives the score of two
+    texts of the form, from the score of their prepared texts and what was read of source and target.
+    """
 
-
-class FormReader(Protocol):
-    """Reads the texts of a form, and makes the model's numbers those of the form."""
-
-    def read_source(self, text: str) -> Any:
-        """A ``PreparedText``."""
-        ...
-
-    def read_target(self, text: str) -> Any:
-        """A ``PreparedText``."""
-        ...
-
-    def restore(self, score: PairScore, source: Any, target: Any) -> PairScore:
-        """The score of two texts of the form, from the score of their prepared texts."""
-        ...
+    read_source: Callable[[str], Any]
+    read_target: Callable[[str], Any]
+    restore: Callable[[PairScore, Any, Any], PairScore]
 
 
-class SurfaceForm(NamedTuple):
-    """Surface words; numbers of words and attention are for these."""
+class _RawText(NamedTuple):
+    """The words of running text."""
 
-    source: SurfaceReader
-    target: SurfaceReader
-
-    def read_source(self, text: str) -> SurfaceText:
-        """What the model reads, and where it comes from."""
-        return self.source.read(text)
-
-    def read_target(self, text: str) -> SurfaceText:
-        """What the model reads, and where it comes from."""
-        return self.target.read(text)
-
-    def restore(self, score: PairScore, source: SurfaceText, target: SurfaceText) -> PairScore:
-        """For surface words."""
-        return for_surface_words(score, source, target)
-
-
-class _Plain(NamedTuple):
     text: str
-
-
-class RawForm(NamedTuple):
-    """Running text; numbers of words and attention are for the words that the model reads."""
-
-    source: Callable[[str], str]
-    target: Callable[[str], str]
-
-    def read_source(self, text: str) -> PreparedText:
-        """Its words."""
-        return _Plain(self.source(text))
-
-    def read_target(self, text: str) -> PreparedText:
-        """Its words."""
-        return _Plain(self.target(text))
-
-    def restore(self, score: PairScore, source: Any, target: Any) -> PairScore:
-        """As it is."""
-        return score
 
 
 class FormScorer:
@@ -103,7 +55,7 @@ class FormScorer:
     @property
     def signature(self) -> str:
         """The model's own, with what makes the words that it reads."""
-        return _with_tokenization(self._scorer.signature, self._tokenization)
+        return with_field(self._scorer.signature, f"tok:{self._tokenization}")
 
     def score(
         self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
@@ -131,13 +83,19 @@ def scorer_of_form(models: Sequence[LoadedModel], scorer: PairScorer, form: Text
     if form == "raw":
         text = open_raw_text(models)
         name = models[0].preparation.fingerprint if models[0].preparation is not None else "moses"
-        return FormScorer(scorer, RawForm(text.tokenize, text.tokenize_target), tokenization=f"raw-{name}")
+        reader = FormReader(
+            lambda source: _RawText(text.tokenize(source)),
+            lambda target: _RawText(text.tokenize_target(target)),
+            lambda score, source, target: score,
+        )
+        return FormScorer(scorer, reader, tokenization=f"raw-{name}")
     preparation = shared_preparation(models)
     if preparation is None:
         return scorer
     source = preparation.open_surface("source", models[0].source)
     target = preparation.open_surface("target", models[0].target)
-    return FormScorer(scorer, SurfaceForm(source, target), tokenization=preparation.fingerprint)
+    reader = FormReader(source.read, target.read, for_surface_words)
+    return FormScorer(scorer, reader, tokenization=preparation.fingerprint)
 
 
 def open_scorer_of_form(
@@ -161,8 +119,3 @@ def open_scorer_of_form(
     if unigrams is not None:
         scorer = BackedOffScorer(models, scorer, unigrams)
     return scorer_of_form(models, scorer, form)
-
-
-def _with_tokenization(signature: str, name: str) -> str:
-    before, bar, version = signature.rpartition("|version:")
-    return f"{before}|tok:{name}{bar}{version}"

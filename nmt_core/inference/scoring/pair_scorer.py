@@ -217,8 +217,10 @@ class ModelPairScorer:
         target_texts = list(dict.fromkeys(pair.target for pair in distinct))
         sources = [[loaded.encode_text(text) for text in source_texts] for loaded in self.models]
         targets = [self.models[0].encode_target(text) for text in target_texts]
-        source_of_P = _indices([pair.source for pair in distinct], source_texts)
-        target_of_P = _indices([pair.target for pair in distinct], target_texts)
+        source_of = {text: number for number, text in enumerate(source_texts)}
+        target_of = {text: number for number, text in enumerate(target_texts)}
+        source_of_P = np.array([source_of[pair.source] for pair in distinct], dtype=np.int64)
+        target_of_P = np.array([target_of[pair.target] for pair in distinct], dtype=np.int64)
         padded = pad(targets)
         lengths_P = padded.mask_BL.sum(dim=1).numpy()[target_of_P]
         words_PL = padded.words_BL.numpy()[target_of_P, : int(lengths_P.max())]
@@ -251,12 +253,6 @@ class ModelPairScorer:
         return lambda readout_NL, rows_E, words_E: some.log_prob_at(
             readout_NL, rows_E, torch.searchsorted(words_C, words_E)
         )
-
-
-def _indices(texts: Sequence[str], distinct: Sequence[str]) -> Ints:
-    """The index of each text among the distinct ones."""
-    index = {text: number for number, text in enumerate(distinct)}
-    return np.array([index[text] for text in texts], dtype=np.int64)
 
 
 def _mean_attention(members: Sequence[NodeAttention], nodes_L: Ints, width: int) -> Weights:

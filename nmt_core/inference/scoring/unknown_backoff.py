@@ -23,6 +23,7 @@ from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.base.words import split_words
 from nmt_core.files import read_text_lines
 from nmt_core.kenlm import check_ngram_file
+from nmt_core.model_directory.identity import with_field
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.raw_text import shared_preparation
 from nmt_core.models.interface import SpellingModel
@@ -102,8 +103,7 @@ class BackedOffScorer:
     @property
     def signature(self) -> str:
         """The scorer's own, with the fingerprint of the unigrams."""
-        before, bar, version = self._scorer.signature.rpartition("|version:")
-        return f"{before}|backoff:{self._shares.fingerprint}{bar}{version}"
+        return with_field(self._scorer.signature, f"backoff:{self._shares.fingerprint}")
 
     def score(
         self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False

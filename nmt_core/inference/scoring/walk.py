@@ -123,7 +123,7 @@ def walk(
     if isinstance(model, ContextModel):
         return Walk(walk_contexts(model, tree, score=score), None)
     scores: list[Tensor] = []
-    places: list[slice] = []
+    places: list[Ints] = []
     attention_rows: list[list[Tensor]] = [[] for _ in tree.levels]
     answers: list[Tensor] = []
     query_places: list[Ints] = []
@@ -136,14 +136,14 @@ def walk(
         steps = _prepare(levels, batch_query, widths_B, next(model.parameters()))
         readouts, weights, starts = _readouts(model, source, levels, steps, attention=attention)
         scores.append(score(torch.cat(readouts), steps.nodes_E, steps.words_E))
-        places += places_of_levels
+        places += [np.arange(place.start, place.stop) for place in places_of_levels]
         if query is not None and batch_query is not None:
             query_places.append(np.concatenate([one.places for one in batch_query]))
             answers.append(query.answer(torch.cat(starts), query_places[-1]))
         for level, weights_NS in enumerate(weights):
             attention_rows[level].append(weights_NS)
     # only now, so that a GPU works at one batch while the next is prepared
-    log_probs_E = _put(torch.cat(scores), places, tree.edges)
+    log_probs_E = _in_order(scores, places).double().cpu().numpy()
     attended = NodeAttention(attention_rows) if attention_rows[0] else None
     return Walk(log_probs_E, attended, _in_order(answers, query_places) if answers else None)
 
@@ -164,20 +164,11 @@ def _query_of_batch(query: EdgeQuery, levels: Sequence[Level], places: Sequence[
     return found
 
 
-def _in_order(answers: Sequence[Tensor], places: Sequence[Ints]) -> Tensor:
-    """The answers in the order of the query."""
-    order = np.argsort(np.concatenate(places))
-    together = torch.cat(list(answers))
-    return together.index_select(0, *on_device(together.device, order))
-
-
-def _put(scores_E: Tensor, places: Sequence[slice], edges: int) -> Floats:
-    """The scores of all batches, each level's of each batch at its place among the edges of the tree."""
-    log_probs_E = np.empty(edges)
-    ends = np.cumsum([place.stop - place.start for place in places])
-    for place, part in zip(places, np.split(scores_E.double().cpu().numpy(), ends[:-1]), strict=True):
-        log_probs_E[place] = part
-    return log_probs_E
+def _in_order(values: Sequence[Tensor], places: Sequence[Ints]) -> Tensor:
+    """The values of all batches, each at its place among all."""
+    together = torch.cat(list(values))
+    (there,) = on_device(together.device, np.concatenate(places))
+    return torch.empty_like(together).index_copy_(0, there, together)
 
 
 def _readouts(

@@ -11,7 +11,8 @@ from nmt_core.base.errors import ModelError
 from nmt_core.base.interfaces import NgramGuidance
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.lines import guidance_in_ids
-from nmt_core.inference.output.finish import Finisher, Searched, search_is_coarse
+from nmt_core.inference.output.finish import Finisher, search_is_coarse
+from nmt_core.inference.output.spelling import Searched
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.beam import BeamSearch
 from nmt_core.inference.search.config import DecodingConfig

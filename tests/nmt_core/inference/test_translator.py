@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -23,11 +23,12 @@ LINES = ["a group of men", "", "men", "  ", "men of a group of men &apos;s group
 
 @pytest.mark.parametrize("kind", ["rnnsearch", "rnnencdec"])
 @pytest.mark.parametrize("config", [DecodingConfig(beam=4, nbest=3), SamplingConfig(samples=3)])
-def test_batches_and_windows_do_not_matter(load_tiny: Load, kind: str, config: DecodingConfig | SamplingConfig) -> None:
+def test_batches_do_not_matter(load_tiny: Load, kind: str, config: DecodingConfig | SamplingConfig) -> None:
     model = load_tiny(kind)
     expected = Translator([model], config=config).translate(LINES)
-    small = Translator([model], config=config, batch_tokens=1, window=2)
-    for one, other in zip(expected, small.translate_stream(iter(LINES)), strict=True):
+    small = Translator([model], config=config, batch_tokens=1)
+    parts = [found for first in (0, 2, 4, 6) for found in small.translate(LINES[first : first + 2], first=first)]
+    for one, other in zip(expected, parts, strict=True):
         assert [t.words for t in one] == [t.words for t in other]
         assert [t.log_prob for t in one] == pytest.approx([t.log_prob for t in other], abs=1e-9)
 
@@ -52,19 +53,6 @@ def test_lines_without_words_have_empty_translations(load_tiny: Load) -> None:
     assert found[1][0].log_prob == score.log_prob
 
 
-def test_streaming_reads_no_more_than_a_window_ahead(load_tiny: Load) -> None:
-    read = []
-
-    def lines() -> Iterator[str]:
-        for number in range(100):
-            read.append(number)
-            yield "men"
-
-    stream = Translator([load_tiny("rnnencdec")], config=DecodingConfig(beam=1), window=5).translate_stream(lines())
-    next(stream)
-    assert len(read) == 5
-
-
 def test_raw_text_comes_back_raw(load_tiny: Load) -> None:
     translator = Translator([load_tiny("rnnsearch")], config=DecodingConfig(beam=3))
     raw = translator.translate(["A group of men's"], raw=True)[0][0]
@@ -76,9 +64,9 @@ def test_raw_text_comes_back_raw(load_tiny: Load) -> None:
 def test_labels_name_the_rows_and_columns_of_attention(load_tiny: Load) -> None:
     best = Translator([load_tiny("rnnsearch")], attention=True).translate(["a group $"])[0][0]
     assert best.attention is not None
-    assert best.attention.shape == (len(best.target_labels), len(best.source_labels))
-    assert best.source_labels == ("a", "group", "$", "</s>")
-    assert len(best.word_log_probs) == len(best.target_labels)
+    assert best.attention.shape == (len(best.aligned.target_labels), len(best.aligned.source_labels))
+    assert best.aligned.source_labels == ("a", "group", "$", "</s>")
+    assert len(best.word_log_probs) == len(best.aligned.target_labels)
 
 
 def test_ensembles_need_one_target_vocabulary(load_tiny: Load) -> None:

@@ -351,7 +351,7 @@ def test_unknown_words_come_from_where_it_looks_after_writing_them() -> None:
     (best,) = translator.translate(["x a y z"])[0]
     assert best.text == "x a y z"
     assert best.aligns == "read"
-    assert hard_alignment_line(best) == "0-0 1-1 2-2 3-3"
+    assert hard_alignment_line(best.aligned) == "0-0 1-1 2-2 3-3"
     assert best.attention.argmax(axis=1).tolist() == [0, 0, 1, 2, 3]  # as it was computed
     pair = SentencePair("x a y z", "<unk> <unk> <unk> <unk>")
     (score,) = ModelPairScorer([loaded]).score([pair], attention=True)

@@ -14,7 +14,7 @@ from nmt_core.batches.padding import Batch
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.output.finish import Translation
-from nmt_core.inference.output.spelling import Found, Speller, Unspelled
+from nmt_core.inference.output.spelling import Found, Searched, Speller
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
@@ -138,7 +138,7 @@ def test_translations_are_spelled_and_have_the_score_of_their_text(
     assert "<unk>" not in words
     assert any(word not in TARGET for word in words)
     assert_scored_as_written(found, [loaded])
-    again = Translator([loaded], config=config, batch_tokens=3, window=2).translate_stream(LINES)
+    again = Translator([loaded], config=config, batch_tokens=3).translate(LINES)
     assert [[one.text for one in nbest] for nbest in again] == [[one.text for one in nbest] for nbest in found]
 
 
@@ -174,13 +174,16 @@ def test_a_wide_beam_finds_the_likeliest_spelling_that_is_no_word() -> None:
     loaded = spelling_model(target_characters="abc", longest_spelling=3)
     speller = Speller([loaded])
     beginning = Hypothesis((UNKNOWN_ID,), -1.0, -1.0, (-0.5, -0.5))
-    found = [Found(beginning, ("<unk>",))]
-    asked = [Unspelled(source, found, DecodingConfig(beam=60)) for source in ("the axolotl is", "of", "tux")]
+    asked = [
+        Searched(loaded.encode_text(source), [beginning], DecodingConfig(beam=60))
+        for source in ("the axolotl is", "of", "tux")
+    ]
+    found = speller.spell(asked, [[Found(beginning, ("<unk>",))]] * len(asked))
     p = {name: tensor.double().numpy() for name, tensor in loaded.model.named_parameters()}
-    for unspelled, ((spelled, (word,)),) in zip(asked, speller.spell(asked), strict=True):
+    for searched, ((spelled, (word,)),) in zip(asked, found, strict=True):
         assert isinstance(loaded.model, Hybrid)
-        sentence = loaded.encode_text(unspelled.source)
-        batch = Batch(loaded.model.collate([sentence]), loaded.model.collate_targets([loaded.encode_target("a")]))
+        targets = loaded.model.collate_targets([loaded.encode_target("a")])
+        batch = Batch(loaded.model.collate([searched.source]), targets)
         starts_MH = loaded.model.known_targets(batch).starts_MH
         assert starts_MH is not None
         every = [one for length in (1, 2, 3) for one in itertools.product((1, 2, 3), repeat=length)]
