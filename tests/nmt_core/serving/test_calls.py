@@ -18,30 +18,26 @@ from tests.nmt_core.serving.test_engine import submit
 from tests.nmt_core.serving.test_lifecycle import Gate, gated, server_of
 
 
-def test_a_batch_that_fills_wakes_the_thread_once_and_its_answers_the_event_loop_once(monkeypatch) -> None:
+async def test_a_batch_that_fills_wakes_the_thread_once_and_its_answers_the_event_loop_once(monkeypatch) -> None:
     woken, chosen = [], []
-
-    async def scenario() -> None:
-        engine, loop = Engine(lambda key: BatchWork("test", list), delay=1.5), asyncio.get_running_loop()
-        await submit(engine, "x", [0], tokens=[1])  # the thread runs
-        choose, wake = engine._queues.choose, loop.call_soon_threadsafe
-        monkeypatch.setattr(engine._queues, "choose", lambda: (chosen.append(1), choose())[1])
-        monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *call: (woken.append(1), wake(*call))[1])
-        asked = []
-        for number in range(30):
-            asked.append(asyncio.create_task(submit(engine, "x", [number], tokens=[1])))
-            await asyncio.sleep(0.005)
-        assert await asyncio.gather(*asked) == [[number] for number in range(30)]
-        await engine.close()
-
-    asyncio.run(scenario())
+    engine, loop = Engine(lambda key: BatchWork("test", list), delay=1.5), asyncio.get_running_loop()
+    await submit(engine, "x", [0], tokens=[1])  # the thread runs
+    choose, wake = engine._queues.choose, loop.call_soon_threadsafe
+    monkeypatch.setattr(engine._queues, "choose", lambda: (chosen.append(1), choose())[1])
+    monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *call: (woken.append(1), wake(*call))[1])
+    asked = []
+    for number in range(30):
+        asked.append(asyncio.create_task(submit(engine, "x", [number], tokens=[1])))
+        await asyncio.sleep(0.005)
+    assert await asyncio.gather(*asked) == [[number] for number in range(30)]
+    await engine.close()
     assert len(woken) == 1
     assert len(chosen) < 10  # and not after each of the jobs
 
 
 @pytest.mark.parametrize(("size", "beside"), [(100, False), (1 << 20, True)])
 @pytest.mark.parametrize("streams", [False, True])
-def test_large_messages_are_counted_and_parsed_beside_the_event_loop(
+async def test_large_messages_are_counted_and_parsed_beside_the_event_loop(
     size: int, beside: bool, streams: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[bool] = []
@@ -53,33 +49,25 @@ def test_large_messages_are_counted_and_parsed_beside_the_event_loop(
 
     monkeypatch.setattr(Calls, "_parse", watched)
     request = pb.ScoreRequest(pairs=[pb.Pair(source="a" * size, target="b")])
-
-    async def scenario() -> None:
-        gate, server = Gate(), server_of()
-        gate.open.set()
-        await server.start()
-        await server.load(gated(gate))
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-            stub = nmt_pb2_grpc.NmtServiceStub(channel)
-            if streams:
-                call = stub.ScoreStream(iter([pb.ScoreStreamRequest(request=request)]))
-                assert len((await call.read()).response.scores) == 1
-            else:
-                assert len((await stub.Score(request)).scores) == 1
-        await server.stop(1.0)
-
-    asyncio.run(scenario())
+    gate, server = Gate(), server_of()
+    gate.open.set()
+    await server.start()
+    await server.load(gated(gate))
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        stub = nmt_pb2_grpc.NmtServiceStub(channel)
+        if streams:
+            call = stub.ScoreStream(iter([pb.ScoreStreamRequest(request=request)]))
+            assert len((await call.read()).response.scores) == 1
+        else:
+            assert len((await stub.Score(request)).scores) == 1
+    await server.stop(1.0)
     assert threads == [beside]
 
 
-def test_a_server_lets_python_change_often_between_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_lets_python_change_often_between_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     intervals: list[float] = []
     monkeypatch.setattr(sys, "setswitchinterval", intervals.append)
-
-    async def scenario() -> None:
-        server = server_of()
-        await server.start()
-        await server.stop(1.0)
-
-    asyncio.run(scenario())
+    server = server_of()
+    await server.start()
+    await server.stop(1.0)
     assert max(intervals) < 0.001

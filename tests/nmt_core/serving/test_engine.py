@@ -113,47 +113,40 @@ async def held(engine: Engine, tokens: int) -> AsyncIterator[None]:
     free.set()
 
 
-def test_jobs_of_one_key_that_wait_are_done_together() -> None:
+async def test_jobs_of_one_key_that_wait_are_done_together() -> None:
     calls: list[tuple[object, list[int]]] = []
 
     def run(key, items):
         calls.append((key, items))
         return [item * 2 for item in items]
 
-    async def scenario() -> list:
-        engine = Engine(batches(run), delay=0.5)
-        async with held(engine, 4):
-            tasks = [
-                asyncio.create_task(submit(engine, key, items, tokens=[1] * len(items)))
-                for key, items in [("x", [1]), ("y", [2]), ("x", [3, 4]), ("x", [5])]
-            ]
-            await until(lambda: engine.waiting_tokens == 5)
-            tasks[3].cancel()
-        answers = await asyncio.gather(*tasks, return_exceptions=True)
-        await engine.close()
-        with pytest.raises(RpcError, match="shutting down"):
-            await submit(engine, "x", [6], tokens=[1])
-        return answers
-
-    first, other, second, cancelled = asyncio.run(scenario())
+    engine = Engine(batches(run), delay=0.5)
+    async with held(engine, 4):
+        tasks = [
+            asyncio.create_task(submit(engine, key, items, tokens=[1] * len(items)))
+            for key, items in [("x", [1]), ("y", [2]), ("x", [3, 4]), ("x", [5])]
+        ]
+        await until(lambda: engine.waiting_tokens == 5)
+        tasks[3].cancel()
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+    await engine.close()
+    with pytest.raises(RpcError, match="shutting down"):
+        await submit(engine, "x", [6], tokens=[1])
+    first, other, second, cancelled = answers
     assert (first, other, second) == ([2], [4], [6, 8])
     assert isinstance(cancelled, asyncio.CancelledError)
     assert sorted(calls) == [("x", [1, 3, 4]), ("y", [2])]
 
 
-def test_an_item_that_cannot_be_done_takes_no_other_with_it() -> None:
+async def test_an_item_that_cannot_be_done_takes_no_other_with_it() -> None:
     def run(key, items):
         if 7 in items:
             raise ValueError("broken")
         return items
 
-    async def scenario() -> list:
-        engine = Engine(batches(run))
-        answers = await submit(engine, "x", list(range(20)), tokens=[1] * 20)
-        await engine.close()
-        return answers
-
-    answers = asyncio.run(scenario())
+    engine = Engine(batches(run))
+    answers = await submit(engine, "x", list(range(20)), tokens=[1] * 20)
+    await engine.close()
     assert [answer for answer in answers if not isinstance(answer, int)] == [answers[7]]
     assert isinstance(answers[7], ValueError)
 
@@ -177,95 +170,80 @@ async def _one_job(work: BatchWork, items: int) -> None:
     assert all(isinstance(answer, MemoryError) for answer in answers)
 
 
-def test_a_full_queue_refuses_at_once_and_says_when_to_come_again() -> None:
+async def test_a_full_queue_refuses_at_once_and_says_when_to_come_again() -> None:
     work = HeldUp()
-
-    async def scenario() -> None:
-        engine = Engine(batches(work), capacity=10)
-        running = asyncio.create_task(submit(engine, "x", [1], tokens=[8]))
-        await until(lambda: engine.running_items == 1)
-        waiting = asyncio.create_task(submit(engine, "x", [2], tokens=[8]))
-        await asyncio.sleep(0)
-        with pytest.raises(RpcError, match="8 tokens wait") as caught:
-            await submit(engine, "x", [3], tokens=[8])
-        assert caught.value.reason == "QUEUE_FULL"
-        assert caught.value.retry_after
-        work.release()
-        assert await running == [1]
-        assert await waiting == [2]
-        assert engine.waiting_tokens == engine.running_items == 0
-        await engine.close()
-
-    asyncio.run(scenario())
+    engine = Engine(batches(work), capacity=10)
+    running = asyncio.create_task(submit(engine, "x", [1], tokens=[8]))
+    await until(lambda: engine.running_items == 1)
+    waiting = asyncio.create_task(submit(engine, "x", [2], tokens=[8]))
+    await asyncio.sleep(0)
+    with pytest.raises(RpcError, match="8 tokens wait") as caught:
+        await submit(engine, "x", [3], tokens=[8])
+    assert caught.value.reason == "QUEUE_FULL"
+    assert caught.value.retry_after
+    work.release()
+    assert await running == [1]
+    assert await waiting == [2]
+    assert engine.waiting_tokens == engine.running_items == 0
+    await engine.close()
 
 
-def test_a_caller_who_goes_away_makes_room_at_once() -> None:
+async def test_a_caller_who_goes_away_makes_room_at_once() -> None:
     work = HeldUp()
-
-    async def scenario() -> None:
-        engine = Engine(batches(work), capacity=10)
-        running = asyncio.create_task(submit(engine, "x", ["running"], tokens=[9]))
-        await until(lambda: engine.running_items == 1)
-        gone = asyncio.create_task(submit(engine, "x", ["gone"], tokens=[9]))
-        await asyncio.sleep(0)
-        gone.cancel()
-        await asyncio.gather(gone, return_exceptions=True)
-        assert engine.waiting_tokens == 0
-        stays = asyncio.create_task(submit(engine, "x", ["stays"], tokens=[9]))
-        running.cancel()  # too late to stop it, but nobody else may be hurt
-        await asyncio.sleep(0)
-        work.release()
-        assert await stays == ["stays"]
-        await engine.close()
-
-    asyncio.run(scenario())
+    engine = Engine(batches(work), capacity=10)
+    running = asyncio.create_task(submit(engine, "x", ["running"], tokens=[9]))
+    await until(lambda: engine.running_items == 1)
+    gone = asyncio.create_task(submit(engine, "x", ["gone"], tokens=[9]))
+    await asyncio.sleep(0)
+    gone.cancel()
+    await asyncio.gather(gone, return_exceptions=True)
+    assert engine.waiting_tokens == 0
+    stays = asyncio.create_task(submit(engine, "x", ["stays"], tokens=[9]))
+    running.cancel()  # too late to stop it, but nobody else may be hurt
+    await asyncio.sleep(0)
+    work.release()
+    assert await stays == ["stays"]
+    await engine.close()
     assert work.done == ["running", "stays"]
 
 
-def test_a_large_job_is_cut_and_others_come_in_between() -> None:
+async def test_a_large_job_is_cut_and_others_come_in_between() -> None:
     sizes: list[int] = []
 
     def run(key, items):
         sizes.append(len(items))
         return items
 
-    async def scenario() -> None:
-        engine = Engine(batches(run, most=10))
-        large, small = await asyncio.gather(
-            submit(engine, "x", list(range(35)), tokens=[1] * 35),
-            submit(engine, "x", ["small"], tokens=[50]),
-        )
-        assert large == list(range(35))
-        assert small == ["small"]
-        await engine.close()
-
-    asyncio.run(scenario())
+    engine = Engine(batches(run, most=10))
+    large, small = await asyncio.gather(
+        submit(engine, "x", list(range(35)), tokens=[1] * 35),
+        submit(engine, "x", ["small"], tokens=[50]),
+    )
+    assert large == list(range(35))
+    assert small == ["small"]
+    await engine.close()
     assert sizes == [10, 10, 10, 5, 1]
 
 
-def test_sentences_enter_and_leave_a_running_batch() -> None:
+async def test_sentences_enter_and_leave_a_running_batch() -> None:
     decoder = Countdown(pause=0.002)
+    order: list[str] = []
+    engine = Engine(lambda key: StepWork("test", decoder, most=2))
 
-    async def scenario() -> list[str]:
-        order: list[str] = []
-        engine = Engine(lambda key: StepWork("test", decoder, most=2))
+    async def ask(name: str, steps: int) -> None:
+        assert await submit(engine, "x", [steps], tokens=[1]) == ["done"]
+        order.append(name)
 
-        async def ask(name: str, steps: int) -> None:
-            assert await submit(engine, "x", [steps], tokens=[1]) == ["done"]
-            order.append(name)
-
-        async with held(engine, 4):
-            asked = asyncio.gather(ask("long", 40), ask("a", 5), ask("b", 5), ask("c", 5))
-        await asked
-        await engine.close()
-        return order
-
-    assert asyncio.run(scenario()) == ["a", "b", "c", "long"]
+    async with held(engine, 4):
+        asked = asyncio.gather(ask("long", 40), ask("a", 5), ask("b", 5), ask("c", 5))
+    await asked
+    await engine.close()
+    assert order == ["a", "b", "c", "long"]
     assert max(decoder.sizes) == 2
     assert len(decoder.sizes) <= 42
 
 
-def test_rows_of_a_caller_who_has_gone_are_freed_within_a_step() -> None:
+async def test_rows_of_a_caller_who_has_gone_are_freed_within_a_step() -> None:
     steps = threading.Semaphore(0)
 
     class Waiting(Countdown):
@@ -276,81 +254,67 @@ def test_rows_of_a_caller_who_has_gone_are_freed_within_a_step() -> None:
             return super().step()
 
     decoder = Waiting()
-
-    async def scenario() -> None:
-        engine = Engine(lambda key: StepWork("test", decoder, most=10))
-        gone = asyncio.create_task(submit(engine, "x", [10_000, 10_000], tokens=[5, 5]))
-        await until(lambda: len(decoder.live) == 2)
-        gone.cancel()
-        await asyncio.wait([gone])
-        following = asyncio.create_task(submit(engine, "x", [1], tokens=[10]))
-        await until(lambda: engine.waiting_tokens == 10)
-        steps.release(2)
-        assert await following == ["done"]
-        assert engine.running_items == 0
-        await engine.close()
-
-    asyncio.run(scenario())
+    engine = Engine(lambda key: StepWork("test", decoder, most=10))
+    gone = asyncio.create_task(submit(engine, "x", [10_000, 10_000], tokens=[5, 5]))
+    await until(lambda: len(decoder.live) == 2)
+    gone.cancel()
+    await asyncio.wait([gone])
+    following = asyncio.create_task(submit(engine, "x", [1], tokens=[10]))
+    await until(lambda: engine.waiting_tokens == 10)
+    steps.release(2)
+    assert await following == ["done"]
+    assert engine.running_items == 0
+    await engine.close()
     assert len(decoder.gone) == 2
     assert decoder.sizes == [2, 1]  # the step that ran, and one of the next caller alone
 
 
-def test_work_whose_deadline_has_passed_is_never_begun() -> None:
+async def test_work_whose_deadline_has_passed_is_never_begun() -> None:
     work = HeldUp()
-
-    async def scenario() -> None:
-        engine = Engine(batches(work))
-        running = asyncio.create_task(submit(engine, "x", ["first"], tokens=[1]))
-        await until(lambda: engine.running_items == 1)
-        late = asyncio.create_task(submit(engine, "x", ["late"], tokens=[1], deadline=time.monotonic() + 0.05))
-        await asyncio.sleep(0.1)
-        work.release()
-        assert await running == ["first"]
-        with pytest.raises(RpcError, match="deadline"):
-            await late
-        assert engine.waiting_tokens == 0
-        await engine.close()
-
-    asyncio.run(scenario())
+    engine = Engine(batches(work))
+    running = asyncio.create_task(submit(engine, "x", ["first"], tokens=[1]))
+    await until(lambda: engine.running_items == 1)
+    late = asyncio.create_task(submit(engine, "x", ["late"], tokens=[1], deadline=time.monotonic() + 0.05))
+    await asyncio.sleep(0.1)
+    work.release()
+    assert await running == ["first"]
+    with pytest.raises(RpcError, match="deadline"):
+        await late
+    assert engine.waiting_tokens == 0
+    await engine.close()
     assert work.done == ["first"]
 
 
-def test_a_step_that_fails_is_repeated_in_halves() -> None:
+async def test_a_step_that_fails_is_repeated_in_halves() -> None:
     decoders: list[Countdown] = []
 
     def open_work(key):
         decoders.append(Countdown())
         return StepWork("test", decoders[-1], most=100)
 
-    async def scenario() -> list:
-        engine = Engine(open_work)
-        answers = await submit(engine, "x", [3, -1, 4], tokens=[1] * 3)
-        assert await submit(engine, "x", [2], tokens=[1]) == ["done"]
-        await engine.close()
-        return answers
-
-    first, bad, second = asyncio.run(scenario())
+    engine = Engine(open_work)
+    answers = await submit(engine, "x", [3, -1, 4], tokens=[1] * 3)
+    assert await submit(engine, "x", [2], tokens=[1]) == ["done"]
+    await engine.close()
+    first, bad, second = answers
     assert (first, second) == ("done", "done")
     assert isinstance(bad, ValueError)
 
 
-def test_a_work_that_cannot_be_opened_is_an_answer() -> None:
+async def test_a_work_that_cannot_be_opened_is_an_answer() -> None:
     def open_work(key):
         if key == "bad":
             raise RuntimeError("no")
         return BatchWork("test", list)
 
-    async def scenario() -> None:
-        engine = Engine(open_work)
-        (answer,) = await submit(engine, "bad", [1], tokens=[1])
-        assert isinstance(answer, RuntimeError)
-        assert await submit(engine, "good", [1], tokens=[1]) == [1]
-        await engine.close()
-
-    asyncio.run(scenario())
+    engine = Engine(open_work)
+    (answer,) = await submit(engine, "bad", [1], tokens=[1])
+    assert isinstance(answer, RuntimeError)
+    assert await submit(engine, "good", [1], tokens=[1]) == [1]
+    await engine.close()
 
 
-def test_interactive_jobs_pass_bulk_jobs_and_neither_starves() -> None:
+async def test_interactive_jobs_pass_bulk_jobs_and_neither_starves() -> None:
     """In the order of batches, which holds on a busy machine too: there only the bulk job has more between requests."""
     begun: list[object] = []  # keys in the order in which the device worked for them
     meanwhile: list[int] = []  # batches of the bulk job that began while an interactive request waited
@@ -360,38 +324,32 @@ def test_interactive_jobs_pass_bulk_jobs_and_neither_starves() -> None:
         time.sleep(0.004)
         return items
 
-    async def scenario() -> None:
-        engine = Engine(batches(run, most=4))
-        bulk = asyncio.create_task(submit(engine, "bulk", list(range(2000)), tokens=[1] * 2000, priority="bulk"))
-        while "bulk" not in begun:
-            await asyncio.sleep(0.001)
-        for _ in range(30):  # somebody always has something interactive to do
-            before = len(begun)
-            await asyncio.gather(*(submit(engine, f"x{n}", [1], tokens=[1]) for n in range(3)))
-            *waited, _ = itertools.dropwhile(lambda key: key == "bulk", reversed(begun[before:]))
-            meanwhile.append(waited.count("bulk"))
-        assert not bulk.done()
-        bulk.cancel()
-        await asyncio.gather(bulk, return_exceptions=True)
-        await engine.close()
-
-    asyncio.run(scenario())
+    engine = Engine(batches(run, most=4))
+    bulk = asyncio.create_task(submit(engine, "bulk", list(range(2000)), tokens=[1] * 2000, priority="bulk"))
+    while "bulk" not in begun:
+        await asyncio.sleep(0.001)
+    for _ in range(30):  # somebody always has something interactive to do
+        before = len(begun)
+        await asyncio.gather(*(submit(engine, f"x{n}", [1], tokens=[1]) for n in range(3)))
+        *waited, _ = itertools.dropwhile(lambda key: key == "bulk", reversed(begun[before:]))
+        meanwhile.append(waited.count("bulk"))
+    assert not bulk.done()
+    bulk.cancel()
+    await asyncio.gather(bulk, return_exceptions=True)
+    await engine.close()
     assert sorted(meanwhile)[len(meanwhile) // 2] < 10  # behind the bulk job it would be 500
     assert begun.count("bulk") >= 4
 
 
-def test_closing_finishes_what_was_accepted() -> None:
-    async def scenario() -> None:
-        engine = Engine(batches(lambda key, items: items))
-        waiting = [asyncio.create_task(submit(engine, key, [key], tokens=[1])) for key in "abc"]
-        await asyncio.sleep(0)
-        await engine.close()
-        assert [await one for one in waiting] == [["a"], ["b"], ["c"]]
-
-    asyncio.run(scenario())
+async def test_closing_finishes_what_was_accepted() -> None:
+    engine = Engine(batches(lambda key, items: items))
+    waiting = [asyncio.create_task(submit(engine, key, [key], tokens=[1])) for key in "abc"]
+    await asyncio.sleep(0)
+    await engine.close()
+    assert [await one for one in waiting] == [["a"], ["b"], ["c"]]
 
 
-def test_many_random_callers_are_all_answered_or_gone() -> None:
+async def test_many_random_callers_are_all_answered_or_gone() -> None:
     decoders: list[Countdown] = []
     chosen = random.Random(1)
 
@@ -399,33 +357,30 @@ def test_many_random_callers_are_all_answered_or_gone() -> None:
         decoders.append(Countdown())
         return StepWork("test", decoders[-1], most=30) if key == "steps" else BatchWork("test", list)
 
-    async def scenario() -> tuple[int, int]:
-        engine = Engine(open_work)
-        answered = cancelled = 0
+    engine = Engine(open_work)
+    answered = cancelled = 0
 
-        async def caller() -> None:
-            nonlocal answered, cancelled
-            steps = [chosen.randint(1, 9) for _ in range(chosen.randint(1, 5))]
-            call = submit(
-                engine,
-                chosen.choice(["steps", "batch"]),
-                steps,
-                tokens=steps,
-                priority=chosen.choice(["interactive", "bulk"]),
-            )
-            try:
-                assert len(await asyncio.wait_for(call, chosen.choice([0.001, 0.01, 5]))) == len(steps)
-                answered += 1
-            except TimeoutError:
-                cancelled += 1
+    async def caller() -> None:
+        nonlocal answered, cancelled
+        steps = [chosen.randint(1, 9) for _ in range(chosen.randint(1, 5))]
+        call = submit(
+            engine,
+            chosen.choice(["steps", "batch"]),
+            steps,
+            tokens=steps,
+            priority=chosen.choice(["interactive", "bulk"]),
+        )
+        try:
+            assert len(await asyncio.wait_for(call, chosen.choice([0.001, 0.01, 5]))) == len(steps)
+            answered += 1
+        except TimeoutError:
+            cancelled += 1
 
-        await asyncio.gather(*(caller() for _ in range(400)))
-        await until(lambda: engine.running_items == 0)
-        assert engine.waiting_tokens == 0
-        await engine.close()
-        return answered, cancelled
-
-    answered, cancelled = asyncio.run(scenario())
+    await asyncio.gather(*(caller() for _ in range(400)))
+    await until(lambda: engine.running_items == 0)
+    assert engine.waiting_tokens == 0
+    await engine.close()
+    answered, cancelled = answered, cancelled
     assert answered + cancelled == 400
     assert answered >= 100
     assert not any(decoder.live for decoder in decoders)
@@ -449,7 +404,7 @@ class Elsewhere(Countdown):
         return []
 
 
-def test_work_that_waits_for_somebody_else_leaves_the_device_to_others() -> None:
+async def test_work_that_waits_for_somebody_else_leaves_the_device_to_others() -> None:
     decoder, run = Elsewhere(), []
 
     def open_work(key: object) -> BatchWork | StepWork:
@@ -457,27 +412,24 @@ def test_work_that_waits_for_somebody_else_leaves_the_device_to_others() -> None
             return StepWork("test", decoder, most=100)
         return BatchWork("test", lambda items: run.append(len(items)) or items)
 
-    async def scenario() -> list:
-        engine = Engine(open_work)
-        waiting = asyncio.create_task(submit(engine, "hybrid", [1], tokens=[1]))
-        await until(lambda: decoder.sizes)
-        for item in range(5):
-            assert await submit(engine, "x", [item], tokens=[1]) == [item]
-        assert len(decoder.sizes) == 1
-        gone = asyncio.create_task(submit(engine, "hybrid", [3], tokens=[1]))
-        await until(lambda: len(decoder.live) == 2)  # somebody new is let in
-        gone.cancel()
-        await until(lambda: decoder.gone)  # and who has gone let out
-        assert not waiting.done()
-        decoder.ready = True
-        answer = await waiting
-        await engine.close()
-        return answer
-
-    assert asyncio.run(scenario()) == ["done"]
+    engine = Engine(open_work)
+    waiting = asyncio.create_task(submit(engine, "hybrid", [1], tokens=[1]))
+    await until(lambda: decoder.sizes)
+    for item in range(5):
+        assert await submit(engine, "x", [item], tokens=[1]) == [item]
+    assert len(decoder.sizes) == 1
+    gone = asyncio.create_task(submit(engine, "hybrid", [3], tokens=[1]))
+    await until(lambda: len(decoder.live) == 2)  # somebody new is let in
+    gone.cancel()
+    await until(lambda: decoder.gone)  # and who has gone let out
+    assert not waiting.done()
+    decoder.ready = True
+    answer = await waiting
+    await engine.close()
+    assert answer == ["done"]
 
 
-def test_a_batch_that_takes_long_leaves_turns_to_others_and_what_is_cancelled_is_not_done() -> None:
+async def test_a_batch_that_takes_long_leaves_turns_to_others_and_what_is_cancelled_is_not_done() -> None:
     ran: list[tuple[object, list]] = []
     first, release = threading.Event(), threading.Event()
 
@@ -491,22 +443,19 @@ def test_a_batch_that_takes_long_leaves_turns_to_others_and_what_is_cancelled_is
         choose = (lambda items: [items.index(min(items))]) if key == "long" else None
         return BatchWork("test", lambda items: run(key, list(items)), choose=choose)
 
-    async def scenario() -> tuple[list, list]:
-        engine = Engine(open_work)
-        async with held(engine, 5):
-            long = asyncio.create_task(submit(engine, "long", [3, 1, 2], tokens=[1, 1, 1]))
-            gone = asyncio.create_task(submit(engine, "long", [4, 5], tokens=[1, 1]))
-        await until(first.is_set)
-        short = asyncio.create_task(submit(engine, "short", ["x"], tokens=[1]))
-        await until(lambda: engine.waiting_tokens == 1)
-        gone.cancel()
-        await asyncio.wait([gone])
-        release.set()
-        answers = await long, await short
-        await engine.close()
-        return answers
-
-    assert asyncio.run(scenario()) == ([3, 1, 2], ["x"])
+    engine = Engine(open_work)
+    async with held(engine, 5):
+        long = asyncio.create_task(submit(engine, "long", [3, 1, 2], tokens=[1, 1, 1]))
+        gone = asyncio.create_task(submit(engine, "long", [4, 5], tokens=[1, 1]))
+    await until(first.is_set)
+    short = asyncio.create_task(submit(engine, "short", ["x"], tokens=[1]))
+    await until(lambda: engine.waiting_tokens == 1)
+    gone.cancel()
+    await asyncio.wait([gone])
+    release.set()
+    answers = await long, await short
+    await engine.close()
+    assert answers == ([3, 1, 2], ["x"])
     assert ran == [("long", [1]), ("short", ["x"]), ("long", [2]), ("long", [3])]
 
 
@@ -517,7 +466,7 @@ class Unfinishing(Countdown):
         return [(key, Unfinished(answer, 3)) for key, answer in super().step()]
 
 
-def test_second_jobs_finish_what_a_search_has_found() -> None:
+async def test_second_jobs_finish_what_a_search_has_found() -> None:
     finished: list[list[str]] = []
     work = HeldUp()
 
@@ -529,37 +478,31 @@ def test_second_jobs_finish_what_a_search_has_found() -> None:
     def open_work(key: object) -> BatchWork | StepWork:
         return StepWork("test", Unfinishing(), most=100, second="finish") if key == "x" else BatchWork("test", finish)
 
-    async def scenario() -> list[str]:
-        engine = Engine(open_work, capacity=10)
-        first = asyncio.create_task(submit(engine, "x", [1, 2], tokens=[4, 4], client="a"))
-        await until(work.begun.is_set)
-        gone = asyncio.create_task(submit(engine, "x", [1], tokens=[1], client="b"))
-        await until(lambda: engine.waiting_tokens == 1)
-        gone.cancel()
-        await asyncio.wait([gone])
-        work.release()
-        answers = await first
-        assert (engine.waiting_tokens, engine.running_items) == (0, 0)
-        await engine.close()
-        return answers
-
-    assert asyncio.run(scenario()) == ["finished: done"] * 2
+    engine = Engine(open_work, capacity=10)
+    first = asyncio.create_task(submit(engine, "x", [1, 2], tokens=[4, 4], client="a"))
+    await until(work.begun.is_set)
+    gone = asyncio.create_task(submit(engine, "x", [1], tokens=[1], client="b"))
+    await until(lambda: engine.waiting_tokens == 1)
+    gone.cancel()
+    await asyncio.wait([gone])
+    work.release()
+    answers = await first
+    assert (engine.waiting_tokens, engine.running_items) == (0, 0)
+    await engine.close()
+    assert answers == ["finished: done"] * 2
     assert [one for some in finished for one in some] == ["done"] * 2
 
 
-def test_a_second_job_that_fails_is_the_answer() -> None:
+async def test_a_second_job_that_fails_is_the_answer() -> None:
     def finish(items: Sequence[str]) -> list[str]:
         raise ValueError("broken")
 
-    async def scenario() -> list[object]:
-        engine = Engine(
-            lambda key: (
-                StepWork("test", Unfinishing(), most=100, second="finish") if key == "x" else BatchWork("test", finish)
-            )
+    engine = Engine(
+        lambda key: (
+            StepWork("test", Unfinishing(), most=100, second="finish") if key == "x" else BatchWork("test", finish)
         )
-        answers = await submit(engine, "x", [1], tokens=[1])
-        await engine.close()
-        return answers
-
-    (answer,) = asyncio.run(scenario())
+    )
+    answers = await submit(engine, "x", [1], tokens=[1])
+    await engine.close()
+    (answer,) = answers
     assert isinstance(answer, ValueError)

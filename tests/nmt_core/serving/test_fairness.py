@@ -43,7 +43,7 @@ def test_every_job_has_its_turn_and_each_clients_are_in_order(jobs: list[tuple[s
     assert len(found) == len(jobs)
 
 
-def test_a_client_with_many_jobs_lets_others_pass() -> None:
+async def test_a_client_with_many_jobs_lets_others_pass() -> None:
     order: list[str] = []
     release = threading.Event()
 
@@ -52,17 +52,14 @@ def test_a_client_with_many_jobs_lets_others_pass() -> None:
         order.extend(items)
         return items
 
-    async def scenario() -> None:
-        engine = Engine(batches(run, most=100, rate=1e9))
-        many = [asyncio.create_task(submit(engine, "x", ["many"], tokens=[100], client="a")) for _ in range(400)]
-        await until(lambda: engine.waiting_tokens >= 30_000)
-        other = asyncio.create_task(submit(engine, "x", ["one"], tokens=[100], client="b"))
-        await asyncio.sleep(0)
-        release.set()
-        await asyncio.gather(other, *many)
-        await engine.close()
-
-    asyncio.run(scenario())
+    engine = Engine(batches(run, most=100, rate=1e9))
+    many = [asyncio.create_task(submit(engine, "x", ["many"], tokens=[100], client="a")) for _ in range(400)]
+    await until(lambda: engine.waiting_tokens >= 30_000)
+    other = asyncio.create_task(submit(engine, "x", ["one"], tokens=[100], client="b"))
+    await asyncio.sleep(0)
+    release.set()
+    await asyncio.gather(other, *many)
+    await engine.close()
     assert order.index("one") < 50
 
 
@@ -77,22 +74,18 @@ class Sized(Countdown):
         return []
 
 
-def test_a_client_that_has_nothing_running_enters_a_full_batch() -> None:
+async def test_a_client_that_has_nothing_running_enters_a_full_batch() -> None:
     decoder = Countdown(pause=0.002)
-
-    async def scenario() -> float:
-        engine = Engine(lambda key: StepWork("test", decoder, most=10))
-        first = asyncio.create_task(submit(engine, "x", [2000] * 10, tokens=[1] * 10, client="a"))
-        await until(lambda: len(decoder.live) == 10)
-        begin = time.monotonic()
-        assert await submit(engine, "x", [5], tokens=[1], client="b") == ["done"]
-        taken = time.monotonic() - begin
-        first.cancel()
-        await asyncio.gather(first, return_exceptions=True)
-        await engine.close()
-        return taken
-
-    assert asyncio.run(scenario()) < 2.0  # the first client's take 4 s
+    engine = Engine(lambda key: StepWork("test", decoder, most=10))
+    first = asyncio.create_task(submit(engine, "x", [2000] * 10, tokens=[1] * 10, client="a"))
+    await until(lambda: len(decoder.live) == 10)
+    begin = time.monotonic()
+    assert await submit(engine, "x", [5], tokens=[1], client="b") == ["done"]
+    taken = time.monotonic() - begin
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    await engine.close()
+    assert taken < 2.0  # the first client's take 4 s
 
 
 class Waiting:
@@ -147,46 +140,40 @@ def test_a_newcomer_whose_deadline_has_passed_is_not_let_in() -> None:
     assert waiting.queue.waiting_tokens.total() == 6
 
 
-def test_one_client_cannot_fill_the_queue() -> None:
+async def test_one_client_cannot_fill_the_queue() -> None:
     release = threading.Event()
 
     def run(key, items):
         assert release.wait(10)
         return items
 
-    async def scenario() -> None:
-        engine = Engine(batches(run), capacity=100, client_capacity=25)
-        running = asyncio.create_task(submit(engine, "x", [0], tokens=[1], client="a"))
-        await until(lambda: engine.running_items == 1)
-        waiting = [asyncio.create_task(submit(engine, "x", [1], tokens=[20], client=name)) for name in "ab"]
-        await asyncio.sleep(0)
-        with pytest.raises(RpcError, match="20 tokens of this client wait"):
-            await submit(engine, "x", [2], tokens=[20], client="a")
-        release.set()
-        await asyncio.gather(running, *waiting)
-        await engine.close()
-
-    asyncio.run(scenario())
+    engine = Engine(batches(run), capacity=100, client_capacity=25)
+    running = asyncio.create_task(submit(engine, "x", [0], tokens=[1], client="a"))
+    await until(lambda: engine.running_items == 1)
+    waiting = [asyncio.create_task(submit(engine, "x", [1], tokens=[20], client=name)) for name in "ab"]
+    await asyncio.sleep(0)
+    with pytest.raises(RpcError, match="20 tokens of this client wait"):
+        await submit(engine, "x", [2], tokens=[20], client="a")
+    release.set()
+    await asyncio.gather(running, *waiting)
+    await engine.close()
 
 
-def test_a_thread_that_fails_fails_its_jobs_and_begins_anew(monkeypatch) -> None:
-    async def scenario() -> None:
-        engine = Engine(batches(lambda key, items: items))
-        choose, broken = engine._queues.choose, [True]
+async def test_a_thread_that_fails_fails_its_jobs_and_begins_anew(monkeypatch) -> None:
+    engine = Engine(batches(lambda key, items: items))
+    choose, broken = engine._queues.choose, [True]
 
-        def fails_once():
-            if broken.pop() if broken else False:
-                raise RuntimeError("outside of what is guarded")
-            return choose()
+    def fails_once():
+        if broken.pop() if broken else False:
+            raise RuntimeError("outside of what is guarded")
+        return choose()
 
-        monkeypatch.setattr(engine._queues, "choose", fails_once)
-        with pytest.raises(RpcError, match="its log says more"):
-            await asyncio.wait_for(submit(engine, "x", [1], tokens=[1]), 10)
-        assert await asyncio.wait_for(submit(engine, "x", [2], tokens=[1]), 10) == [2]
-        assert engine.waiting_tokens == engine.running_items == 0
-        await engine.close()
-
-    asyncio.run(scenario())
+    monkeypatch.setattr(engine._queues, "choose", fails_once)
+    with pytest.raises(RpcError, match="its log says more"):
+        await asyncio.wait_for(submit(engine, "x", [1], tokens=[1]), 10)
+    assert await asyncio.wait_for(submit(engine, "x", [2], tokens=[1]), 10) == [2]
+    assert engine.waiting_tokens == engine.running_items == 0
+    await engine.close()
 
 
 class Scores:
@@ -209,62 +196,53 @@ def served(scores: Scores):
     return {"m": ServedModel(scores, decoder=lambda attention: Silent(), defaults=DecodingConfig())}
 
 
-def test_a_device_that_fails_again_and_again_is_down_and_health_says_so(monkeypatch) -> None:
+async def test_a_device_that_fails_again_and_again_is_down_and_health_says_so(monkeypatch) -> None:
     metrics = Metrics()
 
     def up() -> float | None:
         return metrics.registry.get_sample_value("nmt_device_up", {"device": "cpu"})
 
-    async def scenario() -> None:
-        server = NmtServer(NmtServicer(metrics=metrics), Address(port=0))
-        await server.start()
-        await server.load(lambda device: served(Scores()))
-        assert server.health.serving
-        assert up() == 1
-        engine = server.servicer.devices.engines["cpu"]
-        key = Scoring(server.servicer.devices.models["cpu"]["m"])
+    server = NmtServer(NmtServicer(metrics=metrics), Address(port=0))
+    await server.start()
+    await server.load(lambda device: served(Scores()))
+    assert server.health.serving
+    assert up() == 1
+    engine = server.servicer.devices.engines["cpu"]
+    key = Scoring(server.servicer.devices.models["cpu"]["m"])
 
-        def fails():
-            raise MemoryError
+    def fails():
+        raise MemoryError
 
-        monkeypatch.setattr(engine._queues, "choose", fails)
-        for _ in range(5):
-            with pytest.raises(RpcError):
-                await asyncio.wait_for(submit(engine, key, [1], tokens=[1]), 10)
-        await until(lambda: engine.down)
-        assert up() == 0
-        with pytest.raises(RpcError, match="has failed"):
-            await submit(engine, key, [1], tokens=[1])
-        await until(lambda: not server.health.serving)
-        await server.stop(1.0)
-
-    asyncio.run(scenario())
+    monkeypatch.setattr(engine._queues, "choose", fails)
+    for _ in range(5):
+        with pytest.raises(RpcError):
+            await asyncio.wait_for(submit(engine, key, [1], tokens=[1]), 10)
+    await until(lambda: engine.down)
+    assert up() == 0
+    with pytest.raises(RpcError, match="has failed"):
+        await submit(engine, key, [1], tokens=[1])
+    await until(lambda: not server.health.serving)
+    await server.stop(1.0)
 
 
-def test_a_device_that_hangs_is_not_healthy_until_it_goes_on() -> None:
+async def test_a_device_that_hangs_is_not_healthy_until_it_goes_on() -> None:
     from nmt_core.serving.limits import Limits
 
     scores = Scores()
-
-    async def scenario() -> None:
-        server = NmtServer(NmtServicer(limits=Limits(stuck=0.3)), Address(port=0))
-        await server.start()
-        await server.load(lambda device: served(scores))
-        scores.release.clear()
-        engine = server.servicer.devices.engines["cpu"]
-        asking = asyncio.create_task(
-            submit(engine, Scoring(server.servicer.devices.models["cpu"]["m"]), [1], tokens=[1])
-        )
-        await until(lambda: not server.health.serving)
-        scores.release.set()
-        await asking
-        await until(lambda: server.health.serving)
-        await server.stop(1.0)
-
-    asyncio.run(scenario())
+    server = NmtServer(NmtServicer(limits=Limits(stuck=0.3)), Address(port=0))
+    await server.start()
+    await server.load(lambda device: served(scores))
+    scores.release.clear()
+    engine = server.servicer.devices.engines["cpu"]
+    asking = asyncio.create_task(submit(engine, Scoring(server.servicer.devices.models["cpu"]["m"]), [1], tokens=[1]))
+    await until(lambda: not server.health.serving)
+    scores.release.set()
+    await asking
+    await until(lambda: server.health.serving)
+    await server.stop(1.0)
 
 
-def test_long_searches_have_a_lane_of_their_own() -> None:
+async def test_long_searches_have_a_lane_of_their_own() -> None:
     decoders: list[Countdown] = []
 
     class Model:
@@ -272,60 +250,51 @@ def test_long_searches_have_a_lane_of_their_own() -> None:
             decoders.append(Countdown(pause=0.01))
             return StepWork("translate", decoders[-1], most=100)
 
-    async def scenario() -> float:
-        engine = Engine(lambda key: key.model.work(key))
-        key = Decoding(Model())
-        long = asyncio.create_task(submit(engine, key, [1000], tokens=[5000], priority="long", client="a"))
-        await until(lambda: engine.running_items == 1)
-        begin = time.monotonic()
-        assert await submit(engine, key, [10], tokens=[5], client="b") == ["done"]
-        taken = time.monotonic() - begin
-        long.cancel()
-        await asyncio.gather(long, return_exceptions=True)
-        await engine.close()
-        return taken
-
-    assert asyncio.run(scenario()) < 2.0  # behind the long one it would be 10 s
+    engine = Engine(lambda key: key.model.work(key))
+    key = Decoding(Model())
+    long = asyncio.create_task(submit(engine, key, [1000], tokens=[5000], priority="long", client="a"))
+    await until(lambda: engine.running_items == 1)
+    begin = time.monotonic()
+    assert await submit(engine, key, [10], tokens=[5], client="b") == ["done"]
+    taken = time.monotonic() - begin
+    long.cancel()
+    await asyncio.gather(long, return_exceptions=True)
+    await engine.close()
+    assert taken < 2.0  # behind the long one it would be 10 s
     assert len(decoders) == 2
 
 
-def test_works_that_nobody_will_use_again_are_forgotten() -> None:
-    async def scenario() -> None:
-        engine = Engine(lambda key: BatchWork("test", list))
-        for key in "ab":
-            await submit(engine, key, [1], tokens=[1])
-        engine.forget(lambda key: key == "a")
-        await until(lambda: [key for key, _ in engine._queues.queues] == ["b"])
-        await engine.close()
-
-    asyncio.run(scenario())
+async def test_works_that_nobody_will_use_again_are_forgotten() -> None:
+    engine = Engine(lambda key: BatchWork("test", list))
+    for key in "ab":
+        await submit(engine, key, [1], tokens=[1])
+    engine.forget(lambda key: key == "a")
+    await until(lambda: [key for key, _ in engine._queues.queues] == ["b"])
+    await engine.close()
 
 
-def test_works_that_are_busy_when_nobody_will_use_them_again_are_forgotten_when_they_are_done() -> None:
+async def test_works_that_are_busy_when_nobody_will_use_them_again_are_forgotten_when_they_are_done() -> None:
     release = threading.Event()
 
     def run(key, items):
         assert release.wait(60)
         return items
 
-    async def scenario() -> None:
-        engine = Engine(batches(run))
-        queues = engine._queues.queues
-        running = asyncio.create_task(submit(engine, "old", [1], tokens=[1]))
-        await until(lambda: engine.running_items == 1)
-        waiting = asyncio.create_task(submit(engine, "older", [1], tokens=[1]))
-        await until(lambda: engine.waiting_tokens == 1)
-        engine.forget(lambda key: key != "new")
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
-        release.set()
-        await running
-        await submit(engine, "old", [2], tokens=[1])  # of a call that has the old model
-        await submit(engine, "new", [2], tokens=[1])
-        await until(lambda: [key for key, _ in queues] == ["new"])
-        await engine.close()
-
-    asyncio.run(scenario())
+    engine = Engine(batches(run))
+    queues = engine._queues.queues
+    running = asyncio.create_task(submit(engine, "old", [1], tokens=[1]))
+    await until(lambda: engine.running_items == 1)
+    waiting = asyncio.create_task(submit(engine, "older", [1], tokens=[1]))
+    await until(lambda: engine.waiting_tokens == 1)
+    engine.forget(lambda key: key != "new")
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    release.set()
+    await running
+    await submit(engine, "old", [2], tokens=[1])  # of a call that has the old model
+    await submit(engine, "new", [2], tokens=[1])
+    await until(lambda: [key for key, _ in queues] == ["new"])
+    await engine.close()
 
 
 def test_requests_for_metrics_that_stop_half_way_delay_no_others(server) -> None:

@@ -98,7 +98,7 @@ def test_clients_whose_messages_wait_leave_room_for_others() -> None:
             stack.enter_context(Account(memory, "new")).charge_message(amount)
 
 
-def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else as many requests as it may have under way would be parsed, and held beside all that is accounted for."""
     count, refused, parsed = 8, [], []
     monkeypatch.setattr(streams, "_PAUSE", 0.01)
@@ -117,92 +117,82 @@ def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(monkeyp
 
     monkeypatch.setattr(Memory, "check", counted_check)
     monkeypatch.setattr(Calls, "_parse", counted_parse)
+    gate = Gate()
+    gate.open.set()
+    server = NmtServer(NmtServicer(limits=Limits(memory_mib=8)), Address(port=0))
+    await server.start()
+    await server.load(gated(gate))
+    gate.open.clear()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        stream = nmt_pb2_grpc.NmtServiceStub(channel).ScoreStream()
+        pairs = [pb.Pair(source="a" * 10_000, target="ab")] * 100
 
-    async def scenario() -> list[str]:
-        gate = Gate()
+        async def send() -> None:
+            for number in range(count):
+                await stream.write(pb.ScoreStreamRequest(id=str(number), request=pb.ScoreRequest(pairs=pairs)))
+            await stream.done_writing()
+
+        sending = asyncio.create_task(send())
+        await until(lambda: len(refused) > 20)
+        assert len(parsed) == 1
         gate.open.set()
-        server = NmtServer(NmtServicer(limits=Limits(memory_mib=8)), Address(port=0))
-        await server.start()
-        await server.load(gated(gate))
-        gate.open.clear()
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-            stream = nmt_pb2_grpc.NmtServiceStub(channel).ScoreStream()
-            pairs = [pb.Pair(source="a" * 10_000, target="ab")] * 100
-
-            async def send() -> None:
-                for number in range(count):
-                    await stream.write(pb.ScoreStreamRequest(id=str(number), request=pb.ScoreRequest(pairs=pairs)))
-                await stream.done_writing()
-
-            sending = asyncio.create_task(send())
-            await until(lambda: len(refused) > 20)
-            assert len(parsed) == 1
-            gate.open.set()
-            names = sorted([answer.id async for answer in stream])
-            await sending
-        assert server.servicer.memory.held.total == 0
-        await server.stop(1.0)
-        return names
-
-    assert asyncio.run(scenario()) == [str(number) for number in range(count)]
+        names = sorted([answer.id async for answer in stream])
+        await sending
+    assert server.servicer.memory.held.total == 0
+    await server.stop(1.0)
+    assert names == [str(number) for number in range(count)]
 
 
-def test_what_nobody_reads_yet_stays_with_its_client() -> None:
+async def test_what_nobody_reads_yet_stays_with_its_client() -> None:
     """The library's own buffers are beside all that is accounted for, and every call has one."""
-
-    async def scenario() -> int:
-        gate = Gate()
-        gate.open.set()
-        server = NmtServer(NmtServicer(limits=Limits(stream_requests=1)), Address(port=0))
-        await server.start()
-        await server.load(gated(gate))
-        gate.open.clear()
-        gate.entered.clear()
-        client = RudeClient(f"127.0.0.1:{server.port}")
-        stream = client.call("/nmt_core.v1.NmtService/ScoreStream")
-        request = pb.ScoreRequest(pairs=[pb.Pair(source="a", target="b")])
-        client.send(stream, pb.ScoreStreamRequest(request=request).SerializeToString(), more=True)
-        assert await asyncio.to_thread(gate.entered.wait, 10)  # after which the stream is read no further
-        taken = await asyncio.to_thread(client.send_half, stream, 100 * MIB, 2.0)
-        client.close()
-        gate.open.set()
-        await server.stop(1.0)
-        return taken
-
-    assert asyncio.run(scenario()) <= 128 << 10
+    gate = Gate()
+    gate.open.set()
+    server = NmtServer(NmtServicer(limits=Limits(stream_requests=1)), Address(port=0))
+    await server.start()
+    await server.load(gated(gate))
+    gate.open.clear()
+    gate.entered.clear()
+    client = RudeClient(f"127.0.0.1:{server.port}")
+    stream = client.call("/nmt_core.v1.NmtService/ScoreStream")
+    request = pb.ScoreRequest(pairs=[pb.Pair(source="a", target="b")])
+    client.send(stream, pb.ScoreStreamRequest(request=request).SerializeToString(), more=True)
+    assert await asyncio.to_thread(gate.entered.wait, 10)  # after which the stream is read no further
+    taken = await asyncio.to_thread(client.send_half, stream, 100 * MIB, 2.0)
+    client.close()
+    gate.open.set()
+    await server.stop(1.0)
+    assert taken <= 128 << 10
 
 
-def test_clients_that_hang_up_before_their_answers_write_nothing_into_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_clients_that_hang_up_before_their_answers_write_nothing_into_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """Else whoever does so often fills the disk."""
-
-    async def scenario() -> None:
-        gate = Gate()
-        server = NmtServer(NmtServicer(limits=Limits()), Address(port=0))
-        await server.start()
-        gate.open.set()
-        await server.load(gated(gate))
-        gate.open.clear()
-        gate.entered.clear()
-        clients = [RudeClient(f"127.0.0.1:{server.port}") for _ in range(20)]
-        request = pb.ScoreStreamRequest(request=pb.ScoreRequest(pairs=[pb.Pair(source="a", target="b")]))
-        for client in clients:
-            stream = client.call("/nmt_core.v1.NmtService/ScoreStream")
-            for _ in range(5):
-                client.send(stream, request.SerializeToString(), more=True)
-        assert await asyncio.to_thread(gate.entered.wait, 10)
-        await asyncio.sleep(0.3)
-        gate.open.set()
-        for client in clients:
-            client.close()
-        await asyncio.sleep(0.5)
-        await server.stop(1.0)
-
-    asyncio.run(scenario())
+    gate = Gate()
+    server = NmtServer(NmtServicer(limits=Limits()), Address(port=0))
+    await server.start()
+    gate.open.set()
+    await server.load(gated(gate))
+    gate.open.clear()
+    gate.entered.clear()
+    clients = [RudeClient(f"127.0.0.1:{server.port}") for _ in range(20)]
+    request = pb.ScoreStreamRequest(request=pb.ScoreRequest(pairs=[pb.Pair(source="a", target="b")]))
+    for client in clients:
+        stream = client.call("/nmt_core.v1.NmtService/ScoreStream")
+        for _ in range(5):
+            client.send(stream, request.SerializeToString(), more=True)
+    assert await asyncio.to_thread(gate.entered.wait, 10)
+    await asyncio.sleep(0.3)
+    gate.open.set()
+    for client in clients:
+        client.close()
+    await asyncio.sleep(0.5)
+    await server.stop(1.0)
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.usefixtures("without_garbage_collection")
-def test_what_was_refused_is_not_held_until_garbage_is_searched_for() -> None:
+async def test_what_was_refused_is_not_held_until_garbage_is_searched_for() -> None:
     held: list[weakref.ref[Thing]] = []
 
     async def handle(call: object, stack: object) -> None:
@@ -213,40 +203,34 @@ def test_what_was_refused_is_not_held_until_garbage_is_searched_for() -> None:
         except ValueError as error:
             raise invalid("", "refused") from error
 
-    async def scenario() -> None:
-        calls = Calls(Limits(), Memory(100))
-        context = Context(invocation_metadata=tuple, peer=lambda: "ipv4:127.0.0.1:1", auth_context=dict)
-        with pytest.raises(grpc.aio.AbortError):
-            await calls._call("Score", calls._calls, context, handle)  # type: ignore[arg-type]
-        assert context.aborted is not None
-
-    asyncio.run(scenario())
+    calls = Calls(Limits(), Memory(100))
+    context = Context(invocation_metadata=tuple, peer=lambda: "ipv4:127.0.0.1:1", auth_context=dict)
+    with pytest.raises(grpc.aio.AbortError):
+        await calls._call("Score", calls._calls, context, handle)  # type: ignore[arg-type]
+    assert context.aborted is not None
     assert [one() for one in held] == [None]
 
 
 @pytest.mark.usefixtures("without_garbage_collection")
-def test_a_question_that_was_refused_is_not_held_either() -> None:
+async def test_a_question_that_was_refused_is_not_held_either() -> None:
     """Strangers may ask for the health, and what they send may be as large as any message."""
     content = bytes(1 << 17)
 
     async def read() -> bytes:
         return content
 
-    async def scenario() -> None:
-        check = SimpleNamespace(response_serializer=None, request_streaming=False, response_streaming=False)
-        handler = Calls(Limits(), Memory(100))._question(check, HEALTH)
-        context = Context(peer=lambda: "ipv4:127.0.0.1:1", read=read)
-        before = sys.getrefcount(content)
-        with pytest.raises(grpc.aio.AbortError):
-            await anext(handler.stream_stream(None, context))
-        assert context.aborted is not None
-        assert sys.getrefcount(content) == before
-
-    asyncio.run(scenario())
+    check = SimpleNamespace(response_serializer=None, request_streaming=False, response_streaming=False)
+    handler = Calls(Limits(), Memory(100))._question(check, HEALTH)
+    context = Context(peer=lambda: "ipv4:127.0.0.1:1", read=read)
+    before = sys.getrefcount(content)
+    with pytest.raises(grpc.aio.AbortError):
+        await anext(handler.stream_stream(None, context))
+    assert context.aborted is not None
+    assert sys.getrefcount(content) == before
 
 
 @pytest.mark.usefixtures("without_garbage_collection")
-def test_a_stream_that_has_ended_does_not_hold_what_waited_for_room() -> None:
+async def test_a_stream_that_has_ended_does_not_hold_what_waited_for_room() -> None:
     content = bytes(1 << 17)
 
     async def parse(content: bytes) -> bytes:
@@ -255,40 +239,34 @@ def test_a_stream_that_has_ended_does_not_hold_what_waited_for_room() -> None:
     async def read() -> streams.StreamRequest:
         return streams.StreamRequest(functools.partial(parse, content), 1)
 
-    async def scenario() -> None:
-        CALL.set(Call("ScoreStream", "", ""))
-        memory = Memory(10)
-        memory.held.add("another", 10)
-        answer: Any = streams.Answer(None, None)  # type: ignore[arg-type]  # nothing is answered
-        stream = streams.Stream(None, answer, Limits(), memory, print)
-        before = sys.getrefcount(content)
-        running = asyncio.create_task(stream.run(read))
-        for _ in range(10):
-            await asyncio.sleep(0)
-        assert sys.getrefcount(content) > before
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        del running
-        assert sys.getrefcount(content) == before
-
-    asyncio.run(scenario())
+    CALL.set(Call("ScoreStream", "", ""))
+    memory = Memory(10)
+    memory.held.add("another", 10)
+    answer: Any = streams.Answer(None, None)  # type: ignore[arg-type]  # nothing is answered
+    stream = streams.Stream(None, answer, Limits(), memory, print)
+    before = sys.getrefcount(content)
+    running = asyncio.create_task(stream.run(read))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert sys.getrefcount(content) > before
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    del running
+    assert sys.getrefcount(content) == before
 
 
 @pytest.mark.usefixtures("without_garbage_collection")
-def test_a_tokeniser_goes_with_its_model() -> None:
+async def test_a_tokeniser_goes_with_its_model() -> None:
     """Also where a call that began with the old model needs it after the models were exchanged."""
 
     def processor() -> Any:
         return SimpleNamespace(tokenize=str.upper)
 
-    async def scenario() -> None:
-        model = ServedModel(None, decoder=None, processor=processor)  # type: ignore[arg-type]
-        route: Any = SimpleNamespace(name="m", model=model)
-        gone = weakref.ref(model)
-        (found,) = await off_loop(math.inf, functools.partial(read_texts, ["a"], route, Limits(), raw=True))
-        assert isinstance(found, ReadText)
-        assert found.text == "A"
-        del model, route
-        assert gone() is None
-
-    asyncio.run(scenario())
+    model = ServedModel(None, decoder=None, processor=processor)  # type: ignore[arg-type]
+    route: Any = SimpleNamespace(name="m", model=model)
+    gone = weakref.ref(model)
+    (found,) = await off_loop(math.inf, functools.partial(read_texts, ["a"], route, Limits(), raw=True))
+    assert isinstance(found, ReadText)
+    assert found.text == "A"
+    del model, route
+    assert gone() is None

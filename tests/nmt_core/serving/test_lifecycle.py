@@ -88,160 +88,141 @@ async def until(condition) -> None:
     raise AssertionError("it did not happen within 30 s")
 
 
-def test_loading_and_draining_are_seen_from_outside() -> None:
+async def test_loading_and_draining_are_seen_from_outside() -> None:
     gate = Gate()
-
-    async def scenario() -> None:
-        server = server_of()
-        await server.start()
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-            stub = nmt_pb2_grpc.NmtServiceStub(channel)
-            health = health_pb2_grpc.HealthStub(channel)
-            watch = health.Watch(health_pb2.HealthCheckRequest(service="nmt_core.v1.NmtService"))
-            loading = asyncio.create_task(server.load(gated(gate)))
-            assert (await watch.read()).status == NOT_SERVING
-            assert await code_of(stub.ListModels(pb.ListModelsRequest())) == grpc.StatusCode.UNAVAILABLE
-            gate.open.set()
-            await loading
-            assert (await watch.read()).status == SERVING
-            gate.open.clear()
-            gate.entered.clear()
-            stream = stub.ScoreStream()
-            request = pb.ScoreRequest(pairs=[pb.Pair(source="a", target="abc")])
-            await stream.write(pb.ScoreStreamRequest(id="last", request=request))
-            assert await asyncio.to_thread(gate.entered.wait, 10)
-            accepted = stub.Score(request)
-            await until(lambda: server.servicer.devices.engines["cpu"].waiting_tokens)
-            stopping = asyncio.create_task(server.stop(20.0))
-            assert (await watch.read()).status == NOT_SERVING
-            await asyncio.sleep(0.1)
-            assert await code_of(stub.Score(pb.ScoreRequest())) == grpc.StatusCode.UNAVAILABLE
-            watch.cancel()
-            gate.open.set()
-            assert [score.log_prob for score in (await accepted).scores] == [-3.0]
-            answer = await stream.read()
-            assert (answer.id, answer.response.scores[0].log_prob) == ("last", -3.0)
-            assert await code_of(stream) == grpc.StatusCode.UNAVAILABLE
-            await stopping
-
-    asyncio.run(scenario())
-
-
-def test_models_are_never_searched_for_garbage_and_old_ones_go() -> None:
-    async def scenario() -> None:
-        server = server_of()
-        await server.start()
-        first, second = Gate(), Gate()
-        for gate in (first, second):
-            gate.open.set()
-            vars(gate)["itself"] = gate  # only a search for garbage finds that it is not used any more
-        await server.load(gated(first))
-        assert not any(one is first for one in gc.get_objects())
-        old = weakref.ref(first)
-        del first, gate
-        await server.load(gated(second))
-        assert old() is None
-        await server.stop(1.0)
-
-    asyncio.run(scenario())
-
-
-def test_what_fails_and_who_goes_leave_the_others_alone() -> None:
-    gate = Gate()
-
-    async def scenario() -> None:
+    server = server_of()
+    await server.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        stub = nmt_pb2_grpc.NmtServiceStub(channel)
+        health = health_pb2_grpc.HealthStub(channel)
+        watch = health.Watch(health_pb2.HealthCheckRequest(service="nmt_core.v1.NmtService"))
+        loading = asyncio.create_task(server.load(gated(gate)))
+        assert (await watch.read()).status == NOT_SERVING
+        assert await code_of(stub.ListModels(pb.ListModelsRequest())) == grpc.StatusCode.UNAVAILABLE
         gate.open.set()
-        server = server_of(limits=Limits(queue=30, client_queue=30))
-        await server.start()
-        await server.load(gated(gate))
-        engine = server.servicer.devices.engines["cpu"]
+        await loading
+        assert (await watch.read()).status == SERVING
         gate.open.clear()
         gate.entered.clear()
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-            stub = nmt_pb2_grpc.NmtServiceStub(channel)
+        stream = stub.ScoreStream()
+        request = pb.ScoreRequest(pairs=[pb.Pair(source="a", target="abc")])
+        await stream.write(pb.ScoreStreamRequest(id="last", request=request))
+        assert await asyncio.to_thread(gate.entered.wait, 10)
+        accepted = stub.Score(request)
+        await until(lambda: server.servicer.devices.engines["cpu"].waiting_tokens)
+        stopping = asyncio.create_task(server.stop(20.0))
+        assert (await watch.read()).status == NOT_SERVING
+        await asyncio.sleep(0.1)
+        assert await code_of(stub.Score(pb.ScoreRequest())) == grpc.StatusCode.UNAVAILABLE
+        watch.cancel()
+        gate.open.set()
+        assert [score.log_prob for score in (await accepted).scores] == [-3.0]
+        answer = await stream.read()
+        assert (answer.id, answer.response.scores[0].log_prob) == ("last", -3.0)
+        assert await code_of(stream) == grpc.StatusCode.UNAVAILABLE
+        await stopping
 
-            def ask(source: str):
-                return stub.Score(pb.ScoreRequest(pairs=[pb.Pair(source=source, target="ab")]))
 
-            first = ask("a")
-            assert await asyncio.to_thread(gate.entered.wait, 10)
-            waiting = [ask(source) for source in ("b", "c", "fail", "d")]
-            await until(lambda: engine.waiting_tokens == 16)
-            waiting[1].cancel()
-            await until(lambda: engine.waiting_tokens == 12)
-            large = stub.Score(pb.ScoreRequest(pairs=[pb.Pair()] * 20))
-            assert await code_of(large) == grpc.StatusCode.RESOURCE_EXHAUSTED
-            gate.open.set()
-            answers = [(await call).scores[0] for call in (first, waiting[0], waiting[3])]
-            assert [score.log_prob for score in answers] == [-2] * 3
-            failed = (await waiting[2]).scores[0].error
-            assert failed.reason == "INTERNAL"
-            assert "secret" not in failed.message
-        await server.stop()
+async def test_models_are_never_searched_for_garbage_and_old_ones_go() -> None:
+    server = server_of()
+    await server.start()
+    first, second = Gate(), Gate()
+    for gate in (first, second):
+        gate.open.set()
+        vars(gate)["itself"] = gate  # only a search for garbage finds that it is not used any more
+    await server.load(gated(first))
+    assert not any(one is first for one in gc.get_objects())
+    old = weakref.ref(first)
+    del first, gate
+    await server.load(gated(second))
+    assert old() is None
+    await server.stop(1.0)
 
-    asyncio.run(scenario())
+
+async def test_what_fails_and_who_goes_leave_the_others_alone() -> None:
+    gate = Gate()
+    gate.open.set()
+    server = server_of(limits=Limits(queue=30, client_queue=30))
+    await server.start()
+    await server.load(gated(gate))
+    engine = server.servicer.devices.engines["cpu"]
+    gate.open.clear()
+    gate.entered.clear()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        stub = nmt_pb2_grpc.NmtServiceStub(channel)
+
+        def ask(source: str):
+            return stub.Score(pb.ScoreRequest(pairs=[pb.Pair(source=source, target="ab")]))
+
+        first = ask("a")
+        assert await asyncio.to_thread(gate.entered.wait, 10)
+        waiting = [ask(source) for source in ("b", "c", "fail", "d")]
+        await until(lambda: engine.waiting_tokens == 16)
+        waiting[1].cancel()
+        await until(lambda: engine.waiting_tokens == 12)
+        large = stub.Score(pb.ScoreRequest(pairs=[pb.Pair()] * 20))
+        assert await code_of(large) == grpc.StatusCode.RESOURCE_EXHAUSTED
+        gate.open.set()
+        answers = [(await call).scores[0] for call in (first, waiting[0], waiting[3])]
+        assert [score.log_prob for score in answers] == [-2] * 3
+        failed = (await waiting[2]).scores[0].error
+        assert failed.reason == "INTERNAL"
+        assert "secret" not in failed.message
+    await server.stop()
     assert gate.calls[:3] == [1, 1, 3]  # warm-up, "a", then "b", "fail" and "d" together, then in halves
 
 
-def test_a_busy_server_is_asked_again_when_it_says_so() -> None:
+async def test_a_busy_server_is_asked_again_when_it_says_so() -> None:
     gate = Gate()
-
-    async def scenario() -> float:
+    gate.open.set()
+    server = server_of(limits=Limits(queue=1, client_queue=1))
+    await server.start()
+    await server.load(gated(gate))
+    engine = server.servicer.devices.engines["cpu"]
+    gate.open.clear()
+    gate.entered.clear()
+    async with AsyncNmtClient(f"127.0.0.1:{server.port}", first_wait=0.01) as client:
+        first = asyncio.create_task(client.score([("a", "b")]))
+        assert await asyncio.to_thread(gate.entered.wait, 10)
+        second = asyncio.create_task(client.score([("a", "bc")]))
+        await until(lambda: engine.waiting_tokens)
+        third = asyncio.create_task(client.score([("a", "bcd")]))
+        await asyncio.sleep(0.1)
         gate.open.set()
-        server = server_of(limits=Limits(queue=1, client_queue=1))
-        await server.start()
-        await server.load(gated(gate))
-        engine = server.servicer.devices.engines["cpu"]
+        found = [(await one)[0].log_prob for one in (first, second, third)]
+    await server.stop()
+    assert found == [-1.0, -2.0, -3.0]
+
+
+async def test_every_device_has_its_thread_and_the_shortest_queue_is_chosen() -> None:
+    gates = {"cpu": Gate(), "cpu:1": Gate()}
+    for gate in gates.values():
+        gate.open.set()
+    server = server_of(devices=tuple(gates), limits=Limits(calls=3))
+    await server.start()
+    await server.load(lambda device: gated(gates[device])(device))
+    for gate in gates.values():
         gate.open.clear()
         gate.entered.clear()
-        async with AsyncNmtClient(f"127.0.0.1:{server.port}", first_wait=0.01) as client:
-            first = asyncio.create_task(client.score([("a", "b")]))
-            assert await asyncio.to_thread(gate.entered.wait, 10)
-            second = asyncio.create_task(client.score([("a", "bc")]))
-            await until(lambda: engine.waiting_tokens)
-            third = asyncio.create_task(client.score([("a", "bcd")]))
-            await asyncio.sleep(0.1)
-            gate.open.set()
-            found = [(await one)[0].log_prob for one in (first, second, third)]
-        await server.stop()
-        return found
-
-    assert asyncio.run(scenario()) == [-1.0, -2.0, -3.0]
-
-
-def test_every_device_has_its_thread_and_the_shortest_queue_is_chosen() -> None:
-    gates = {"cpu": Gate(), "cpu:1": Gate()}
-
-    async def scenario() -> None:
+    async with AsyncNmtClient(f"127.0.0.1:{server.port}", first_wait=0.01, timeout=60) as client:
+        engines = server.servicer.devices.engines
+        calls = []
+        for length, arrived in enumerate((gates["cpu"].entered.is_set, gates["cpu:1"].entered.is_set), start=1):
+            calls.append(asyncio.create_task(client.score([("a", "b" * length)])))
+            await until(arrived)
+        calls.append(asyncio.create_task(client.score([("a", "bbb")])))
+        await until(lambda: engines["cpu"].waiting_tokens)
+        async with AsyncNmtClient(f"127.0.0.1:{server.port}", first_wait=0.01, timeout=0.3) as other:
+            with pytest.raises(ServiceError, match="3 calls are open already"):
+                await other.models()
         for gate in gates.values():
             gate.open.set()
-        server = server_of(devices=tuple(gates), limits=Limits(calls=3))
-        await server.start()
-        await server.load(lambda device: gated(gates[device])(device))
-        for gate in gates.values():
-            gate.open.clear()
-            gate.entered.clear()
-        async with AsyncNmtClient(f"127.0.0.1:{server.port}", first_wait=0.01, timeout=60) as client:
-            engines = server.servicer.devices.engines
-            calls = []
-            for length, arrived in enumerate((gates["cpu"].entered.is_set, gates["cpu:1"].entered.is_set), start=1):
-                calls.append(asyncio.create_task(client.score([("a", "b" * length)])))
-                await until(arrived)
-            calls.append(asyncio.create_task(client.score([("a", "bbb")])))
-            await until(lambda: engines["cpu"].waiting_tokens)
-            async with AsyncNmtClient(f"127.0.0.1:{server.port}", first_wait=0.01, timeout=0.3) as other:
-                with pytest.raises(ServiceError, match="3 calls are open already"):
-                    await other.models()
-            for gate in gates.values():
-                gate.open.set()
-            found = [(await call)[0].log_prob for call in calls]
-        await server.stop()
-        assert found == [-1.0, -2.0, -3.0]
-
-    asyncio.run(scenario())
+        found = [(await call)[0].log_prob for call in calls]
+    await server.stop()
+    assert found == [-1.0, -2.0, -3.0]
 
 
-def test_sigterm_under_load_loses_nothing(start, folder: str) -> None:
+async def test_sigterm_under_load_loses_nothing(start, folder: str) -> None:
     server = start("--model", f"m={folder}", "--beam", "4")
 
     async def one(client: AsyncNmtClient, outcomes: list[str]) -> None:
@@ -255,13 +236,9 @@ def test_sigterm_under_load_loses_nothing(start, folder: str) -> None:
             if len(outcomes) == 60:
                 server.terminate()
 
-    async def scenario() -> list[str]:
-        outcomes: list[str] = []
-        async with AsyncNmtClient(server.address, first_wait=0.001, timeout=20) as client:
-            await asyncio.gather(*(one(client, outcomes) for _ in range(20)))
-        return outcomes
-
-    outcomes = asyncio.run(scenario())
+    outcomes: list[str] = []
+    async with AsyncNmtClient(server.address, first_wait=0.001, timeout=20) as client:
+        await asyncio.gather(*(one(client, outcomes) for _ in range(20)))
     assert server.wait() == 0
     assert outcomes.count("answer") > 20
     refused = [outcome for outcome in outcomes if outcome != "answer"]

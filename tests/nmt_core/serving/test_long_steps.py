@@ -57,39 +57,33 @@ def opened(decoder: Steps, key: object) -> StepWork | BatchWork:
     return StepWork("test", decoder, most=FULL) if key == "wide" else BatchWork("test", list)
 
 
-def test_others_have_their_turns_within_a_step_of_a_wide_search() -> None:
-    async def scenario() -> list[str]:
-        decoder = Steps()
-        engine = Engine(lambda key: opened(decoder, key))
-        wide = asyncio.create_task(submit(engine, "wide", ["a"], tokens=[FULL + 1], priority="long", client="a"))
-        await until(decoder.begun.is_set)
-        for _ in range(3):
-            assert await submit(engine, "small", ["b"], tokens=[1], client="b") == ["b"]
-        assert not decoder.ended.is_set()
-        decoder.goes_on.set()
-        found = await wide
-        await engine.close()
-        return found
-
-    assert asyncio.run(scenario()) == ["a"]
+async def test_others_have_their_turns_within_a_step_of_a_wide_search() -> None:
+    decoder = Steps()
+    engine = Engine(lambda key: opened(decoder, key))
+    wide = asyncio.create_task(submit(engine, "wide", ["a"], tokens=[FULL + 1], priority="long", client="a"))
+    await until(decoder.begun.is_set)
+    for _ in range(3):
+        assert await submit(engine, "small", ["b"], tokens=[1], client="b") == ["b"]
+    assert not decoder.ended.is_set()
+    decoder.goes_on.set()
+    found = await wide
+    await engine.close()
+    assert found == ["a"]
 
 
-def test_a_step_that_nobody_waits_for_any_more_ends_where_it_is() -> None:
-    async def scenario() -> list[str]:
-        decoder = Steps()
-        engine = Engine(lambda key: opened(decoder, key))
-        wide = asyncio.create_task(submit(engine, "wide", ["a"], tokens=[FULL + 1]))
-        await until(decoder.begun.is_set)
-        wide.cancel()
-        await until(lambda: engine.running_items == 0)
-        assert decoder.ended.is_set()
-        assert decoder.items == {}
-        decoder.goes_on.set()
-        found = await submit(engine, "wide", ["b"], tokens=[FULL + 1])
-        await engine.close()
-        return found
-
-    assert asyncio.run(scenario()) == ["b"]
+async def test_a_step_that_nobody_waits_for_any_more_ends_where_it_is() -> None:
+    decoder = Steps()
+    engine = Engine(lambda key: opened(decoder, key))
+    wide = asyncio.create_task(submit(engine, "wide", ["a"], tokens=[FULL + 1]))
+    await until(decoder.begun.is_set)
+    wide.cancel()
+    await until(lambda: engine.running_items == 0)
+    assert decoder.ended.is_set()
+    assert decoder.items == {}
+    decoder.goes_on.set()
+    found = await submit(engine, "wide", ["b"], tokens=[FULL + 1])
+    await engine.close()
+    assert found == ["b"]
 
 
 def test_many_ordinary_items_make_no_step_a_long_one() -> None:
@@ -98,7 +92,7 @@ def test_many_ordinary_items_make_no_step_a_long_one() -> None:
     assert work.expected([Entry(key, None, 0, "a", FULL) for key in range(3)]) == 0.0
 
 
-def test_a_caller_that_leaves_within_a_step_leaves_the_search_after_it() -> None:
+async def test_a_caller_that_leaves_within_a_step_leaves_the_search_after_it() -> None:
     """Nobody enters or leaves a search within its step."""
 
     class SomeStay(Steps):
@@ -106,26 +100,23 @@ def test_a_caller_that_leaves_within_a_step_leaves_the_search_after_it() -> None
             runs_until(self.goes_on.is_set)
             return [] if "leaves" in self.items.values() else super().step()
 
-    async def scenario() -> list[str]:
-        decoder = SomeStay()
-        engine = Engine(lambda key: opened(decoder, key))
-        async with held(engine, FULL + 2):
-            stays = asyncio.create_task(submit(engine, "wide", ["stays"], tokens=[1], client="a"))
-            leaves = asyncio.create_task(submit(engine, "wide", ["leaves"], tokens=[FULL + 1], client="b"))
-        await until(lambda: len(decoder.items) == 2)
-        late = asyncio.create_task(submit(engine, "wide", ["late"], tokens=[1], client="a"))
-        leaves.cancel()
-        await asyncio.wait([leaves])
-        assert sorted(decoder.items.values()) == ["leaves", "stays"]
-        decoder.goes_on.set()
-        found = [*await stays, *await late]
-        await engine.close()
-        return found
-
-    assert asyncio.run(scenario()) == ["stays", "late"]
+    decoder = SomeStay()
+    engine = Engine(lambda key: opened(decoder, key))
+    async with held(engine, FULL + 2):
+        stays = asyncio.create_task(submit(engine, "wide", ["stays"], tokens=[1], client="a"))
+        leaves = asyncio.create_task(submit(engine, "wide", ["leaves"], tokens=[FULL + 1], client="b"))
+    await until(lambda: len(decoder.items) == 2)
+    late = asyncio.create_task(submit(engine, "wide", ["late"], tokens=[1], client="a"))
+    leaves.cancel()
+    await asyncio.wait([leaves])
+    assert sorted(decoder.items.values()) == ["leaves", "stays"]
+    decoder.goes_on.set()
+    found = [*await stays, *await late]
+    await engine.close()
+    assert found == ["stays", "late"]
 
 
-def test_what_fails_in_a_slice_of_a_step_fails_alone() -> None:
+async def test_what_fails_in_a_slice_of_a_step_fails_alone() -> None:
     class Breaking(Steps):
         def step(self) -> list[tuple[int, Any]]:
             yield_point()
@@ -138,13 +129,10 @@ def test_what_fails_in_a_slice_of_a_step_fails_alone() -> None:
         decoder.goes_on.set()
         return decoder
 
-    async def scenario() -> list[Any]:
-        engine = Engine(lambda key: opened(begin(), key))
-        found = await submit(engine, "wide", ["good", "bad"], tokens=[FULL + 1] * 2)
-        await engine.close()
-        return found
-
-    good, bad = asyncio.run(scenario())
+    engine = Engine(lambda key: opened(begin(), key))
+    found = await submit(engine, "wide", ["good", "bad"], tokens=[FULL + 1] * 2)
+    await engine.close()
+    good, bad = found
     assert good == "good"
     assert isinstance(bad, ValueError)
 

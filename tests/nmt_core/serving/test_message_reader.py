@@ -25,31 +25,25 @@ class Context:
         return await self._content
 
 
-def test_half_sent_messages_of_one_client_do_not_hold_up_another() -> None:
-    async def scenario() -> None:
-        reader = MessageReader(60.0)
-        half = [asyncio.create_task(reader.first(Context(), "a")) for _ in range(2000)]
-        await asyncio.sleep(0)
-        assert await asyncio.wait_for(reader.first(Context(b"b"), "b"), 2) == b"b"  # of 50 s that those would take
-        assert sum(task.done() for task in half) < 200
-        for task in half:
-            task.cancel()
-        await asyncio.gather(*half, return_exceptions=True)
-        assert await reader.first(Context(b"a"), "a") == b"a"
-
-    asyncio.run(scenario())
+async def test_half_sent_messages_of_one_client_do_not_hold_up_another() -> None:
+    reader = MessageReader(60.0)
+    half = [asyncio.create_task(reader.first(Context(), "a")) for _ in range(2000)]
+    await asyncio.sleep(0)
+    assert await asyncio.wait_for(reader.first(Context(b"b"), "b"), 2) == b"b"  # of 50 s that those would take
+    assert sum(task.done() for task in half) < 200
+    for task in half:
+        task.cancel()
+    await asyncio.gather(*half, return_exceptions=True)
+    assert await reader.first(Context(b"a"), "a") == b"a"
 
 
-def test_a_message_that_is_late_is_refused_and_one_that_is_slow_is_read() -> None:
-    async def scenario() -> None:
-        reader, slow = MessageReader(0.5), Context()
-        late = asyncio.create_task(reader.first(Context(), "a"))
-        reading = asyncio.create_task(reader.first(slow, "a"))
-        await asyncio.sleep(0.2)
-        slow.send(b"slow")
-        assert await reading == b"slow"
-        with pytest.raises(RpcError) as caught:
-            await late
-        assert caught.value.reason == "SLOW_MESSAGE"
-
-    asyncio.run(scenario())
+async def test_a_message_that_is_late_is_refused_and_one_that_is_slow_is_read() -> None:
+    reader, slow = MessageReader(0.5), Context()
+    late = asyncio.create_task(reader.first(Context(), "a"))
+    reading = asyncio.create_task(reader.first(slow, "a"))
+    await asyncio.sleep(0.2)
+    slow.send(b"slow")
+    assert await reading == b"slow"
+    with pytest.raises(RpcError) as caught:
+        await late
+    assert caught.value.reason == "SLOW_MESSAGE"

@@ -38,7 +38,7 @@ def runs_until(condition: Callable[[], bool]) -> None:
         yield_point()
 
 
-def test_others_have_their_turns_while_a_large_item_is_done() -> None:
+async def test_others_have_their_turns_while_a_large_item_is_done() -> None:
     answered = threading.Event()
 
     def run(key, items):
@@ -46,17 +46,14 @@ def test_others_have_their_turns_while_a_large_item_is_done() -> None:
             runs_until(answered.is_set)
         return [answered.is_set() for _ in items]
 
-    async def scenario() -> tuple[list[bool], ...]:
-        engine = Engine(batches(run))
-        large = asyncio.create_task(submit(engine, "large", [0], tokens=[LARGE + 1], priority="long", client="a"))
-        await until(lambda: engine.running_items == 1)
-        small = [await submit(engine, "small", [0], tokens=[1], client="b") for _ in range(3)]
-        answered.set()
-        found = await large
-        await engine.close()
-        return *small, found
-
-    assert asyncio.run(scenario()) == ([False], [False], [False], [True])
+    engine = Engine(batches(run))
+    large = asyncio.create_task(submit(engine, "large", [0], tokens=[LARGE + 1], priority="long", client="a"))
+    await until(lambda: engine.running_items == 1)
+    small = [await submit(engine, "small", [0], tokens=[1], client="b") for _ in range(3)]
+    answered.set()
+    found = await large
+    await engine.close()
+    assert (*small, found) == ([False], [False], [False], [True])
 
 
 def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_iterations() -> None:
@@ -106,7 +103,7 @@ class Counted:
     def expired(self, device: str) -> None: ...
 
 
-def test_a_large_item_that_nobody_waits_for_any_more_is_given_up() -> None:
+async def test_a_large_item_that_nobody_waits_for_any_more_is_given_up() -> None:
     ended = threading.Event()
 
     def run(items: Sequence[str]) -> Sequence[str]:
@@ -116,21 +113,18 @@ def test_a_large_item_that_nobody_waits_for_any_more_is_given_up() -> None:
             ended.set()
         return items
 
-    async def scenario() -> list[str]:
-        engine = Engine(lambda key: BatchWork("test", run))
-        large = asyncio.create_task(submit(engine, "x", ["large"], tokens=[LARGE + 1]))
-        await until(lambda: engine.running_items == 1)
-        large.cancel()
-        assert await asyncio.to_thread(ended.wait, 30)
-        found = await submit(engine, "x", ["other"], tokens=[LARGE + 1])
-        assert engine.running_items == 0
-        await engine.close()
-        return found
-
-    assert asyncio.run(scenario()) == ["other"]
+    engine = Engine(lambda key: BatchWork("test", run))
+    large = asyncio.create_task(submit(engine, "x", ["large"], tokens=[LARGE + 1]))
+    await until(lambda: engine.running_items == 1)
+    large.cancel()
+    assert await asyncio.to_thread(ended.wait, 30)
+    found = await submit(engine, "x", ["other"], tokens=[LARGE + 1])
+    assert engine.running_items == 0
+    await engine.close()
+    assert found == ["other"]
 
 
-def test_a_large_item_that_fails_takes_no_other_with_it() -> None:
+async def test_a_large_item_that_fails_takes_no_other_with_it() -> None:
     def run(key, items):
         for _ in range(100):
             yield_point()
@@ -138,13 +132,10 @@ def test_a_large_item_that_fails_takes_no_other_with_it() -> None:
             raise ValueError("broken")
         return items
 
-    async def scenario() -> list:
-        engine = Engine(batches(run))
-        found = await submit(engine, "x", ["good", "bad"], tokens=[LARGE + 1] * 2)
-        await engine.close()
-        return found
-
-    good, bad = asyncio.run(scenario())
+    engine = Engine(batches(run))
+    found = await submit(engine, "x", ["good", "bad"], tokens=[LARGE + 1] * 2)
+    await engine.close()
+    good, bad = found
     assert good == "good"
     assert isinstance(bad, ValueError)
 
@@ -195,7 +186,7 @@ def test_large_requests_are_planned_and_replied_to_off_the_event_loop(size: floa
         asyncio.run(off_loop(size, int, "broken"))
 
 
-def test_large_requests_take_turns_off_the_event_loop_and_end_with_their_callers() -> None:
+async def test_large_requests_take_turns_off_the_event_loop_and_end_with_their_callers() -> None:
     small, ended = threading.Event(), threading.Event()
 
     def long(condition: Callable[[], bool]) -> None:
@@ -204,20 +195,17 @@ def test_large_requests_take_turns_off_the_event_loop_and_end_with_their_callers
         finally:
             ended.set()
 
-    async def scenario() -> None:
-        first = asyncio.create_task(off_loop(math.inf, long, small.is_set))
-        second = asyncio.create_task(off_loop(math.inf, small.set))
-        await asyncio.gather(first, second)
-        ended.clear()
-        gone = asyncio.create_task(off_loop(math.inf, long, lambda: False))
-        await asyncio.sleep(0.02)
-        gone.cancel()
-        assert await asyncio.to_thread(ended.wait, 30)
-
-    asyncio.run(scenario())
+    first = asyncio.create_task(off_loop(math.inf, long, small.is_set))
+    second = asyncio.create_task(off_loop(math.inf, small.set))
+    await asyncio.gather(first, second)
+    ended.clear()
+    gone = asyncio.create_task(off_loop(math.inf, long, lambda: False))
+    await asyncio.sleep(0.02)
+    gone.cancel()
+    assert await asyncio.to_thread(ended.wait, 30)
 
 
-def test_samples_with_many_different_options_let_others_pass() -> None:
+async def test_samples_with_many_different_options_let_others_pass() -> None:
     drawn: list[tuple[int, list[str]]] = []
     release = threading.Event()
 
@@ -229,24 +217,20 @@ def test_samples_with_many_different_options_let_others_pass() -> None:
 
         return draw
 
-    async def scenario() -> list[list[list[str]]]:
-        model = ServedModel(None, decoder=None, sampler=sampler, defaults=DecodingConfig())  # type: ignore[arg-type]
-        engine = Engine(lambda key: key.model.work(key))
+    model = ServedModel(None, decoder=None, sampler=sampler, defaults=DecodingConfig())  # type: ignore[arg-type]
+    engine = Engine(lambda key: key.model.work(key))
 
-        def ask(text: str, seed: int, client: str):
-            item = SampleItem(text, SamplingConfig(seed=seed))
-            return asyncio.create_task(submit(engine, Sampling(model), [item], tokens=[100], client=client))
+    def ask(text: str, seed: int, client: str):
+        item = SampleItem(text, SamplingConfig(seed=seed))
+        return asyncio.create_task(submit(engine, Sampling(model), [item], tokens=[100], client=client))
 
-        many = [ask("many", seed, "a") for seed in range(200)]
-        await until(lambda: engine.running_items)
-        other = ask("other", 1000, "b")
-        await asyncio.sleep(0)
-        release.set()
-        found = await asyncio.gather(*many, other)
-        await engine.close()
-        return found
-
-    found = asyncio.run(scenario())
+    many = [ask("many", seed, "a") for seed in range(200)]
+    await until(lambda: engine.running_items)
+    other = ask("other", 1000, "b")
+    await asyncio.sleep(0)
+    release.set()
+    found = await asyncio.gather(*many, other)
+    await engine.close()
     assert found == [[["many"]]] * 200 + [[["other"]]]
     assert next(place for place, (_, texts) in enumerate(drawn) if "other" in texts) < 50
     assert len({seed for seed, _ in drawn}) == 201
@@ -313,7 +297,7 @@ def test_what_is_done_of_all_words_together_pauses_too(folder: str) -> None:
         scorer.score([SentencePair(" ".join(["un"] * words), "one")])
         assert len(pauses) > 2 * words  # in both directions
         pauses.clear()
-        normalizer(torch.zeros(3, 4))
+        normalizer.log_probs(torch.zeros(3, 4), torch.arange(3), torch.zeros(3, dtype=torch.long))
     assert len(pauses) > 1
 
 
@@ -332,28 +316,24 @@ def never_ends() -> tuple[Callable[[Sequence[str]], Sequence[str]], threading.Ev
     return run, begun, ended
 
 
-def test_what_is_done_in_slices_ends_when_an_engine_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_done_in_slices_ends_when_an_engine_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     run, begun, ended = never_ends()
+    engine = Engine(lambda key: BatchWork("test", run if key == "large" else list))
+    large = asyncio.create_task(submit(engine, "large", ["a"], tokens=[LARGE + 1]))
+    await until(begun.is_set)
 
-    async def scenario() -> None:
-        engine = Engine(lambda key: BatchWork("test", run if key == "large" else list))
-        large = asyncio.create_task(submit(engine, "large", ["a"], tokens=[LARGE + 1]))
-        await until(begun.is_set)
+    def fail() -> None:
+        monkeypatch.undo()
+        raise SystemExit
 
-        def fail() -> None:
-            monkeypatch.undo()
-            raise SystemExit
-
-        monkeypatch.setattr(engine._queues, "choose", fail)
-        assert [type(found) for found in await large] == [RpcError]
-        assert await asyncio.to_thread(ended.wait, 30)
-        assert await submit(engine, "small", ["b"], tokens=[1]) == ["b"]
-        await engine.close()
-
-    asyncio.run(scenario())
+    monkeypatch.setattr(engine._queues, "choose", fail)
+    assert [type(found) for found in await large] == [RpcError]
+    assert await asyncio.to_thread(ended.wait, 30)
+    assert await submit(engine, "small", ["b"], tokens=[1]) == ["b"]
+    await engine.close()
 
 
-def test_what_is_done_in_slices_ends_when_its_work_fails() -> None:
+async def test_what_is_done_in_slices_ends_when_its_work_fails() -> None:
     """Of two sentences that are completed in slices one breaks the step."""
     run, begun, ended = never_ends()
 
@@ -385,18 +365,15 @@ def test_what_is_done_in_slices_ends_when_its_work_fails() -> None:
                 if key in self.sliced:
                     self.sliced.pop(key).give_up()
 
-    async def scenario() -> None:
-        engine = Engine(lambda key: StepWork("test", Breaking(), most=100))
-        good = asyncio.create_task(submit(engine, "x", ["good"], tokens=[1]))
-        await until(begun.is_set)
-        bad = asyncio.create_task(submit(engine, "x", ["bad"], tokens=[1]))
-        assert await asyncio.to_thread(ended.wait, 30)
-        good.cancel()
-        (found,) = await bad
-        assert isinstance(found, ValueError)
-        await engine.close()
-
-    asyncio.run(scenario())
+    engine = Engine(lambda key: StepWork("test", Breaking(), most=100))
+    good = asyncio.create_task(submit(engine, "x", ["good"], tokens=[1]))
+    await until(begun.is_set)
+    bad = asyncio.create_task(submit(engine, "x", ["bad"], tokens=[1]))
+    assert await asyncio.to_thread(ended.wait, 30)
+    good.cancel()
+    (found,) = await bad
+    assert isinstance(found, ValueError)
+    await engine.close()
 
 
 def test_a_computation_that_is_given_up_before_its_first_slice_never_begins() -> None:

@@ -136,16 +136,13 @@ def test_a_reader_that_does_not_read_holds_up_nobody_but_itself(server) -> None:
     wait_for_quiet(server)
 
 
-def test_a_client_that_goes_away_leaves_nothing_behind(server) -> None:
-    async def scenario() -> None:
-        async with AsyncNmtClient(server.address) as client:
-            calls = [asyncio.create_task(client.translate(TEXTS, beam=10)) for _ in range(10)]
-            await asyncio.sleep(0.05)
-            for call in calls:
-                call.cancel()
-            await asyncio.gather(*calls, return_exceptions=True)
-
-    asyncio.run(scenario())
+async def test_a_client_that_goes_away_leaves_nothing_behind(server) -> None:
+    async with AsyncNmtClient(server.address) as client:
+        calls = [asyncio.create_task(client.translate(TEXTS, beam=10)) for _ in range(10)]
+        await asyncio.sleep(0.05)
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
     wait_for_quiet(server)
     assert NmtClient(server.address, timeout=5).translate(["un"])[0].translations
 
