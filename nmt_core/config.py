@@ -1,55 +1,43 @@
 """What all configuration classes share; each of them is in the module that it configures.
 
-Files are YAML. Unknown keys are refused and the nearest known key is named; every value can be
-overridden by ``key.subkey=value`` from the command line, the value being YAML too. ``no``, ``on``, ``y``,
-dates and times are strings, as in YAML 1.2, so that Norwegian is a language: only ``true`` and ``false``
-are truth values (a setting that is one still takes ``yes``, ``no``, ``on`` and ``off``).
+Files are YAML without aliases and without a key that is given twice. Unknown keys are errors that name the nearest
+known key; every value can be overridden by ``key.subkey=value`` from the command line, the value being YAML too. As in
+YAML 1.2, ``no``, ``on``, ``y``, dates and times are strings, so that Norwegian is a language: only ``true`` and
+``false`` are truth values. A truth value or a text is no number.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import json
 import re
-import reprlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import UnionType
-from typing import Annotated, Any, Self, TypeGuard, Union, get_args, get_origin
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, TypeGuard, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.files.small import read_small
 
-_LONGEST = 400  # of what a library says of a value, which it repeats
-_SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = 80
+MOST_BYTES = 1 << 18
+_MOST_SHOWN = 80  # characters of a value
+_HINTS = {"string_type": "; put it in quotes", "bool_type": "; write true or false"}
 
 
 class Config(BaseModel):
-    """A frozen bundle of settings that refuses unknown keys."""
+    """A frozen bundle of settings that rejects unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
-    @model_validator(mode="before")
-    @classmethod
-    def _numbers_are_numbers(cls, values: Any) -> Any:
-        for key, value in values.items() if isinstance(values, dict) else ():
-            kinds = set(_kinds(cls.model_fields[key].annotation)) if key in cls.model_fields else set()
-            for single in _singles(value) if {int, float} & kinds else ():
-                if isinstance(single, bool) and bool not in kinds:
-                    raise ValueError(f"{key} is a number, not {str(single).lower()}")
-                if isinstance(single, str) and str not in kinds and is_plain_number(single):
-                    raise ValueError(f"{key} is a number, not the text '{single}': leave out the quotes")
-        return values
-
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any], *, origin: str) -> Self:
-        """Check ``mapping`` and make the config; ``origin`` (a file, an option) is named in errors."""
-        try:
-            return cls.model_validate(dict(mapping))
+        """Check ``mapping`` and make the config; errors name ``origin`` (a file, an option), and the line of a file."""
+        try:  # as JSON, whose strict rules take a text for an enumeration and a whole number for a real one
+            return cls.model_validate_json(json.dumps(mapping, default=str), strict=True)
         except ValidationError as error:
-            raise ConfigError(f"{origin}: {_explain(cls, error)}") from error
+            raise ConfigError(_explain(cls, error, origin)) from error
 
     def to_mapping(self) -> dict[str, Any]:
         """The settings as plain values, ready for YAML."""
@@ -67,22 +55,33 @@ def read_yaml(path: str) -> dict[str, Any]:
     return dict(content)
 
 
-def with_overrides(mapping: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
-    """A copy of ``mapping`` with each ``key.subkey=value`` of ``assignments`` put in."""
-    return with_values(mapping, map(_parse_assignment, assignments))
+def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested settings of several layers, a later one on top of the earlier ones, key by key."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            before = merged.get(key)
+            is_group = isinstance(value, Mapping)
+            merged[key] = merge(before if isinstance(before, Mapping) else {}, value) if is_group else value
+    return merged
 
 
-def with_values(mapping: Mapping[str, Any], values: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """A copy of ``mapping`` with each value put in at its ``key.subkey``."""
-    result: dict[str, Any] = _copy(mapping)
-    for key, value in values:
-        *folders, last = key.split(".")
-        place = result
-        for folder in folders:
-            place = place.setdefault(folder, {})
-            if not isinstance(place, dict):
-                raise ConfigError(f"--set {key}={value}: '{folder}' is not a group of settings")
-        place[last] = value
+def with_overrides(settings: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
+    """The settings with each ``key.subkey=value`` of ``assignments`` put in."""
+    return with_values(settings, dict(map(_parse_assignment, assignments)))
+
+
+def with_values(settings: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with each value put in at its ``key.subkey``."""
+    result = merge(settings)
+    for key, value in values.items():
+        *groups, last = key.split(".")
+        group = result
+        for name in groups:
+            group = group.setdefault(name, {})
+            if not isinstance(group, dict):
+                raise ConfigError(f"--set {key}={value}: '{name}' is not a group of settings")
+        group[last] = value
     return result
 
 
@@ -107,27 +106,40 @@ def _parse_assignment(assignment: str) -> tuple[str, Any]:
         raise ConfigError(f"--set {assignment}: the value is not valid YAML ({error})") from error
 
 
-def _copy(value: Any) -> Any:
-    return {key: _copy(item) for key, item in value.items()} if isinstance(value, Mapping) else value
-
-
-def _explain(cls: type[BaseModel], error: ValidationError) -> str:
+def _explain(cls: type[BaseModel], error: ValidationError, origin: str) -> str:
     """The first problem of a validation error in one line."""
     first = error.errors()[0]
-    path, known = _locate(cls, [str(part) for part in first["loc"]])
+    keys, known = _locate(cls, [str(part) for part in first["loc"]])
+    value, name, problem = first["input"], ".".join(keys), first["msg"].removeprefix("Value error, ")
+    line = _line_of(origin, keys, value)
+    place = origin if line is None else f"{origin}:{line}"
     if first["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(path[-1], known, n=1)
+        near = difflib.get_close_matches(keys[-1], known, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
-        return f"unknown key '{'.'.join(path)}'; {hint}"
+        return f"{place}: unknown key '{name}'; {hint}"
     if first["type"] == "missing":
-        return f"'{'.'.join(path)}' is missing"
-    if first["type"] == "value_error" and isinstance(first["input"], Mapping):
-        group = f"'{'.'.join(path)}': " if path else ""  # what does not go together
-        return f"{group}{first['msg'].removeprefix('Value error, ')}"
-    hint = (
-        "; put it in quotes" if first["type"] == "string_type" and not isinstance(first["input"], (dict, list)) else ""
-    )
-    return f"'{'.'.join(path)}': {first['msg']} (found {first['input']!r}){hint}"
+        return f"{origin}: '{name}' is missing"
+    if first["type"] == "value_error" and isinstance(value, Mapping):  # what does not go together
+        return f"{place}: '{name}': {problem}" if keys else f"{place}: {problem}"
+    hint = "" if isinstance(value, (dict, list)) else _HINTS.get(first["type"], "")
+    if isinstance(value, str) and _NUMBER.fullmatch(value) and first["type"] in ("int_type", "float_type"):
+        hint = "; leave out the quotes"
+    return f"{place}: '{name}': {problem} (found {repr(value)[:_MOST_SHOWN]}){hint}"
+
+
+def _line_of(path: str, keys: Sequence[str], value: Any) -> int | None:
+    """The line of a file in which a key has this value; None where it is from somewhere else."""
+    with contextlib.suppress(InputError, yaml.YAMLError, StopIteration, LookupError, ValueError, RecursionError):
+        loader = _Loader(read_small(path, most=MOST_BYTES))
+        node = place = loader.get_single_node()
+        for key in keys:
+            if isinstance(node, yaml.MappingNode):
+                place, node = next((name, found) for name, found in node.value if name.value == key)
+            elif isinstance(node, yaml.SequenceNode):
+                place = node = node.value[int(key)]
+        if keys and loader.construct_document(node) == value:
+            return int(place.start_mark.line) + 1  # type: ignore[union-attr]  # a value has a place
+    return None
 
 
 def _locate(cls: type[BaseModel], parts: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -155,80 +167,44 @@ def _locate(cls: type[BaseModel], parts: Sequence[str]) -> tuple[list[str], list
     return path or list(parts), known
 
 
-def _kinds(annotation: Any) -> Iterator[Any]:
-    """The types that a setting may have; of lists and mappings those of their values."""
-    arguments = get_args(annotation)
-    if get_origin(annotation) in (Union, UnionType, tuple, list):
-        for argument in arguments:
-            yield from _kinds(argument)
-    elif get_origin(annotation) in (dict, Mapping):
-        yield from _kinds(arguments[1])
-    elif get_origin(annotation) is Annotated:
-        yield from _kinds(arguments[0])
-    else:
-        yield annotation
-
-
-def _singles(value: Any) -> Iterator[Any]:
-    """The values in lists and mappings, however deep."""
-    if isinstance(value, (list, tuple, Mapping)):
-        for one in value.values() if isinstance(value, Mapping) else value:
-            yield from _singles(one)
-    else:
-        yield value
-
-
 def _is_group(kind: Any) -> TypeGuard[type[BaseModel]]:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-MOST_BYTES = 1 << 18
-_DEEPEST = 40
-_LARGEST = 1 << 63
+_WHOLE = r"[-+]?(0|[1-9][0-9]{0,17})"  # below 2^63
+_DECIMAL = r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+_NUMBER = re.compile(f"{_WHOLE}|{_DECIMAL}")
+_TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
 
 
 class _Loader(yaml.SafeLoader):
-    """``yaml.SafeLoader`` without aliases; plain scalars are null, true, false, numbers, and else strings."""
-
-    _depth = 0
+    """``yaml.SafeLoader`` without aliases and dates; plain scalars are null, true, false, numbers, and else strings."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event: Any = self.peek_event()  # type: ignore[no-untyped-call]  # of the library
         if isinstance(event, yaml.AliasEvent):
             raise _mistake(f"the alias *{event.anchor}: write the value out instead", event)
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise _mistake("nested too deeply", event)
-        node = super().compose_node(parent, index)
-        self._depth -= 1
-        return node
-
-    def construct_object(self, node: Any, deep: bool = False) -> Any:
-        try:
-            value = super().construct_object(node, deep)
-        except (ValueError, OverflowError) as error:  # a date that is none, a number of thousands of digits
-            problem = f"not a value ({str(error)[:80]})"
-            raise _mistake(problem, node) from error
-        if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
-            raise _mistake("a number beyond 64 bits", node)
-        return value
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value if isinstance(node, yaml.MappingNode) else ():
-            if isinstance(key_node, yaml.ScalarNode):
-                if (key_node.tag, key_node.value) in seen:
-                    raise _mistake(f"the key '{key_node.value[:80]}' is given twice", key_node)
-                seen.add((key_node.tag, key_node.value))
-        return dict(super().construct_mapping(node, deep))
+        found: dict[Any, Any] = {}
+        for key_node, value_node in node.value if isinstance(node, yaml.MappingNode) else ():
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise _mistake("a key that is no single word", key_node)
+            key = self.construct_object(key_node)
+            if key in found:
+                raise _mistake(f"the key '{key_node.value[:_MOST_SHOWN]}' is given twice", key_node)
+            found[key] = self.construct_object(value_node, deep=deep)
+        return found
 
 
+_Loader.yaml_constructors = {
+    tag: make for tag, make in yaml.SafeLoader.yaml_constructors.items() if tag is None or tag.split(":")[-1] in _TAGS
+}
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag == "tag:yaml.org,2002:null"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_WHOLE = r"[-+]?(0|[1-9][0-9]*)"
-_DECIMAL = r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 for _tag, _pattern, _first in (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("int", _WHOLE, "-+0123456789"),
@@ -239,11 +215,6 @@ for _tag, _pattern, _first in (
 
 def _mistake(problem: str, place: Any) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=problem, problem_mark=place.start_mark)
-
-
-def is_plain_number(text: str) -> bool:
-    """Whether ``text`` would be a number had it stood without quotes (``1e-4`` would not, and is one for settings)."""
-    return re.fullmatch(f"{_WHOLE}|{_DECIMAL}", text) is not None
 
 
 class YamlProblem(ValueError):
@@ -257,28 +228,17 @@ class YamlProblem(ValueError):
 def parse_yaml(content: str | bytes) -> Any:
     """The value that is written in ``content``. Raises YamlProblem."""
     try:
-        loader = _Loader(content)
-        try:
-            return loader.get_single_data()
-        finally:
-            loader.dispose()
+        text = content if isinstance(content, str) else content.decode()
+        return _Loader(text).get_single_data()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise YamlProblem(error.problem or str(error.context), mark.line + 1 if mark else None) from error
     except yaml.reader.ReaderError as error:
-        raise YamlProblem(_of_reader(error), _line_of(content, error)) from error
-    except (yaml.YAMLError, RecursionError, UnicodeDecodeError) as error:
-        raise YamlProblem(str(error).partition("\n")[0], None) from error
-
-
-def _of_reader(error: yaml.reader.ReaderError) -> str:
-    if error.encoding == "unicode":
-        return f"the character U+{error.character:04X} may not stand in it"
-    return f"not UTF-8 ({error.reason})"
-
-
-def _line_of(content: str | bytes, error: yaml.reader.ReaderError) -> int | None:
-    if isinstance(content, bytes) and error.encoding == "unicode":
-        content = content.decode("utf-8", "replace")
-    newline = "\n" if isinstance(content, str) else b"\n"
-    return content[: error.position].count(newline) + 1  # type: ignore[arg-type]  # text or bytes, as newline is
+        problem = f"the character U+{error.character:04X} may not stand in it"
+        raise YamlProblem(problem, text[: error.position].count("\n") + 1) from error
+    except UnicodeDecodeError as error:
+        raise YamlProblem(f"not UTF-8 ({error.reason})", error.object[: error.start].count(b"\n") + 1) from error
+    except RecursionError as error:
+        raise YamlProblem("nested too deeply", None) from error
+    except (ValueError, LookupError) as error:  # a tag, such as !!int, before what is none
+        raise YamlProblem(f"not a value ({str(error)[:_MOST_SHOWN]})", None) from error

@@ -357,7 +357,7 @@ def source_factors(scorer: str | PairScorer) -> int:
 
 def surface_words(models: Sequence[Any]) -> SurfaceWords:
     """Of loaded models. Raises ConfigError where members of an ensemble were prepared differently."""
-    from nmt_core.model_directory.raw_text import shared_preparation
+    from nmt_core.model_directory.ensembles import shared_preparation
     from nmt_core.text.vocabulary import joint_vocabulary
 
     preparation = shared_preparation(models)
@@ -369,7 +369,7 @@ def surface_words(models: Sequence[Any]) -> SurfaceWords:
 
 def joins_words(models: Sequence[Any]) -> bool:
     """Whether they mark each part of a word but the last, so that guidance about words is joined."""
-    from nmt_core.model_directory.raw_text import shared_preparation
+    from nmt_core.model_directory.ensembles import shared_preparation
 
     preparation = shared_preparation(models)
     return preparation is not None and preparation.joins("target")
@@ -378,7 +378,7 @@ def joins_words(models: Sequence[Any]) -> bool:
 def check_takes_guidance(models: Sequence[Any]) -> None:
     """Raise ConfigError for models that write parts of words of which guidance cannot be, or in another order."""
     from nmt_core.inference.lines import check_follows_guidance
-    from nmt_core.model_directory.raw_text import shared_preparation
+    from nmt_core.model_directory.ensembles import shared_preparation
 
     preparation = shared_preparation(models)
     if preparation is not None and preparation.cuts("target") and not joins_words(models):

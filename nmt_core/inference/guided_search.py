@@ -22,8 +22,8 @@ from nmt_core.inference.search.config import MAX_ROWS, DecodingConfig
 from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.search.guided import GuideInIds
 from nmt_core.inference.search.requests import Finished, Request, checked
+from nmt_core.model_directory.ensembles import shared_preparation
 from nmt_core.model_directory.loaded_model import LoadedModel
-from nmt_core.model_directory.raw_text import shared_preparation
 from nmt_core.preparation.words import remembered
 from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import joint_vocabulary

@@ -23,9 +23,8 @@ from nmt_core.inference.search.ensemble import FusedLanguageModel, fuse, make_pr
 from nmt_core.inference.search.predictor import Predictor
 from nmt_core.inference.search.requests import Finished, Request, checked
 from nmt_core.inference.search.sampling import number_of_text, sample_all
-from nmt_core.model_directory.identity import signature_of
+from nmt_core.model_directory.ensembles import open_raw_text, signature_of
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models
-from nmt_core.model_directory.raw_text import open_raw_text
 from nmt_core.text.copying import Copying
 from nmt_core.text.processing import RawText
 from nmt_core.text.vocabulary import joint_vocabulary

@@ -1,4 +1,8 @@
-"""Which models may be the members of one ensemble."""
+"""What the models of an ensemble have in common: the words they write, the raw text they read, and one signature.
+
+The *fingerprint* of a model covers all that its directory contributes (``settings.fingerprint_of``). The *signature* of
+scores adds what this process contributes: precision, device, kernels, processor, versions.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,13 @@ from collections.abc import Sequence
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
+from nmt_core.device import name_arithmetic, name_precision
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.interface import SpellingModel
+from nmt_core.preparation.bundled import BundledPreprocessor, PreparedText
 from nmt_core.text.copying import CopyScheme
+from nmt_core.text.processing import RawText, TextProcessor
+from nmt_core.version import VERSION
 
 
 def check_members(models: Sequence[LoadedModel]) -> None:
@@ -74,3 +82,54 @@ def _check_same_copying(first: LoadedModel, other: LoadedModel) -> None:
             f"{first.folder} and {other.folder} number unknown words by different source vocabularies "
             "(copying: copyable); train the models of an ensemble with one source vocabulary"
         )
+
+
+def open_raw_text(models: Sequence[LoadedModel]) -> RawText:
+    """For one model or an ensemble. Raises ConfigError where its members read raw text in different ways, or none."""
+    if models[0].factors:
+        raise ConfigError(
+            f"{models[0].folder} reads words with factors (word|factor), which raw text does not have; "
+            "give text whose words have them, without --raw"
+        )
+    preparation = shared_preparation(models)
+    if preparation is not None:
+        return PreparedText(preparation)
+    for other in models[1:]:
+        if other.text != models[0].text:
+            raise _differ(models[0], other)
+    return TextProcessor(models[0].text)
+
+
+def shared_preparation(models: Sequence[LoadedModel]) -> BundledPreprocessor | None:
+    """What all of them carry, None if nothing. Raises ConfigError where that differs."""
+    first = models[0]
+    for other in models[1:]:
+        if not other.prepared_as(first):
+            raise _differ(first, other)
+    return first.preparation
+
+
+def _differ(one: LoadedModel, other: LoadedModel) -> ConfigError:
+    return ConfigError(
+        f"{one.folder} and {other.folder} were trained on text that was prepared in different ways; "
+        "an ensemble of them takes prepared text only, of one kind that all of them know"
+    )
+
+
+def fingerprints(models: Sequence[LoadedModel]) -> str:
+    """Those of a model or of an ensemble's members, with ``+`` between them."""
+    return "+".join(loaded.fingerprint for loaded in models)
+
+
+def signature_of(models: Sequence[LoadedModel], *fields: str) -> str:
+    """Architectures and fingerprints, the ``fields`` of what is computed, and the arithmetic of the first model."""
+    names = "+".join(loaded.config.model.type for loaded in models)
+    parameter = next(models[0].model.parameters())
+    arithmetic = (f"dtype:{name_precision(parameter)}", name_arithmetic(parameter), f"version:{VERSION}")
+    return "|".join([f"nmt:{names}", f"model:{fingerprints(models)}", *fields, *arithmetic])
+
+
+def with_field(signature: str, field: str) -> str:
+    """A signature with one more field, before the version."""
+    before, bar, version = signature.rpartition("|version:")
+    return f"{before}|{field}{bar}{version}"

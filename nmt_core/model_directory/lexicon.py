@@ -52,11 +52,6 @@ class CarriedLexicon:
         """The SHA-256 of the file."""
         return hashlib.sha256(self.content).hexdigest()
 
-    def write(self, path: str) -> None:
-        """Write the file."""
-        with open(path, "wb") as stream:
-            stream.write(self.content)
-
 
 def _check_unpacked(path: str, packed: int) -> None:
     """Raise InputError for a file of so many bytes that unpacks to more lines, or bytes, than words make of them."""

@@ -1,6 +1,6 @@
-"""A model is a folder.
+"""A model is a directory.
 
-    config.yaml          format version, architecture, text processing, and how it was trained
+    config.yaml          format version, architecture, text processing, how it was trained, and names of files
     model.safetensors    parameters, float32; matrices of many zeros as ``nmt_core.model_directory.sparse`` says
     source.vocab         one word a line, special words first, counts behind a tab
     target.vocab
@@ -8,19 +8,19 @@
     preparation/         how raw text becomes what the model reads, for models trained on text of ``nmt-core prepare``
     lexicon.gz           for models trained on text of ``nmt-core annotate``, where one was given
 
+After it was replaced, ``config.yaml`` has other names for files (``nmt_core.model_directory.directory``).
 Nothing in it is executable and nothing is pickled.
 """
 
 from __future__ import annotations
 
 import functools
-import os
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 import yaml
+from torch import Tensor, nn
 
 from nmt_core.base.errors import ConfigError, InputError, ModelError
 from nmt_core.base.words import split_factors, split_words
@@ -30,21 +30,23 @@ from nmt_core.layers.products import freeze
 from nmt_core.model_directory.directory import (
     FACTOR_VOCABULARIES,
     LEXICON,
-    NAMES,
     PARAMETERS,
     PREPARATION,
-    SETTINGS,
     SOURCE_VOCABULARY,
     TARGET_VOCABULARY,
-    current,
-    replace_files,
-    state_of,
+    replace_model,
 )
 from nmt_core.model_directory.lexicon import CarriedLexicon
-from nmt_core.model_directory.parameters import restored_model, stored_tensors
-from nmt_core.model_directory.settings import SPARSE_VERSION, FolderConfig, completed, fingerprint_of, read_settings
+from nmt_core.model_directory.settings import FORMAT_VERSION, FolderConfig, fingerprint_of, read_settings
 from nmt_core.model_directory.sparse import packed
-from nmt_core.model_directory.tensors import open_tensors, write_tensors
+from nmt_core.model_directory.tensors import (
+    read_parameters,
+    read_tensors,
+    restored_model,
+    stored_tensors,
+    tensors_of,
+    write_tensors,
+)
 from nmt_core.models.build import source_factors
 from nmt_core.models.interface import TranslationModel
 from nmt_core.preparation.bundled import BundledPreprocessor
@@ -52,8 +54,6 @@ from nmt_core.text.copying import Copying, no_weight, weight_of
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.sentence import Sentence, TargetOrder
 from nmt_core.text.vocabulary import Vocabulary
-
-_ATTEMPTS = 8  # to read a folder that is written meanwhile, with longer and longer pauses: 2.5 s together
 
 
 @dataclass(frozen=True)
@@ -143,62 +143,65 @@ def save_model(
     factors: Sequence[Vocabulary] = (),
     lexicon: CarriedLexicon | None = None,
 ) -> None:
-    """Write a model folder, atomic: whatever happens meanwhile, the folder holds the model before or this one."""
-    config = completed(config, preparation, lexicon)
-    tensors = stored_tensors(model)
-    if config.format_version >= SPARSE_VERSION:
-        tensors = packed(tensors)
-    settings = yaml.safe_dump(config.to_mapping(), sort_keys=False, allow_unicode=True)
-    further = {name: vocabulary.save for name, vocabulary in zip(FACTOR_VOCABULARIES, factors, strict=False)}
-    writers: dict[str, Callable[[str], None]] = {
-        SETTINGS: lambda path: _write(path, settings.encode()),
-        PARAMETERS: lambda path: write_tensors(path, tensors),
-        SOURCE_VOCABULARY: source.save,
-        TARGET_VOCABULARY: target.save,
-        **further,
-    }
-    if preparation is not None:
-        writers[PREPARATION] = preparation.write
+    """Write a model directory, atomic: whatever happens meanwhile, it holds the model before or this one."""
+    tensors = packed(stored_tensors(model))
+    carried = {} if preparation is None else {f"{PREPARATION}/{name}": one for name, one in preparation.files.items()}
     if lexicon is not None:
-        writers[LEXICON] = lexicon.write
-    replace_files(folder, writers)
+        carried[LEXICON] = lexicon.content
+    vocabularies = dict(zip(_vocabulary_names(len(factors)), (source, target, *factors), strict=True))
+    hashes = {
+        "format_version": FORMAT_VERSION,
+        "preparation": None if preparation is None else preparation.hashes,
+        "lexicon": None if lexicon is None else lexicon.fingerprint,
+    }
+
+    def settings(files: Mapping[str, str]) -> bytes:
+        content = config.model_copy(update={**hashes, "files": dict(files)}).to_mapping()
+        return yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode()
+
+    writers: dict[str, Callable[[str], None]] = {
+        PARAMETERS: lambda path: write_tensors(path, tensors),
+        **{name: vocabulary.save for name, vocabulary in vocabularies.items()},
+        **{name: functools.partial(_write, content) for name, content in carried.items()},
+    }
+    replace_model(folder, writers, settings)
 
 
-def _write(path: str, content: bytes) -> None:
+def _write(content: bytes, path: str) -> None:
     with open(path, "wb") as stream:
         stream.write(content)
 
 
 def load_model(folder: str, *, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> LoadedModel:
-    """Read a model folder for inference: the model is frozen. Raises ModelError when it cannot be used."""
+    """Read a model directory for inference: the model is frozen. Raises ModelError when it cannot be used."""
     loaded = read_model(folder, dtype=dtype)
     freeze(loaded.model.to(device))
     return loaded
 
 
 def read_model(folder: str, *, dtype: torch.dtype = torch.float32) -> LoadedModel:
-    """Read a model folder to change the model or to train it; as for ``load_model``, which raises the same.
+    """Read a model directory to change the model or to train it; as for ``load_model``, which raises the same.
 
     Shapes and types of the file are compared with what the settings describe before anything is allocated.
     """
-    for attempt in range(_ATTEMPTS):
-        time.sleep(attempt and 0.01 * 2**attempt)
-        state = state_of(folder, NAMES)
+    while True:
+        config = read_settings(folder)
         try:
-            loaded = _load(folder, dtype)
-        except (ModelError, FileNotFoundError):  # files are moved while a folder is saved
-            if state_of(folder, NAMES) == state:
+            return _load(folder, config, dtype)
+        except ModelError:
+            if read_settings(folder).files == config.files:  # else another model has replaced this one meanwhile
                 raise
-            continue
-        if state_of(folder, NAMES) == state:
-            return loaded
-    raise ModelError(f"{folder}: is written all the time; load it when that has ended")
+
+
+def load_parameters(folder: str, model: nn.Module) -> dict[str, Tensor]:
+    """The parameters that a model directory has for ``model``. Raises ModelError where it is of another model."""
+    return read_parameters(read_settings(folder).path(folder, PARAMETERS), tensors_of(model))
 
 
 def load_models(
     folders: Iterable[str], *, device: str, dtype: str, load: Callable[..., LoadedModel] = load_model
 ) -> list[LoadedModel]:
-    """Read model folders for inference with the device and the precision that a user named (``nmt_core.device``).
+    """Read model directories for inference with the device and the precision that a user named (``nmt_core.device``).
 
     ``load`` is ``load_model``, or has what it loads already. Raises ConfigError before anything is read, or ModelError.
     """
@@ -207,31 +210,33 @@ def load_models(
     return [load(folder, device=chosen, dtype=precision) for folder in folders]
 
 
-def _load(folder: str, dtype: torch.dtype) -> LoadedModel:
-    config = read_settings(folder)
-    parameters = os.path.join(folder, PARAMETERS)
+def _load(folder: str, config: FolderConfig, dtype: torch.dtype) -> LoadedModel:
     preparation = lexicon = None
+    parameters = config.path(folder, PARAMETERS)
+    rows = max((len(tensor) for tensor in read_tensors(parameters)[0].values() if tensor.dim()), default=0)
     try:
         if config.preparation is not None:
-            preparation = BundledPreprocessor.load(current(os.path.join(folder, PREPARATION)), config.preparation)
+            place = functools.partial(config.path, folder)
+            preparation = BundledPreprocessor.load(lambda name: place(f"{PREPARATION}/{name}"), config.preparation)
         if config.lexicon is not None:
-            lexicon = CarriedLexicon.load(current(os.path.join(folder, LEXICON)), config.lexicon)
-        with open_tensors(parameters) as found:
-            rows = found.most_rows
+            lexicon = CarriedLexicon.load(config.path(folder, LEXICON), config.lexicon)
         vocabularies = []
-        for name in (SOURCE_VOCABULARY, TARGET_VOCABULARY, *FACTOR_VOCABULARIES[: source_factors(config.model)]):
-            path = current(os.path.join(folder, name))
+        for name in _vocabulary_names(source_factors(config.model)):
+            path = config.path(folder, name)
             check_regular(path)
             vocabularies.append(Vocabulary.load(path, most=rows))  # one of more words is not read to its end
-    except InputError as error:
-        raise ModelError(f"{error}; copy the model folder again, the whole of it") from error
-    source, target, *factors = vocabularies
-    model = restored_model(folder, config.model, list(map(len, vocabularies)), dtype)
-    fingerprint = fingerprint_of(current(parameters), vocabularies, config, preparation)
-    loaded = LoadedModel(model, source, target, config, fingerprint, folder, preparation, tuple(factors), lexicon)
-    if loaded.copying is not None:
-        try:
+        model = restored_model(parameters, config.model, list(map(len, vocabularies)), dtype)
+        fingerprint = fingerprint_of(parameters, vocabularies, config, preparation)
+        source, target, *factors = vocabularies
+        loaded = LoadedModel(model, source, target, config, fingerprint, folder, preparation, tuple(factors), lexicon)
+        if loaded.copying is not None:
             loaded.copying.check()
-        except ConfigError as error:
-            raise ModelError(f"{folder}: {error}") from error
+    except InputError as error:
+        raise ModelError(f"{error}; copy the model directory again, the whole of it") from error
+    except ConfigError as error:
+        raise ModelError(f"{folder}: {error}") from error
     return loaded
+
+
+def _vocabulary_names(factors: int) -> Sequence[str]:
+    return SOURCE_VOCABULARY, TARGET_VOCABULARY, *FACTOR_VOCABULARIES[:factors]

@@ -1,4 +1,4 @@
-"""The settings ``config.yaml`` of a model folder, its format versions, and its fingerprint.
+"""The settings ``config.yaml`` of a model directory, and the fingerprint of the model.
 
 The fingerprint covers all that the folder contributes to a number: tensors, the settings that enter arithmetic,
 vocabularies, and the preparation of text (rules, languages, learned models). How a model was trained is no part of it.
@@ -10,41 +10,37 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from nmt_core.base.errors import ConfigError, InputError, ModelError
 from nmt_core.config import Config, read_yaml
 from nmt_core.files.small import check_regular, reason
-from nmt_core.model_directory.directory import PARAMETERS, SETTINGS, current
-from nmt_core.model_directory.lexicon import CarriedLexicon
-from nmt_core.models.build import ModelConfig, settings_beside_parameters, source_factors
+from nmt_core.model_directory.directory import SETTINGS
+from nmt_core.models.build import ModelConfig, settings_beside_parameters
 from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.text.copying import CopyScheme
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import Vocabulary
 
-FORMAT_VERSION = 6
-COPYING_VERSION = 6  # of models of annotated text
-FACTORED_VERSION = 5  # of models that read factors beside the source words
-SPARSE_VERSION = 4  # of folders in which matrices of many zeros are stored as masks and values
-REVERSED_VERSION = 3  # of models that write from right to left
-PREPARED_VERSION = 2  # of folders with a preparation
-PLAIN_VERSION = 1
+FORMAT_VERSION = 7  # docs/formats.md has what each version added
 _DIGITS = 12
 _BLOCK = 1 << 22
 
 
 class FolderConfig(Config):
-    """What ``config.yaml`` of a model folder says; ``preparation`` has the SHA-256 of each file of that folder.
+    """What ``config.yaml`` of a model directory says.
 
-    ``target_order`` is the order in which the model writes; a change of it makes another model of the same weights.
-    ``copying`` is how its text is annotated, ``lexicon`` the SHA-256 of the lexicon that it carries for that.
+    ``files`` has the names of those files that have another than their plain name, ``preparation`` the SHA-256 of each
+    file of the preparation. ``target_order`` is the order in which the model writes; a change of it makes another model
+    of the same weights. ``copying`` is how its text is annotated, ``lexicon`` the SHA-256 of the lexicon that it
+    carries for that.
     """
 
-    format_version: int = PLAIN_VERSION
+    format_version: int = FORMAT_VERSION
+    files: dict[str, Annotated[str, Field(pattern=r"^(preparation/)?[^/]+$")]] = Field(default_factory=dict)
     model: ModelConfig
     text: TextConfig = TextConfig()
     target_order: TargetOrder = TargetOrder.LEFT_TO_RIGHT
@@ -53,10 +49,14 @@ class FolderConfig(Config):
     lexicon: str | None = None
     trained_with: dict[str, Any] = Field(default_factory=dict)
 
+    def path(self, folder: str, name: str) -> str:
+        """Where the file of a plain name is in the directory with these settings."""
+        return os.path.join(folder, self.files.get(name, name))
+
 
 def read_settings(folder: str) -> FolderConfig:
-    """The settings of a model folder. Raises ModelError when they cannot be used."""
-    path = current(os.path.join(folder, SETTINGS))
+    """The settings of a model directory. Raises ModelError when they cannot be used."""
+    path = os.path.join(folder, SETTINGS)
     try:
         os.scandir(folder).close()
     except (OSError, ValueError) as error:
@@ -66,8 +66,13 @@ def read_settings(folder: str) -> FolderConfig:
         check_regular(path)
         mapping = read_yaml(path)
     except InputError as error:
-        raise ModelError(f"{error}; a model folder holds {SETTINGS}, {PARAMETERS} and two vocabularies") from error
-    _check_version(path, mapping.get("format_version"))
+        raise ModelError(f"{error}; a model directory holds {SETTINGS}, parameters and two vocabularies") from error
+    version = mapping.get("format_version")
+    if type(version) is not int or version < 1:
+        raise ModelError(f"{path}: expected a format_version from 1 to {FORMAT_VERSION}, not {str(version)[:40]}")
+    if version > FORMAT_VERSION:
+        problem = f"the model has format version {version} but this program knows {FORMAT_VERSION}; update hybridmt"
+        raise ModelError(f"{path}: {problem}")
     try:
         return FolderConfig.from_mapping(mapping, origin=path)
     except ConfigError as error:
@@ -75,41 +80,9 @@ def read_settings(folder: str) -> FolderConfig:
 
 
 def check_no_model(folder: str) -> None:
-    """Raises ConfigError where a folder holds a model."""
-    if os.path.exists(current(os.path.join(folder, SETTINGS))):
+    """Raises ConfigError where a directory holds a model."""
+    if os.path.exists(os.path.join(folder, SETTINGS)):
         raise ConfigError(f"{folder}: holds a model already; remove it or choose another folder")
-
-
-def _check_version(path: str, version: Any) -> None:
-    if type(version) is not int or version < 1:
-        raise ModelError(f"{path}: expected a format_version from 1 to {FORMAT_VERSION}, not {str(version)[:40]}")
-    if version > FORMAT_VERSION:
-        raise ModelError(
-            f"{path}: the model has format version {version} but this program knows {FORMAT_VERSION}; update hybridmt"
-        )
-
-
-def completed(
-    config: FolderConfig, preparation: BundledPreprocessor | None, lexicon: CarriedLexicon | None
-) -> FolderConfig:
-    """With the hashes of preparation and lexicon, and the lowest format version that has what the folder has.
-
-    A folder that was sparse stays so.
-    """
-    version = PLAIN_VERSION if preparation is None else PREPARED_VERSION
-    if config.target_order is TargetOrder.RIGHT_TO_LEFT:
-        version = REVERSED_VERSION
-    if config.format_version >= SPARSE_VERSION:
-        version = SPARSE_VERSION
-    if source_factors(config.model):
-        version = FACTORED_VERSION
-    if config.copying is not None:
-        version = COPYING_VERSION
-    hashes = {
-        "preparation": None if preparation is None else preparation.hashes,
-        "lexicon": None if lexicon is None else lexicon.fingerprint,
-    }
-    return config.model_copy(update={"format_version": version, **hashes})
 
 
 def fingerprint_of(

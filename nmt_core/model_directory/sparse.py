@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from nmt_core.base.errors import ModelError
-from nmt_core.model_directory.tensors import TensorFile
 
 _MASK, _VALUES = ".mask", ".values"
 _WORTH_IT = 1 / 32  # of the numbers of a matrix: what the mask costs
@@ -33,38 +32,25 @@ def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def described(found: TensorFile, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What a file holds of the ``expected`` tensors: masks and values where it has these, of the right sizes."""
-    wanted: dict[str, Tensor] = {}
-    for name, tensor in expected.items():
-        if name in found.names or name + _VALUES not in found.names:
-            wanted[name] = tensor
-            continue
-        shape = found.shape(name + _VALUES)
-        values = shape[0] if len(shape) == 1 and shape[0] <= tensor.numel() else tensor.numel()
-        wanted[name + _MASK] = torch.empty(-(-tensor.numel() // 8), dtype=torch.uint8, device="meta")
-        wanted[name + _VALUES] = torch.empty(values, dtype=tensor.dtype, device="meta")
-    return wanted
+def unpacked(path: str, stored: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What a file holds, with matrices in place of masks and values. Raises ModelError where these disagree."""
+    found = dict(stored)
+    for name, like in expected.items():
+        if name not in found and {name + _MASK, name + _VALUES} <= found.keys():
+            found[name] = _unpacked(path, name, found.pop(name + _MASK), found.pop(name + _VALUES), like)
+    return found
 
 
-def unpacked(found: TensorFile, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The ``expected`` tensors of a file that was checked. Raises ModelError where a mask and its values disagree."""
-    return {
-        name: found.tensor(name) if name in found.names else _unpacked(found, name, tensor)
-        for name, tensor in expected.items()
-    }
-
-
-def _unpacked(found: TensorFile, name: str, like: Tensor) -> Tensor:
-    mask, values = found.tensor(name + _MASK), found.tensor(name + _VALUES)
-    bits = np.unpackbits(mask.numpy(), bitorder="little").astype(bool)
+def _unpacked(path: str, name: str, mask: Tensor, values: Tensor, like: Tensor) -> Tensor:
+    if mask.dtype != torch.uint8 or mask.numel() != -(-like.numel() // 8):
+        raise ModelError(f"{path}: {name} has a mask of another size; copy the model again")
+    bits = np.unpackbits(mask.flatten().numpy(), bitorder="little").astype(bool)
     kept = torch.from_numpy(bits[: like.numel()])
-    if int(bits.sum()) != len(values) or int(kept.sum()) != len(values):
-        raise ModelError(
-            f"{found.path}: {name} has {len(values):,} numbers and a mask of {int(bits.sum()):,}; copy the model again"
-        )
-    tensor = torch.zeros(like.numel(), dtype=like.dtype)
-    tensor[kept] = values
+    if not int(bits.sum()) == int(kept.sum()) == values.numel():
+        problem = f"{name} has {values.numel():,} numbers and a mask of {int(bits.sum()):,}"
+        raise ModelError(f"{path}: {problem}; copy the model again")
+    tensor = torch.zeros(like.numel(), dtype=values.dtype)
+    tensor[kept] = values.flatten()
     return tensor.view(like.shape)
 
 

@@ -1,129 +1,149 @@
-"""Files of tensors (safetensors) of untrusted origin: what they hold is checked before any of it is in memory."""
+"""The tensors of a model (safetensors, of untrusted origin): compared with what is expected before they are copied.
+
+A file's tensors are views of the file. A model is made without memory, and each of its tensors gets its own when it is
+read, in the precision that is used: nothing is kept in float32 for a model in bfloat16, and no first values are drawn.
+So models have no tensors beside their parameters and the buffers of their state.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
-from nmt_core.base.errors import InputError, ModelError
+from nmt_core.base.errors import InputError, ModelError, NmtError
+from nmt_core.files.output import temporary_path
 from nmt_core.files.small import check_regular, reason
-from nmt_core.model_directory.directory import current, replace_files
-
-_LARGEST_HEADER = 16 << 20
-_TYPES = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "I16": torch.int16,
-    "I8": torch.int8,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
-}
+from nmt_core.model_directory.directory import SETTINGS, sync
+from nmt_core.model_directory.sparse import unpacked
+from nmt_core.models.build import AnyConfig, build_model
+from nmt_core.models.interface import TranslationModel
 
 
-def save_tensors(path: str, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """Write a safetensors file: atomic, on the disk when this returns, readable as the umask says."""
-    folder, name = os.path.split(os.path.abspath(path))
-    replace_files(folder, {name: lambda place: write_tensors(place, tensors, metadata)})
+def stored_tensors(model: TranslationModel) -> dict[str, Tensor]:
+    """Parameters (float32, each tied one once) and buffers of a model, by name, on the CPU."""
+    return {
+        name: (tensor.detach().float() if isinstance(tensor, nn.Parameter) else tensor).cpu()
+        for name, tensor in tensors_of(model).items()
+    }
 
 
-def write_tensors(path: str, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """Write a file where none is. Raises OSError."""
+def restored_model(path: str, config: AnyConfig, sizes: Sequence[int], dtype: torch.dtype) -> TranslationModel:
+    """The model of these settings with the parameters of the file; ``sizes`` are those of its vocabularies.
+
+    It is on the CPU. Raises ModelError where the parameters are of another model.
+    """
     try:
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, metadata=dict(metadata or {}))
-    except SafetensorError as error:
-        raise OSError(0, str(error), path) from error
+        with torch.device("meta"):
+            model = build_model(config, sizes[0], sizes[1], sizes[2:])
+    except (RuntimeError, OverflowError, TypeError) as error:
+        settings = os.path.join(os.path.dirname(path), SETTINGS)
+        raise ModelError(f"{settings}: describes a model of a size that is none") from error
+    expected = tensors_of(model)
+    found = read_parameters(path, expected)
+    for name, tensor in expected.items():
+        stored = found.pop(name)
+        own = stored.to(dtype if stored.is_floating_point() else stored.dtype, copy=True)  # apart from the file's
+        # all modules that hold the tensor have the one with memory in its place
+        torch.utils.swap_tensors(tensor, nn.Parameter(own) if isinstance(tensor, nn.Parameter) else own)
+    return model
 
 
-class TensorFile:
-    """An open safetensors file: what it says it holds, and the tensors themselves."""
-
-    def __init__(self, path: str, handle: Any) -> None:
-        self.path, self._handle = path, handle
-        self.metadata: dict[str, str] = handle.metadata() or {}
-        self.names: frozenset[str] = frozenset(handle.keys())
-
-    @property
-    def most_rows(self) -> int:
-        """The largest first dimension."""
-        return max((shape[0] for name in self.names if (shape := self._handle.get_slice(name).get_shape())), default=0)
-
-    def shape(self, name: str) -> list[int]:
-        """That of one of them."""
-        found: list[int] = self._handle.get_slice(name).get_shape()
-        return found
-
-    def tensor(self, name: str) -> Tensor:
-        """One of them."""
-        found: Tensor = self._handle.get_tensor(name)
-        return found
-
-    def tensors(self) -> dict[str, Tensor]:
-        """All of them."""
-        return {name: self.tensor(name) for name in sorted(self.names)}
-
-    def check(self, expected: Mapping[str, Tensor], *, hint: str) -> None:
-        """Compare names, shapes and types with those of ``expected``, whose values are not looked at.
-
-        Raises ModelError with the first difference.
-        """
-        missing, extra = sorted(expected.keys() - self.names), sorted(self.names - expected.keys())
-        if missing or extra:
-            name, problem = (missing[0], "is missing") if missing else (extra[0], "is not expected")
-            raise ModelError(f"{self.path}: the parameter {name} {problem}; {hint} describes another model")
-        for name, tensor in expected.items():
-            piece = self._handle.get_slice(name)
-            if piece.get_shape() != list(tensor.shape):
-                there, wanted = ("x".join(map(str, shape)) for shape in (piece.get_shape(), tensor.shape))
-                raise ModelError(
-                    f"{self.path}: {name} is {there} but {hint} and the vocabularies ask for {wanted}; "
-                    "were a vocabulary or the settings changed after training?"
-                )
-            if _TYPES.get(piece.get_dtype()) != tensor.dtype:
-                wanted = str(tensor.dtype).removeprefix("torch.")
-                raise ModelError(f"{self.path}: {name} has numbers of type {piece.get_dtype()}, not {wanted}")
+def tensors_of(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters, and the buffers that belong to the model's state."""
+    kept = model.state_dict().keys()
+    buffers = {name: buffer for name, buffer in model.named_buffers() if name in kept}
+    return dict(model.named_parameters()) | buffers
 
 
-@contextmanager
-def open_tensors(path: str) -> Iterator[TensorFile]:
-    """Open a safetensors file. Raises ModelError for one that is missing, damaged or something else."""
-    place = current(path)
+def read_parameters(path: str, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of a model's file that has those ``expected``. Raises ModelError for anything else."""
+    size = sum(tensor.numel() * tensor.element_size() for tensor in expected.values())
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if size > memory:
+        raise ModelError(f"{path}: has {size / 1e9:,.1f} GB; this machine has a memory of {memory / 1e9:,.1f} GB")
+    stored, _ = read_tensors(path)
+    found = unpacked(path, stored, expected)
+    check_tensors(path, found, expected, hint=SETTINGS)
+    check_finite(path, found)
+    return found
+
+
+def read_tensors(path: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a safetensors file, as views of it, and its metadata.
+
+    Raises ModelError for a file that is missing, damaged or something else.
+    """
     try:
-        check_regular(place)
-        with open(place, "rb") as stream:
-            header = int.from_bytes(stream.read(8), "little")
-            if header > _LARGEST_HEADER:
-                raise ModelError(f"{path}: is damaged (a header of {header:,} bytes); copy or train the model again")
-            with safe_open(f"/dev/fd/{stream.fileno()}", framework="pt") as handle:  # it takes names in UTF-8 alone
-                yield TensorFile(path, handle)
-    except FileNotFoundError:
-        raise ModelError(_missing(path)) from None
+        check_regular(path)
+        with open(path, "rb") as stream, safe_open(f"/dev/fd/{stream.fileno()}", framework="pt") as found:
+            # by its descriptor, because safetensors takes names in UTF-8 alone
+            return {name: found.get_tensor(name) for name in sorted(found.keys())}, found.metadata() or {}
     except InputError as error:
-        raise ModelError(str(error) if os.path.lexists(place) else _missing(path)) from error
+        missing = f"{path}: is missing; is this a model directory that was written completely?"
+        raise ModelError(str(error) if os.path.lexists(path) else missing) from error
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({reason(error)})") from error
     except SafetensorError as error:
         raise ModelError(f"{path}: is damaged ({error}); copy or train the model again") from error
 
 
+def check_tensors(path: str, found: Mapping[str, Tensor], expected: Mapping[str, Tensor], *, hint: str) -> None:
+    """Compare names, shapes and types with those of ``expected``.
+
+    Raises ModelError with the first difference.
+    """
+    missing, extra = sorted(expected.keys() - found.keys()), sorted(found.keys() - expected.keys())
+    if missing or extra:
+        name, problem = (missing[0], "is missing") if missing else (extra[0], "is not expected")
+        raise ModelError(f"{path}: the parameter {name} {problem}; {hint} describes another model")
+    for name, tensor in expected.items():
+        stored = found[name]
+        if stored.shape != tensor.shape:
+            there, wanted = ("x".join(map(str, shape)) for shape in (stored.shape, tensor.shape))
+            raise ModelError(
+                f"{path}: {name} is {there} but {hint} and the vocabularies ask for {wanted}; "
+                "were a vocabulary or the settings changed after training?"
+            )
+        if stored.dtype != tensor.dtype:
+            there, wanted = (str(dtype).removeprefix("torch.") for dtype in (stored.dtype, tensor.dtype))
+            raise ModelError(f"{path}: {name} has numbers of type {there}, not {wanted}")
+
+
 def check_finite(path: str, tensors: Mapping[str, Tensor]) -> None:
     """Raise ModelError where a number is not a number, or infinite: no score would be one."""
     for name, tensor in tensors.items():
-        if not tensor.is_floating_point() or bool(torch.isfinite(tensor.sum())):
-            continue
-        if not bool(torch.isfinite(tensor).all()):  # a sum may be too large
+        # a sum may be too large although each number is finite
+        if tensor.is_floating_point() and not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
             raise ModelError(f"{path}: {name} holds NaN or infinite numbers; train again, or take an older model")
 
 
-def _missing(path: str) -> str:
-    return f"{path}: is missing; is this a model folder that was written completely?"
+def write_tensors(path: str, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """Write a file, readable as the umask says. Raises OSError."""
+    with open(path, "wb") as stream:
+        mode = os.fstat(stream.fileno()).st_mode & 0o777
+    try:
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, metadata=dict(metadata or {}))
+    except SafetensorError as error:
+        raise OSError(0, str(error), path) from error
+    os.chmod(path, mode)
+
+
+def save_tensors(path: str, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """Write a file: atomic, on the disk when this returns. Raises NmtError; an older file is then unchanged."""
+    temporary = temporary_path(path)
+    try:
+        write_tensors(temporary, tensors, metadata)
+        sync(temporary)
+        os.replace(temporary, path)
+        sync(os.path.dirname(os.path.abspath(path)))
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        problem = f"cannot be written ({error.strerror or error}); what it held before is unchanged"
+        raise NmtError(f"{path}: {problem}") from error

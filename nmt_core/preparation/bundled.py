@@ -12,7 +12,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nmt_core.base.errors import ConfigError, InputError
@@ -52,27 +52,30 @@ class BundledPreprocessor:
     @classmethod
     def read(cls, path: str) -> BundledPreprocessor:
         """The one that a ``preparation.json`` speaks of. Raises InputError for files that are not as it says."""
+        return cls._read(lambda name: path if name == NAME else os.path.join(os.path.dirname(path), name))
+
+    @classmethod
+    def load(cls, path_of: Callable[[str], str], hashes: Mapping[str, str]) -> BundledPreprocessor:
+        """The one of a model: ``path_of`` says where its files are, which must have these hashes. Raises InputError."""
+        found = cls._read(path_of)
+        for name in sorted(found.hashes.keys() | hashes.keys()):
+            if found.hashes.get(name) != hashes.get(name):
+                raise InputError(path_of(name), "not the file that the model was saved with")
+        return found
+
+    @classmethod
+    def _read(cls, path_of: Callable[[str], str]) -> BundledPreprocessor:
+        path = path_of(NAME)
         content = read_bounded(path)
         record = parse_record(content, path)
         if set(record.models) != set(model_names(record.settings, LEARNED)):
             raise InputError(path, "speaks of other files than its steps have; was it edited? Prepare the text again")
-        models = {name: read_bounded(os.path.join(os.path.dirname(path), name)) for name in record.models}
+        models = {name: read_bounded(path_of(name)) for name in record.models}
         for name, model in models.items():
             if _hash(model) != record.models[name]:
-                raise InputError(
-                    os.path.join(os.path.dirname(path), name),
-                    f"not the model that {NAME} speaks of; copy the whole folder again",
-                )
+                problem = f"not the model that {NAME} speaks of; copy the whole folder again"
+                raise InputError(path_of(name), problem)
         return cls(record, {NAME: content, **models})
-
-    @classmethod
-    def load(cls, folder: str, hashes: Mapping[str, str]) -> BundledPreprocessor:
-        """The one in a folder whose files must have these hashes. Raises InputError."""
-        found = cls.read(os.path.join(folder, NAME))
-        for name in sorted(found.hashes.keys() | hashes.keys()):
-            if found.hashes.get(name) != hashes.get(name):
-                raise InputError(os.path.join(folder, name), "not the file that the model was saved with")
-        return found
 
     def between(self, source: Side | None, target: Side) -> BundledPreprocessor:
         """The same for a model that reads the ``source`` side and writes the ``target`` side."""
@@ -122,15 +125,6 @@ class BundledPreprocessor:
         tokenization = {} if settings.tokenization is None else settings.tokenization.to_mapping()
         punctuation = {"normalize_punctuation": settings.punctuation is not None}
         return TextConfig.from_mapping({**languages, **tokenization, **punctuation}, origin=NAME)
-
-    def write(self, folder: str) -> None:
-        """Put the files into ``folder``; those that are there already stay."""
-        os.makedirs(folder, exist_ok=True)
-        for name, content in self.files.items():
-            path = os.path.join(folder, name)
-            if not _holds(path, content):
-                with open_output(path, as_it_is=True) as stream:
-                    stream.write(content)
 
     def write_models(self, folder: str, names: Iterable[str]) -> None:
         """Put these models into ``folder``."""
@@ -206,13 +200,6 @@ class PreparedText:
 def read_bounded(path: str) -> bytes:
     """The content of a regular file of bounded size. Raises InputError for anything else."""
     return read_small(path, most=MOST_BYTES, regular=True)
-
-
-def _holds(path: str, content: bytes) -> bool:
-    try:
-        return os.path.getsize(path) == len(content) and read_bounded(path) == content
-    except (OSError, InputError):
-        return False
 
 
 def _hash(content: bytes) -> str:

@@ -16,7 +16,7 @@ import torch
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
-from nmt_core.config import read_yaml, with_overrides
+from nmt_core.config import merge, read_yaml, with_overrides
 from nmt_core.device import allow_tf32, choose_device, say_if_slow
 from nmt_core.model_directory.directory import FACTOR_VOCABULARIES, LEXICON, SOURCE_VOCABULARY, TARGET_VOCABULARY
 from nmt_core.model_directory.settings import read_settings
@@ -70,39 +70,30 @@ def with_recipe(settings: Mapping[str, Any]) -> dict[str, Any]:
 
     What the settings say themselves stays as they say.
     """
-    model, training = settings.get("model"), settings.get("training", {})
+    model = settings.get("model")
     if not isinstance(model, Mapping):
         return dict(settings)
-    name, data = str(model.get("preset")), settings.get("data")
-    filled: dict[str, Any] = {}
-    if name in RECIPES and isinstance(training, Mapping):
-        filled["training"] = {**RECIPES[name], **training}
-    if name in _LONGEST and isinstance(data, Mapping):
-        filled["data"] = {"max_length": _LONGEST[name], **data}
-    return {**settings, "model": with_preset(model), **filled}
+    name = str(model.get("preset"))
+    recipe = {"training": RECIPES[name]} if name in RECIPES else {}
+    if name in _LONGEST and "data" in settings:
+        recipe["data"] = {"max_length": _LONGEST[name]}
+    return {**merge(recipe, settings), "model": with_preset(model)}
 
 
 def train(args: argparse.Namespace) -> int:
     """The work of ``nmt-core train``."""
-    settings = _settings(args)
+    settings = with_overrides(read_yaml(args.config), args.set)
     data = settings.get("data")
     if isinstance(data, Mapping) and "text" in data:
         settings = for_language_model(settings)
     return _run(args, settings)
 
 
-def _settings(args: argparse.Namespace) -> dict[str, Any]:
-    return with_overrides(read_yaml(args.config), args.set)
-
-
 def for_language_model(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with what a file with ``data.text`` leaves out: the best language model has the lowest perplexity."""
-    model, training = settings.get("model", {}), settings.get("training", {})
-    if isinstance(model, dict) and "preset" not in model:
-        model = {"type": "rnnlm", **model}
-    if isinstance(training, dict):
-        training = {"select_by": "nll", **training}
-    return {**settings, "model": model, "training": training}
+    model = settings.get("model")
+    has_preset = isinstance(model, Mapping) and "preset" in model
+    return merge({"model": {} if has_preset else {"type": "rnnlm"}, "training": {"select_by": "nll"}}, settings)
 
 
 def _run(args: argparse.Namespace, settings: Mapping[str, Any]) -> int:
@@ -205,26 +196,17 @@ def with_start_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     start = read_settings(folder)
     found, data = start.to_mapping(), settings.get("data")
     vocabularies: dict[str, Any] = {
-        "source_vocabulary": os.path.join(folder, SOURCE_VOCABULARY),
-        "target_vocabulary": os.path.join(folder, TARGET_VOCABULARY),
+        "source_vocabulary": start.path(folder, SOURCE_VOCABULARY),
+        "target_vocabulary": start.path(folder, TARGET_VOCABULARY),
     }
     if found["lexicon"] is not None:
-        vocabularies["lexicon"] = os.path.join(folder, LEXICON)
+        vocabularies["lexicon"] = start.path(folder, LEXICON)
     if factors := source_factors(start.model):
         names = FACTOR_VOCABULARIES[:factors]
-        vocabularies["source_factor_vocabularies"] = [os.path.join(folder, name) for name in names]
+        vocabularies["source_factor_vocabularies"] = [start.path(folder, name) for name in names]
     kept = {key: found[key] for key in ("model", "text", "target_order", "copying")}
     model = settings.get("model")
     if isinstance(model, Mapping) and ("preset" in model or model.get("type", start.model.type) != start.model.type):
         del kept["model"]
-    filled = _merged(kept, settings)
-    return {**filled, "data": {**vocabularies, **data}} if isinstance(data, Mapping) else filled
-
-
-def _merged(those: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that are given on top of others, key by key."""
-    merged = {**those, **given}
-    for key, value in those.items():
-        if isinstance(value, Mapping) and isinstance(given.get(key), Mapping):
-            merged[key] = _merged(value, given[key])
-    return merged
+    filled = merge(kept, settings)
+    return merge({"data": vocabularies}, filled) if isinstance(data, Mapping) else filled

@@ -13,8 +13,7 @@ from nmt_core.config import dotted
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.model_directory.lexicon import CarriedLexicon
 from nmt_core.model_directory.loaded_model import LoadedModel, read_model
-from nmt_core.model_directory.settings import PLAIN_VERSION, SPARSE_VERSION, FolderConfig
-from nmt_core.model_directory.word_vectors import load_embeddings
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import AnyConfig, build_model, new_model, source_factors
 from nmt_core.models.interface import Side, TranslationModel
 from nmt_core.text.lexicon import fit_lexicon, read_lexicon
@@ -24,7 +23,7 @@ from nmt_core.training.data.corpus import ParallelCorpus, encode_corpus
 from nmt_core.training.data.preparation import FoundPreparation, find_preparation
 from nmt_core.training.data.stored import StoredPairs
 from nmt_core.training.data.texts import TextReader, read_texts
-from nmt_core.training.data.vocabularies import read_vocabularies, with_characters
+from nmt_core.training.data.vocabularies import load_embeddings, read_vocabularies, with_characters
 from nmt_core.training.fingerprint import RunIdentity, content_of, identity
 from nmt_core.training.optimizer import zeros_of
 from nmt_core.training.processes import Ranks
@@ -72,7 +71,6 @@ def prepare(run: RunConfig, ranks: Ranks | None = None) -> Prepared:
     masked = start if run.training.mask_of is None else masked_model(run, vocabularies)
     zeros = _zeros(run, masked)
     config = FolderConfig(
-        format_version=SPARSE_VERSION if zeros else PLAIN_VERSION,
         model=run.model,
         text=run.text,
         target_order=run.target_order,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fcntl
+import glob
 import json
 import os
 import tempfile
@@ -24,8 +25,8 @@ from torch import Tensor, nn
 
 from nmt_core.base.errors import ConfigError, ModelError, NmtError
 from nmt_core.files import open_output, overwritten
-from nmt_core.model_directory.directory import LEXICON, PARAMETERS, SETTINGS, current
-from nmt_core.model_directory.tensors import check_finite, open_tensors, save_tensors
+from nmt_core.model_directory.directory import LEXICON, PARAMETERS, SETTINGS
+from nmt_core.model_directory.tensors import check_finite, check_tensors, read_tensors, save_tensors
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.fingerprint import RunIdentity
 from nmt_core.training.tasks import Cursor
@@ -112,17 +113,16 @@ def restore_state(
     Raises ModelError if it is of another run.
     """
     path = os.path.join(folder, TENSORS)
-    with open_tensors(path) as found:
-        different = run.difference(found.metadata.get("run", ""))
-        if different is not None:
-            raise ModelError(
-                f"{path}: belongs to another run: {different}; "
-                "resume with what it was started with, or train into another folder"
-            )
-        progress = _progress(path, found.metadata.get("progress", ""))
-        moments = _moments(found.names, trained)
-        found.check(_expected(found.names, trained, moments), hint="the run")
-        tensors = found.tensors()
+    tensors, metadata = read_tensors(path)
+    different = run.difference(metadata.get("run", ""))
+    if different is not None:
+        raise ModelError(
+            f"{path}: belongs to another run: {different}; "
+            "resume with what it was started with, or train into another folder"
+        )
+    progress = _progress(path, metadata.get("progress", ""))
+    moments = _moments(tensors, trained)
+    check_tensors(path, tensors, _expected(tensors, trained, moments), hint="the run")
     check_finite(path, {name: tensors[f"parameter.{name}"] for name in trained})
     _restore_random(path, tensors, next(iter(trained.values())).device)
     with torch.no_grad():
@@ -169,7 +169,7 @@ def _restore_random(path: str, tensors: Mapping[str, Tensor], device: torch.devi
 
 def has_state(folder: str) -> bool:
     """Whether a run was interrupted in ``folder``."""
-    return os.path.exists(current(os.path.join(folder, TENSORS)))
+    return os.path.exists(os.path.join(folder, TENSORS))
 
 
 def size_of_state(trained: Mapping[str, nn.Parameter]) -> int:
@@ -252,7 +252,7 @@ def check_disk_space(folder: str, size: int) -> None:
 
     Raises NmtError when they are not there.
     """
-    size -= sum(_size(current(os.path.join(folder, name))) for name in (PARAMETERS, TENSORS))
+    size -= sum(map(os.path.getsize, glob.glob(os.path.join(glob.escape(folder), "*.safetensors"))))
     try:
         with tempfile.TemporaryFile(dir=folder) as stream:  # without a name: nothing is left of it if we are killed
             os.posix_fallocate(stream.fileno(), 0, max(size, 1))
@@ -261,12 +261,6 @@ def check_disk_space(folder: str, size: int) -> None:
             f"{folder}: cannot hold the {size / 1e9:.2g} GB that a run writes ({error.strerror}); "
             "free some space or choose another folder"
         ) from error
-
-
-def _size(path: str) -> int:
-    with contextlib.suppress(OSError):
-        return os.path.getsize(path)
-    return 0
 
 
 def _locked(path: str) -> int:

@@ -20,8 +20,7 @@ from nmt_core.batches.padding import Batch
 from nmt_core.inference.output.copies import annotated
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.model_directory.loaded_model import LoadedModel
-from nmt_core.model_directory.parameters import load_parameters
+from nmt_core.model_directory.loaded_model import LoadedModel, load_parameters
 from nmt_core.models.interface import TranslationModel
 from nmt_core.text.alignment import Points
 from nmt_core.training.config import TrainingConfig

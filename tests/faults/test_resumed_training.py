@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 from nmt_core.models.presets import PRESETS
 from tests.differential.models import CONFIGS, LANGUAGE
 from tests.faults.programs import begin
+from tests.model_files import load_parameters
 
 SEED = os.environ.get("HYBRIDMT_SEED", "1")
 UPDATES, KILLS = 14, 2
@@ -69,7 +70,7 @@ def train(folder: Path, command: str, processes: int, dies: tuple[int, int] | No
 
 def tensors(folder: Path) -> dict[str, torch.Tensor]:
     """The state of the run, and the model that it leaves."""
-    files = [load_file(folder / "run" / name) for name in ("training.safetensors", "model.safetensors")]
+    files = [load_file(folder / "run" / "training.safetensors"), load_parameters(folder / "run")]
     return {f"{number} {name}": tensor for number, file in enumerate(files) for name, tensor in file.items()}
 
 

@@ -197,7 +197,6 @@ def _texts(folder: str) -> list[Target]:
 
     from nmt_core.files import read_lines
     from nmt_core.kenlm import NgramModel
-    from nmt_core.model_directory.word_vectors import load_embeddings
     from nmt_core.preparation.steps import ModelFile
     from nmt_core.preparation.subwords import Bpe, Morphs
     from nmt_core.preparation.words import read_counts
@@ -205,6 +204,7 @@ def _texts(folder: str) -> list[Target]:
     from nmt_core.text.alignment import read_aligned
     from nmt_core.text.vocabulary import Vocabulary
     from nmt_core.training.data.texts import MonolingualText
+    from nmt_core.training.data.vocabularies import load_embeddings
     from smt_bridge.doctor.configuration import examine_model
 
     words = Vocabulary(["</s>", "<unk>", "the", "la"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.errors import ConfigError, InputError
-from nmt_core.config import read_yaml, with_overrides
+from nmt_core.config import merge, read_yaml, with_overrides
 from nmt_core.training.config import RunConfig
 
 GOOD = {
@@ -27,14 +27,14 @@ GOOD = {
         ("model.hidden=0", r"'model.hidden': .* greater than 0 \(found 0\)"),
         ("model.type=transformer", r"'model': .*rnnsearch"),
         ("training.max_epochs=many", r"'training.max_epochs': .*found 'many'"),
-        ("training.max_epochs=true", r"'training': max_epochs is a number, not true"),
-        ("training.max_minutes=false", r"'training': max_minutes is a number, not false"),
-        ("training.clip=true", r"'training': clip is a number, not true"),
-        ("model.hidden=true", r"'model.*': hidden is a number, not true"),
-        ("data.weights=[true, 2.0]", r"'data': weights is a number, not true"),
-        ("data.weights=[1.0, '2']", r"'data': weights is a number, not the text '2': leave out the quotes"),
-        ("training.max_epochs='3'", r"'training': max_epochs is a number, not the text '3'"),
-        ("model.hidden='8'", r"'model.*': hidden is a number, not the text '8'"),
+        ("training.max_epochs=true", r"'training.max_epochs': .*integer \(found True\)"),
+        ("training.max_minutes=false", r"'training.max_minutes': .*number \(found False\)"),
+        ("model.hidden=true", r"'model.hidden': .*integer \(found True\)"),
+        ("model.hidden=8.0", r"'model.hidden': .*integer \(found 8.0\)"),
+        ("data.weights=[true, 2.0]", r"'data.weights.0': .*number \(found True\)"),
+        ("data.weights=[1.0, '2']", r"'data.weights.1': .*number \(found '2'\); leave out the quotes"),
+        ("training.max_epochs='3'", r"'training.max_epochs': .*integer \(found '3'\); leave out the quotes"),
+        ("data.raw=yes", r"'data.raw': .*boolean \(found 'yes'\); write true or false"),
         ("training.self_normalization=.inf", r"'training.self_normalization': .*finite number \(found inf\)"),
         ("training.decay_after=.inf", r"'training.decay_after': .*finite number \(found inf\)"),
         ("data.phrase_table=t", r"'data': .*either source and target, or phrase_table"),
@@ -60,19 +60,19 @@ def test_a_config_comes_back_from_its_mapping() -> None:
     assert RunConfig.from_mapping(config.to_mapping(), origin="x") == config
 
 
-@pytest.mark.parametrize("name", ["no", "on", "y", "off", "1e3", "012", "2024-01-01", "1:30", "1_000", "0x10"])
+@pytest.mark.parametrize("name", ["no", "on", "y", "off", "012", "2024-01-01", "1:30", "1_000", "0x10"])
 def test_a_name_is_a_string_however_it_looks(name: str, tmp_path: Path) -> None:
     """YAML 1.1 reads Norwegian as false, octal numbers, dates and times."""
     assert with_overrides({}, [f"folder={name}"]) == {"folder": name}
     path = tmp_path / "x.yaml"
     path.write_text(f"folder: {name}\nlist: [a, {name}]\n")
     assert read_yaml(str(path)) == {"folder": name, "list": ["a", name]}
-    config = RunConfig.from_mapping(with_overrides(GOOD, [f"folder={name}", "data.raw=yes"]), origin="x")
+    config = RunConfig.from_mapping(with_overrides(GOOD, [f"folder={name}", "data.raw=true"]), origin="x")
     assert (config.folder, config.data.raw) == (name, True)
 
 
 def test_numbers_and_truth_values_are_what_they_were() -> None:
-    written = {"a": "12", "b": "-3", "c": "1.5e-3", "d": ".inf", "e": "true", "f": "null", "g": "~", "h": "[1, 2.5]"}
+    written = {"a": "12", "b": "-3", "c": "15e-4", "d": ".inf", "e": "true", "f": "null", "g": "~", "h": "[1, 2.5]"}
     found = with_overrides({}, [f"{key}={value}" for key, value in written.items()])
     assert list(found.values()) == [12, -3, 0.0015, float("inf"), True, None, None, [1, 2.5]]
 
@@ -95,3 +95,27 @@ def test_a_syntax_error_names_the_line(tmp_path: Path) -> None:
     path.write_text("folder: x\nmodel: {a: [}\n")
     with pytest.raises(InputError, match=r"x.yaml:2: not valid YAML"):
         read_yaml(str(path))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ("data: {source: a, target: b, weights: [1.0,\n  true]}", r":4: 'data.weights.1': .*found True"),
+        ("training:\n  seed: 1\n  max_epochs: '3'", r":5: 'training.max_epochs': .*found '3'"),
+        ("training:\n  optimiser: adam", r":4: unknown key 'training.optimiser'"),
+    ],
+)
+def test_a_wrong_value_names_its_line_unless_it_is_of_an_option(wrong: str, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    data = "" if wrong.startswith("data") else "data: {source: a, target: b, dev_source: c, dev_target: d}\n"
+    path.write_text(f"folder: x\nmodel: {{type: rnnsearch}}\n{wrong}\n{data}")
+    with pytest.raises(ConfigError, match=rf"run\.yaml{problem}"):
+        RunConfig.from_mapping(read_yaml(str(path)), origin=str(path))
+    with pytest.raises(ConfigError, match=r"run\.yaml: 'model.hidden'"):
+        RunConfig.from_mapping(with_overrides(read_yaml(str(path)), ["model.hidden=no"]), origin=str(path))
+
+
+def test_layers_are_merged_key_by_key() -> None:
+    first, second = {"a": {"b": 1, "c": [1, 2]}, "d": 3}, {"a": {"c": [4]}, "d": {"e": 5}}
+    assert merge(first, second, {"f": 6}) == {"a": {"b": 1, "c": [4]}, "d": {"e": 5}, "f": 6}
+    assert first == {"a": {"b": 1, "c": [1, 2]}, "d": 3}

@@ -42,7 +42,8 @@ class SearchOptions(DecodingConfig, SamplingConfig):
     @field_validator("guidance_factors", mode="before")
     @classmethod
     def _cut_at_commas(cls, value: Any) -> Any:
-        return str(value).split(",") if isinstance(value, (str, int, float)) else value
+        found = parse_yaml(f"[{value}]") if isinstance(value, str) else value
+        return tuple(found) if isinstance(found, list) else (found,) if isinstance(found, (int, float)) else found
 
     @property
     def samples_are_drawn(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator
 
 from nmt_core.base.errors import ConfigError, InputError
@@ -11,6 +10,7 @@ from nmt_core.base.messages import counted, say
 from nmt_core.base.words import split_words
 from nmt_core.files import read_parallel_lines
 from nmt_core.model_directory.directory import SOURCE_VOCABULARY, TARGET_VOCABULARY
+from nmt_core.model_directory.settings import read_settings
 from nmt_core.text.alignment import AlignedPair, read_aligned
 from nmt_core.text.lexicon import Keep, Lexicon, fit_lexicon, lexicon_of, read_lexicon
 from nmt_core.text.vocabulary import Vocabulary
@@ -64,8 +64,8 @@ def _aligned(args: argparse.Namespace) -> Iterator[AlignedPair]:
 
 
 def _fitted(lexicon: Lexicon, args: argparse.Namespace) -> Lexicon:
-    names = SOURCE_VOCABULARY, TARGET_VOCABULARY
-    source, target = (Vocabulary.load(os.path.join(args.model, name)) for name in names)
+    paths = (read_settings(args.model).path(args.model, name) for name in (SOURCE_VOCABULARY, TARGET_VOCABULARY))
+    source, target = map(Vocabulary.load, paths)
     fitted = fit_lexicon(lexicon, source, target, path=args.moses or args.alignment or args.source)
     if fitted.remark:
         say(f"nmt-core lexicon: {fitted.remark}")

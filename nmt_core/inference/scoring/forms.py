@@ -16,9 +16,8 @@ from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.inference.output.copies import check_scores_text
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, Softmax
 from nmt_core.inference.scoring.unknown_backoff import BackedOffScorer, read_unigrams
-from nmt_core.model_directory.identity import with_field
+from nmt_core.model_directory.ensembles import open_raw_text, shared_preparation, with_field
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model, load_models
-from nmt_core.model_directory.raw_text import open_raw_text, shared_preparation
 from nmt_core.preparation.surface import for_surface_words
 
 TextForm = Literal["prepared", "surface", "raw"]

@@ -29,8 +29,7 @@ from nmt_core.batches.spelling import padded_spellings, spellings_of
 from nmt_core.device import name_precision
 from nmt_core.inference.output.copies import as_read, of_text
 from nmt_core.inference.scoring.walk import EdgeQuery, Floats, NodeAttention, Scores, Walk, Weights, walk
-from nmt_core.model_directory.ensembles import check_members
-from nmt_core.model_directory.identity import signature_of
+from nmt_core.model_directory.ensembles import check_members, signature_of
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model, load_models
 from nmt_core.models.interface import SpellingModel, TranslationModel
 from nmt_core.text.characters import Spelling

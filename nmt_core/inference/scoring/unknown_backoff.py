@@ -23,9 +23,8 @@ from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.base.words import split_words
 from nmt_core.files import read_text_lines
 from nmt_core.kenlm import check_ngram_file
-from nmt_core.model_directory.identity import with_field
+from nmt_core.model_directory.ensembles import shared_preparation, with_field
 from nmt_core.model_directory.loaded_model import LoadedModel
-from nmt_core.model_directory.raw_text import shared_preparation
 from nmt_core.models.interface import SpellingModel
 from nmt_core.text.vocabulary import UNKNOWN_ID, Vocabulary
 

@@ -17,7 +17,6 @@ A share x of all N weights becomes 0, round(x N) of them, ties from the first on
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -32,7 +31,7 @@ from nmt_core.layers.generator import Generator
 from nmt_core.layers.readout import Readout
 from nmt_core.layers.recurrent import UpperLayers
 from nmt_core.model_directory.loaded_model import read_model
-from nmt_core.model_directory.settings import SPARSE_VERSION, check_no_model
+from nmt_core.model_directory.settings import check_no_model
 from nmt_core.models.luong_attention import LocationAttention, Window
 
 Scheme = Literal["class-blind", "class-uniform", "class-distribution"]
@@ -53,9 +52,7 @@ def prune_model(args: argparse.Namespace) -> int:
     check_no_model(args.output)
     loaded = read_model(args.model)
     classes = prune(loaded.model, args.fraction, args.scheme)
-    version = SPARSE_VERSION if args.fraction else loaded.config.format_version
-    config = loaded.config.model_copy(update={"format_version": version})
-    dataclasses.replace(loaded, config=config).save(args.output)
+    loaded.save(args.output)
     for one in classes:
         print(one.name, one.weights, one.zeros, sep="\t")
     weights, zeros = sum(one.weights for one in classes), sum(one.zeros for one in classes)

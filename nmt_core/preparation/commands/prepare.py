@@ -106,7 +106,7 @@ def _settings(args: argparse.Namespace, like: BundledPreprocessor | None) -> Pre
     for key in ("truecasing", "compounds", "subwords"):
         if args.like and any(name.startswith(key) for name in (*flags, *args.set)):
             raise ConfigError(f"--like takes {key} from the earlier preparation; only filters can be changed")
-    settings = with_overrides(with_values(base, flags.items()), args.set)
+    settings = with_overrides(with_values(base, flags), args.set)
     return PreparationConfig.from_mapping(settings, origin=args.config or "prepare")
 
 

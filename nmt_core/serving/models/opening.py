@@ -21,9 +21,8 @@ from nmt_core.inference.scoring.walk import Weights
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.translator import Translator
-from nmt_core.model_directory.identity import fingerprints
+from nmt_core.model_directory.ensembles import fingerprints, open_raw_text
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models
-from nmt_core.model_directory.raw_text import open_raw_text
 from nmt_core.models.rnnencdec import RNNencdec
 from nmt_core.serving.engine.work import StepDecoder
 from nmt_core.serving.methods.costs import Proportions

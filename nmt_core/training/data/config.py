@@ -16,7 +16,9 @@ Files = tuple[str, ...]
 
 def _several(value: Any) -> Any:
     """One file is a list of one."""
-    return (value,) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
 
 
 OneOrMore = Annotated[Files, BeforeValidator(_several), Field(min_length=1)]

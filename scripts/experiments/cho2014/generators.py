@@ -9,7 +9,7 @@ from nmt_core.base.errors import ServiceError
 from nmt_core.base.interfaces import PairScorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.model_directory.raw_text import shared_preparation
+from nmt_core.model_directory.ensembles import shared_preparation
 from smt_bridge.models import Local, ModelOptions, Remote, open_model, surface_words
 
 _ITEMS = 4000  # targets of one request

@@ -13,7 +13,6 @@ from nmt_core.inference import embed as neighbours
 from nmt_core.inference.embed import nearest, source_vectors
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model, save_model
 from nmt_core.model_directory.settings import FolderConfig
-from nmt_core.model_directory.word_vectors import load_embeddings
 from nmt_core.models.build import AnyConfig, new_model
 from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
@@ -22,6 +21,7 @@ from nmt_core.models.nematus import NematusConfig
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from nmt_core.training.data.vocabularies import load_embeddings
 from tests.nmt_core.models import luong_reference, reference
 
 SMALL = {"embedding": 4, "hidden": 5, "maxout": 3, "initialisation": "glorot"}

@@ -13,8 +13,8 @@ import yaml
 
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.commands.main import main
+from nmt_core.model_directory.ensembles import open_raw_text
 from nmt_core.model_directory.loaded_model import load_model
-from nmt_core.model_directory.raw_text import open_raw_text
 from tests.prepared_models import ENGLISH, GERMAN, KINDS, NEW, make_model, pipe
 
 

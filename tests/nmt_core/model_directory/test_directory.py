@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,16 +21,16 @@ import torch
 from safetensors.torch import load_file
 
 from nmt_core.base.errors import ModelError, NmtError
-from nmt_core.model_directory.directory import current, replace_files
 from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.model_directory.settings import FolderConfig
-from nmt_core.model_directory.tensors import open_tensors, save_tensors
+from nmt_core.model_directory.tensors import read_tensors, save_tensors
 from nmt_core.models.build import new_model
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.text.vocabulary import Vocabulary
 
-_CALLS = ("mkdir", "rename", "replace", "rmdir", "fsync", "chmod", "open", "unlink", "listdir")
+_CALLS = ("mkdir", "rename", "replace", "rmdir", "fsync", "chmod", "open", "unlink", "makedirs")
+_FILES = ["config.yaml", "model.safetensors", "source.vocab", "target.vocab"]
 
 
 def _save(folder: str, *, words: int) -> None:
@@ -46,10 +48,6 @@ def _words(folder: str) -> int:
     assert (len(loaded.target), loaded.config.trained_with) == (words + 2, {"words": words})
     assert loaded.model.config.dropout == words / 100
     return words
-
-
-def _is_there(folder: str) -> bool:
-    return any(os.path.exists(os.path.join(folder, place, "config.yaml")) for place in ("", ".saved"))
 
 
 def _in_child(work: Callable[[], None]) -> bool:
@@ -83,19 +81,19 @@ def _killed_at(call: int) -> None:
         setattr(os, name, guarded(getattr(os, name)))
 
 
-def test_of_two_that_save_at_once_the_second_is_rejected(tmp_path: Path) -> None:
+def test_of_two_that_save_at_once_the_second_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = str(tmp_path / "model")
+    _save(folder, words=1)
 
-    def write(path: str, content: str) -> None:
-        Path(path).write_text(content)
-
-    def begin_other(path: str) -> None:
+    def save_other(words: Vocabulary, path: str) -> None:
+        monkeypatch.undo()
         with pytest.raises(NmtError, match="another program is writing it"):
-            replace_files(folder, dict.fromkeys("ab", lambda path: write(path, "other")))
-        write(path, "one")
+            _save(folder, words=3)
+        words.save(path)
 
-    replace_files(folder, {"a": lambda path: write(path, "one"), "b": begin_other})
-    assert {name: (tmp_path / "model" / name).read_text() for name in os.listdir(folder)} == {"a": "one", "b": "one"}
+    monkeypatch.setattr(Vocabulary, "save", save_other)
+    _save(folder, words=2)
+    assert _words(folder) == 2
 
 
 def test_killed_at_any_step_the_folder_holds_the_old_model_or_the_new_one(tmp_path: Path) -> None:
@@ -114,7 +112,7 @@ def test_killed_at_any_step_the_folder_holds_the_old_model_or_the_new_one(tmp_pa
             break
         _save(folder, words=3)
         assert _words(folder) == 3
-        assert sorted(os.listdir(folder)) == ["config.yaml", "model.safetensors", "source.vocab", "target.vocab"]
+        assert [re.sub("-[0-9a-f]{16}", "", name) for name in sorted(os.listdir(folder))] == _FILES
     assert len(found) > 20 and found == sorted(found) and set(found) == {1, 2}
 
 
@@ -129,7 +127,7 @@ def test_a_first_save_that_is_killed_leaves_no_half_model(tmp_path: Path) -> Non
         ended = _in_child(save)
         if ended:
             break
-        if _is_there(folder):
+        if os.path.exists(os.path.join(folder, "config.yaml")):
             assert _words(folder) == 2
         else:
             with pytest.raises(ModelError, match=r"there is no such model folder|config\.yaml"):
@@ -222,8 +220,8 @@ def test_what_may_not_be_read_is_not_called_missing(tmp_path: Path, monkeypatch:
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr("builtins.open", refused)
-    with pytest.raises(ModelError, match=r"cannot be read \(Permission denied\)"), open_tensors(path):
-        pass
+    with pytest.raises(ModelError, match=r"cannot be read \(Permission denied\)"):
+        read_tensors(path)
 
 
 def test_buffers_are_saved_with_the_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,10 +230,10 @@ def test_buffers_are_saved_with_the_parameters(tmp_path: Path, monkeypatch: pyte
         model.register_buffer("seen", torch.zeros(3, dtype=torch.int64))
         return model
 
-    from nmt_core.model_directory import parameters
+    from nmt_core.model_directory import tensors
 
-    build = parameters.build_model
-    monkeypatch.setattr(parameters, "build_model", with_buffer)
+    build = tensors.build_model
+    monkeypatch.setattr(tensors, "build_model", with_buffer)
     words = Vocabulary(["</s>", "<unk>", "a"])
     config = RNNencdecConfig(embedding=2, hidden=2, maxout=1)
     model = with_buffer(config, 3, 3)
@@ -248,42 +246,31 @@ def test_buffers_are_saved_with_the_parameters(tmp_path: Path, monkeypatch: pyte
     assert "scratch" not in load_file(tmp_path / "m" / "model.safetensors")
 
 
-def test_a_folder_in_it_is_replaced_as_a_whole_too(tmp_path: Path) -> None:
-    """As the preparation that a model carries: killed at any step, file and folder are of the same save."""
-
-    def save(folder: str, content: str) -> None:
-        def write_parts(path: str) -> None:
-            os.mkdir(path)
-            Path(path, f"only-{content}").write_text(content)
-
-        replace_files(folder, {"file": lambda path: Path(path).write_text(content) and None, "parts": write_parts})
-
-    for step in range(1000):
-        folder = str(tmp_path / f"{step}")
-        save(folder, "old")
-
-        def interrupted(step: int = step, folder: str = folder) -> None:
-            _killed_at(step)
-            save(folder, "new")
-
-        ended = _in_child(interrupted)
-        content = Path(current(os.path.join(folder, "file"))).read_text()
-        assert os.listdir(current(os.path.join(folder, "parts"))) == [f"only-{content}"]
-        save(folder, "third")
-        assert sorted(os.listdir(folder)) == ["file", "parts"]
-        assert os.listdir(os.path.join(folder, "parts")) == ["only-third"]
-        if ended:
-            break
-    assert step > 15 and content == "new"
+def test_what_did_not_change_keeps_its_name_and_a_killed_saving_leaves_nothing_for_long(tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    _save(str(folder), words=1)
+    first = load_model(str(folder))
+    (folder / "model-0123456789abcdef.safetensors").write_bytes(b"")
+    (folder / "model-of-mine.safetensors").write_bytes(b"")
+    with torch.no_grad():
+        next(first.model.parameters()).mul_(2)
+    first.save(str(folder))
+    names = sorted(os.listdir(folder))
+    (parameters,) = set(names) - {"config.yaml", "model-of-mine.safetensors", "source.vocab", "target.vocab"}
+    assert load_model(str(folder)).config.files == {"model.safetensors": parameters} and len(names) == 5
+    assert load_model(str(shutil.copytree(folder, tmp_path / "n"))).fingerprint == load_model(str(folder)).fingerprint
 
 
-def test_a_new_folder_for_which_the_disk_has_no_space_goes_again(tmp_path: Path) -> None:
-    def full(_: str) -> None:
+def test_a_new_folder_for_which_the_disk_has_no_space_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    monkeypatch.setattr(Vocabulary, "save", full)
     for folder in (tmp_path / "new", tmp_path / "old"):
         if folder.name == "old":
             folder.mkdir()
         with pytest.raises(NmtError, match=r"cannot be written \(No space left on device\)"):
-            replace_files(str(folder), {"model": full})
-    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+            _save(str(folder), words=1)
+    assert [path.name for path in tmp_path.rglob("*")] == ["old"]

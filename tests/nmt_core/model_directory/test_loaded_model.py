@@ -17,11 +17,11 @@ from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
 from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.model_directory.settings import FORMAT_VERSION, FolderConfig
-from nmt_core.model_directory.word_vectors import load_embeddings
 from nmt_core.models.build import AnyConfig, build_model, new_model, settings_beside_parameters
 from nmt_core.models.presets import PRESETS
 from nmt_core.models.rnnsearch import RNNsearch
 from nmt_core.text.vocabulary import Vocabulary
+from nmt_core.training.data.vocabularies import load_embeddings
 
 
 @pytest.fixture
@@ -192,7 +192,8 @@ def test_a_vocabulary_that_does_not_fit_is_refused(folder: Path) -> None:
 
 def test_a_newer_format_is_refused(folder: Path) -> None:
     settings = folder / "config.yaml"
-    settings.write_text(settings.read_text().replace("format_version: 1", f"format_version: {FORMAT_VERSION + 1}"))
+    now, newer = (f"format_version: {version}" for version in (FORMAT_VERSION, FORMAT_VERSION + 1))
+    settings.write_text(settings.read_text().replace(now, newer))
     problem = f"format version {FORMAT_VERSION + 1} but this program knows {FORMAT_VERSION}; update"
     with pytest.raises(ModelError, match=problem):
         load_model(str(folder))

@@ -14,6 +14,7 @@ import yaml
 from safetensors.torch import load_file
 
 from nmt_core.commands.main import main
+from tests.model_files import load_parameters
 
 WORDS = [f"w{number}" for number in range(12)]
 
@@ -73,7 +74,7 @@ class Runs:
         return counters
 
     def model(self, folder: str) -> dict[str, torch.Tensor]:
-        return load_file(self.file(f"{folder}/model.safetensors"))
+        return load_parameters(self.file(folder))
 
     def assert_resumes_exactly(self, *, updates: int = 31, **settings: Any) -> dict[str, torch.Tensor]:
         """A run that stops twice ends with the state of one that does not; the state."""

@@ -18,6 +18,7 @@ from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.text.vocabulary import SPECIAL_WORDS
+from tests.model_files import load_parameters
 
 WORDS = [f"w{number}" for number in range(8)]
 RUN = ["--quiet", "--device", "cpu"]
@@ -128,7 +129,7 @@ def test_junk_is_left_out_and_told(corpus: Path, capsys: pytest.CaptureFixture[s
     message = capsys.readouterr().err
     assert f"{corpus / 'dirty'}:1: 2 lines are no UTF-8 text and left out" in message
     assert main(["train", write_config(corpus, "pure"), *options]) == 0
-    first, second = (load_file(str(corpus / name / "model.safetensors")) for name in ("junk", "pure"))
+    first, second = (load_parameters(corpus / name) for name in ("junk", "pure"))
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
 
 

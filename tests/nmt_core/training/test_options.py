@@ -292,7 +292,7 @@ def test_several_development_sets_are_measured_and_the_first_decides(runs, capsy
     [
         (
             {"decay_after": 3},
-            "run.yaml: 'training': decay_after goes with schedule: exponential or halving, not with constant\n",
+            "'training': decay_after goes with schedule: exponential or halving, not with constant\n",
         ),
         ({"schedule": "halfing"}, "'training.schedule': Input should be 'constant', 'inverse-sqrt'"),
         ({"updates_every": 3}, "did you mean 'update_every'?"),

@@ -24,6 +24,7 @@ from nmt_core.training.start import prepare
 from nmt_core.training.state import Progress
 from nmt_core.training.trainer import MOST_SKIPPED_IN_A_ROW, Trainer
 from nmt_core.training.validation import Validation
+from tests.model_files import parameters_file
 
 
 def scripted(runs, monkeypatch: pytest.MonkeyPatch, scores: dict[str, list[float]]) -> None:
@@ -268,7 +269,7 @@ def test_the_files_of_a_model_have_the_permissions_of_the_umask(runs) -> None:
         assert runs.go_on("run") == 0
     finally:
         os.umask(before)
-    for name in ("model.safetensors", "config.yaml", "training.safetensors", "training.json"):
+    for name in (parameters_file(runs.file("run")).name, "config.yaml", "training.safetensors", "training.json"):
         assert stat.S_IMODE(os.stat(runs.file(f"run/{name}")).st_mode) == 0o640, name
 
 
@@ -391,12 +392,12 @@ def test_models_of_every_so_many_updates_stay_where_the_setting_goes(
 def test_average_does_not_overwrite_a_model(runs, capsys: pytest.CaptureFixture[str]) -> None:
     runs.write("run", max_updates=2)
     assert runs.go_on("run") == 0
-    before = Path(runs.file("run/model.safetensors")).read_bytes()
+    before = parameters_file(runs.file("run")).read_bytes()
     shutil.copytree(runs.file("run"), runs.file("other"))
     for output, problem in (("run", "is also read"), ("other", "holds a model already")):
         assert main(["average", runs.file("run"), "--output", runs.file(output)]) == 2
         assert problem in capsys.readouterr().err
-    assert Path(runs.file("run/model.safetensors")).read_bytes() == before
+    assert parameters_file(runs.file("run")).read_bytes() == before
 
 
 def test_progress_is_remembered(runs) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from safetensors.torch import load_file
 
 from nmt_core.commands.main import main
 from nmt_core.model_directory.loaded_model import load_model
@@ -21,6 +20,7 @@ from nmt_core.training.report import Reporter
 from nmt_core.training.start import prepare
 from nmt_core.training.tasks import Task, halves, task_of_update
 from nmt_core.training.trainer import Trainer
+from tests.model_files import load_parameters
 
 MODEL = {"type": "deep-lstm", "depth": 2, "hidden": 8, "embedding": 6, "dropout": 0.2, "init_range": 0.3}
 SGD = {"optimizer": "sgd", "learning_rate": 0.5, "gradient": "sentence", "select_by": "nll"}
@@ -79,7 +79,7 @@ def test_a_run_of_tasks_resumes_exactly(runs, training: dict[str, Any]) -> None:
     assert whole.keys() == parts.keys()
     assert all(torch.equal(tensor, parts[name]) for name, tensor in whole.items())
     for name in ("", "tasks/fr/", "tasks/copy-y/", "tasks/halves/"):
-        one, other = (load_file(runs.file(f"{folder}/{name}model.safetensors")) for folder in ("whole", "parts"))
+        one, other = (load_parameters(runs.file(f"{folder}/{name}")) for folder in ("whole", "parts"))
         assert all(torch.equal(tensor, other[key]) for key, tensor in one.items())
     history = json.loads(Path(runs.file("whole/training.json")).read_text())["history"]
     assert [one["name"] for one in history[0]["others"]] == ["fr", "halves"]
