@@ -88,7 +88,7 @@ def test_swapped_sides_are_noticed(folder: Path, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("language", ["no", "on", "nan"])
 def test_every_code_is_a_language(folder: Path, language: str) -> None:
-    (folder / "settings.yaml").write_text(f"target_language: {language}\nfilters: {{duplicates: yes}}\n")
+    (folder / "settings.yaml").write_text(f"target_language: {language}\nfilters: {{duplicates: true}}\n")
     pair = "--source raw.en --target raw.de --source-language en --quiet"
     assert main(["prepare", "corpus", *pair.split(), "--target-language", language, "--output", "a/train"]) == 0
     assert main(["prepare", "corpus", *pair.split(), "--config", "settings.yaml", "--output", "b/train"]) == 0
