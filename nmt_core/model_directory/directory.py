@@ -44,7 +44,7 @@ def replace_model(
             names = {plain: _stage(directory, plain, write) for plain, write in writers.items()}
             output.cut(0)
             output.stream.write(settings({plain: name for plain, name in names.items() if name != plain}))
-            output.sync()  # a full disk is noticed here, before anything has its name
+            output.stream.flush()  # a full disk is noticed here, before anything has its name
             for plain, name in names.items():
                 os.makedirs(os.path.dirname(os.path.join(directory, name)), exist_ok=True)
                 os.replace(os.path.join(staged, plain), os.path.join(directory, name))

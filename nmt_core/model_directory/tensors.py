@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from nmt_core.base.errors import InputError, ModelError, NmtError
-from nmt_core.files.output import temporary_path
+from nmt_core.files.output import PARTIAL, beside
 from nmt_core.files.small import check_regular, reason
 from nmt_core.model_directory.directory import SETTINGS, sync
 from nmt_core.model_directory.sparse import unpacked
@@ -136,7 +136,7 @@ def write_tensors(path: str, tensors: Mapping[str, Tensor], metadata: Mapping[st
 
 def save_tensors(path: str, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
     """Write a file: atomic, on the disk when this returns. Raises NmtError; an older file is then unchanged."""
-    temporary = temporary_path(path)
+    temporary = beside(path, PARTIAL)
     try:
         write_tensors(temporary, tensors, metadata)
         sync(temporary)
