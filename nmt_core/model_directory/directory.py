@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from nmt_core.base.errors import NmtError
 from nmt_core.base.words import MOST_FACTORS
 from nmt_core.files import file_digest, partial_output
+from nmt_core.files.output import PartialOutput
 
 SETTINGS = "config.yaml"
 PARAMETERS = "model.safetensors"
@@ -37,30 +38,42 @@ def replace_model(
     Raises NmtError; the model before is then unchanged, and a directory that was made for it is removed.
     """
     is_new = not os.path.exists(directory)
-    staged = os.path.join(directory, _STAGED)
     try:
         with partial_output(os.path.join(directory, SETTINGS)) as output:  # which locks
-            shutil.rmtree(staged, ignore_errors=True)
-            names = {plain: _stage(directory, plain, write) for plain, write in writers.items()}
             output.cut(0)
-            output.stream.write(settings({plain: name for plain, name in names.items() if name != plain}))
-            output.stream.flush()  # a full disk is noticed here, before anything has its name
-            for plain, name in names.items():
-                os.makedirs(os.path.dirname(os.path.join(directory, name)), exist_ok=True)
-                os.replace(os.path.join(staged, plain), os.path.join(directory, name))
-            for place in {os.path.dirname(os.path.join(directory, name)) for name in ("", *names.values())}:
-                sync(place)
-            output.commit()
-            for plain, name in names.items():
-                _remove_others(os.path.join(directory, plain), os.path.join(directory, name))
+            _write_files(directory, writers, settings, output)
     except OSError as error:
         problem = error.strerror or error
         raise NmtError(f"{directory}: cannot be written ({problem}); what it held before is unchanged") from error
     finally:
-        shutil.rmtree(staged, ignore_errors=True)
         if is_new:
             with contextlib.suppress(OSError):  # it is not empty, as it should be
                 os.rmdir(directory)
+
+
+def _write_files(
+    directory: str,
+    writers: Mapping[str, Callable[[str], None]],
+    settings: Callable[[Mapping[str, str]], bytes],
+    output: PartialOutput,
+) -> None:
+    staged = os.path.join(directory, _STAGED)
+    shutil.rmtree(staged, ignore_errors=True)
+    try:
+        names = {plain: _stage(directory, plain, write) for plain, write in writers.items()}
+        output.stream.write(settings({plain: name for plain, name in names.items() if name != plain}))
+        output.stream.flush()  # a full disk is noticed here, before anything has its name
+        paths = {os.path.join(directory, plain): os.path.join(directory, name) for plain, name in names.items()}
+        for plain, path in zip(names, paths.values(), strict=True):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            os.replace(os.path.join(staged, plain), path)
+        for place in {directory, *map(os.path.dirname, paths.values())}:
+            sync(place)
+        output.commit()
+        for plain, path in paths.items():
+            _remove_others(plain, path)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
 
 
 def _stage(directory: str, plain: str, write: Callable[[str], None]) -> str:
