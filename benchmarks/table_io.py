@@ -23,7 +23,6 @@ from nmt_core.files import pack, read_lines
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Piece
 from nmt_core.jobs.run import Job, Source, open_workers, run_job, shard_of
-from nmt_core.jobs.workers import in_order
 from nmt_core.processes import keep_memory_of_tensors
 from smt_bridge.tables.table import Window, append_scores, read_windows, split_window
 
@@ -67,7 +66,7 @@ def stream_through(source: str, output: str, jobs: int) -> float:
 
     def work() -> None:
         with open(output, "wb") as stream, open_workers(NoScores, jobs) as workers:
-            for _, piece in in_order(workers.ask, read_windows(source), ahead=workers.ahead):
+            for piece in workers.answers(read_windows(source)):
                 stream.write(piece.contents[0])
 
     return second_time(work)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import pkgutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from nmt_core.base.errors import FULL_GPU, NmtError, is_full_gpu, what_is_missing
@@ -53,7 +54,8 @@ def run_command(program: Program, argv: Sequence[str] | None) -> int:
         args = parser.parse_args(words)
         name, debug = f"{name} {args.command}", args.debug
         check_files(args)
-        code = work_of(program.commands[args.command])(args)
+        module = importlib.import_module(program.commands[args.command].module)
+        code: int = pkgutil.resolve_name(module.RUN)(args)
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
@@ -125,10 +127,3 @@ def parser_of(program: Program, words: Sequence[str] | None = None) -> argparse.
             subparser.description = (module.__doc__ or "").replace("``", "")
             module.add_arguments(subparser)
     return parser
-
-
-def work_of(command: Command) -> Callable[[argparse.Namespace], int]:
-    """The function that does a command's work and returns the exit code; its module is imported now."""
-    package, _, name = str(importlib.import_module(command.module).RUN).partition(":")
-    work: Callable[[argparse.Namespace], int] = getattr(importlib.import_module(package), name)
-    return work

@@ -66,7 +66,7 @@ def read_journal(path: str) -> Journal:
         raise unreadable(path, error) from error
     for line in content.splitlines(keepends=True):
         body = line[_HEX + 1 : -1]
-        if line != _line(body):
+        if line[-1:] != b"\n" or line[:_HEX] != b"%0*x" % (_HEX, crc32(body)):
             break
         value = json.loads(body)
         if found.identity is not None:
@@ -81,18 +81,15 @@ def read_journal(path: str) -> Journal:
     return found
 
 
+def journal_line(value: Mapping[str, Any]) -> bytes:
+    """A line that ``read_journal`` reads, behind the CRC-32 of its content."""
+    body = json.dumps(value).encode()
+    return b"%0*x %b\n" % (_HEX, crc32(body), body)
+
+
 def first_line(identity: Mapping[str, Any]) -> bytes:
     """The line with which a journal begins."""
-    return _line(json.dumps({"journal": _FORMAT, "identity": identity}).encode())
-
-
-def entry_line(entry: Entry) -> bytes:
-    """The line of a finished shard."""
-    return _line(json.dumps(entry._asdict()).encode())
-
-
-def _line(body: bytes) -> bytes:
-    return b"%0*x %b\n" % (_HEX, crc32(body), body)
+    return journal_line({"journal": _FORMAT, "identity": identity})
 
 
 def check_identity(begun: Mapping[str, Any], now: Mapping[str, Any], *, path: str) -> None:

@@ -29,8 +29,8 @@ from nmt_core.jobs.journal import (
     Journal,
     Shard,
     check_identity,
-    entry_line,
     first_line,
+    journal_line,
     read_journal,
 )
 
@@ -64,7 +64,7 @@ class Outputs:
             contents.append(Content(end + len(content), crc32(content)))
         self.entries.append(Entry(shard, tuple(contents), piece.counts))
         if self.journal is not None:
-            self.journal.write(entry_line(self.entries[-1]))
+            self.journal.write(journal_line(self.entries[-1]._asdict()))
             self.journal.flush()
             if time.monotonic() - self.synced >= _SECONDS:
                 self.sync()
@@ -149,19 +149,24 @@ def open_outputs(
         yield outputs
 
 
-def range_paths(paths: Sequence[str], wanted: range) -> list[str]:
-    """The outputs of a range."""
+def range_paths(paths: Sequence[str], wanted: range | None) -> Sequence[str]:
+    """The outputs of a range; None is the whole job."""
+    if wanted is None:
+        return paths
     return [f"{os.path.realpath(path)}{_RANGE}{wanted.start + 1}-{wanted.stop}" for path in paths]
 
 
-def begun(output: str) -> list[tuple[str, range | None]]:
-    """The journals of an output and of its ranges, in order; None stands for the whole output."""
-    beginning, found = beside(output, ""), []
-    for path in glob.glob(f"{glob.escape(beginning)}*{JOURNAL}"):
-        match = re.fullmatch(f"(?:{_RANGE}([1-9][0-9]*)-([0-9]+))?", path[len(beginning) : -len(JOURNAL)])
-        if match is not None:
-            found.append((path, range(int(match[1]) - 1, int(match[2])) if match[1] else None))
-    return sorted(found, key=lambda one: (one[1].start, one[1].stop) if one[1] else (-1, -1))
+def begun(output: str) -> list[str]:
+    """The journals of an output and of its ranges."""
+    name = glob.escape(beside(output, ""))
+    return glob.glob(name + JOURNAL) + glob.glob(f"{name}{_RANGE}*{JOURNAL}")
+
+
+def begun_ranges(output: str) -> list[range]:
+    """The ranges of an output of which there is a journal, in order."""
+    found = [re.search(f"{_RANGE}([1-9][0-9]*)-([0-9]+){re.escape(JOURNAL)}$", path) for path in begun(output)]
+    ranges = [range(int(match[1]) - 1, int(match[2])) for match in found if match]
+    return sorted(ranges, key=lambda one: (one.start, one.stop))
 
 
 def check_begun(output: str, identity: Mapping[str, Any]) -> None:
@@ -170,7 +175,7 @@ def check_begun(output: str, identity: Mapping[str, Any]) -> None:
     if os.path.isdir(older):
         problem = "holds a job that an older version began; finish it with that version, or remove it"
         raise ConfigError(f"{older}: {problem}")
-    for path, _ in begun(output):
+    for path in begun(output):
         journal = read_journal(path)
         if journal.entries:
             check_identity(journal.identity or {}, identity, path=path)

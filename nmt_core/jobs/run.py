@@ -11,9 +11,9 @@ import functools
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from isal.isal_zlib import crc32
@@ -23,7 +23,7 @@ from nmt_core.base.messages import counted
 from nmt_core.base.words import whole_number
 from nmt_core.files import file_digest, is_written_through, pack
 from nmt_core.jobs.journal import AGAIN, Counts, Shard
-from nmt_core.jobs.outputs import Outputs, Piece, begun, check_begun, open_outputs, range_paths
+from nmt_core.jobs.outputs import Outputs, Piece, begun_ranges, check_begun, open_outputs, range_paths
 from nmt_core.jobs.ray_workers import Ray, ray_workers
 from nmt_core.jobs.workers import OpenWorker, Workers, in_order, process_workers
 from nmt_core.processes import orderly_end
@@ -109,33 +109,34 @@ def run_job(
     was done, before outputs have their names. A job that is not resumable is done as its input comes. Raises
     ConfigError when the job was begun with another description, NmtError while another program does it.
     """
-    hashes = _hashes(job) if job.is_resumable else {}  # before any worker reads the files
+    files = job.files if job.is_resumable else {}
+    hashes = {shown: file_digest(path, shown=shown) for shown, path in files.items()}  # before any worker reads them
     opened = functools.partial(_PackingWorker, open_worker, job.outputs)
     with open_workers(opened, jobs, ray) as workers, contextlib.ExitStack() as stack:
-        identity = None
+        identity, wanted, ranges = None, None, dict[range, Outputs]()
         if job.is_resumable:
             identity = json.loads(json.dumps({**job.description, "models": workers.description, "sha256": hashes}))
             if not restart:
                 check_begun(job.outputs[0], identity)
-
-        def opened_outputs(paths: Sequence[str]) -> Outputs:
-            return stack.enter_context(open_outputs(paths, identity, restart=restart))
-
-        if shards is not None:
-            wanted = parse_range(shards, sum(1 for _ in job.source.read()))
-            outputs = opened_outputs(range_paths(job.outputs, wanted))
-            _do(job, workers, outputs, seen, itertools.islice(_tasks(job), wanted.start, wanted.stop))
+            wanted = parse_range(shards, sum(1 for _ in job.source.read())) if shards is not None else None
+        opened_outputs = functools.partial(open_outputs, identity=identity, restart=restart)
+        outputs = stack.enter_context(opened_outputs(range_paths(job.outputs, wanted)))
+        if identity is not None and wanted is None:
+            for one in begun_ranges(job.outputs[0]):
+                ranges[one] = stack.enter_context(opened_outputs(range_paths(job.outputs, one)))
+        pieces = _pieces(job, workers, outputs, ranges, wanted or range(sys.maxsize), seen)
+        for (shard, is_stored), piece in in_order(pieces, ahead=workers.ahead):
+            outputs.append(shard, piece)
+            seen(shard, piece.counts, is_stored)
+        changed = [shown for shown, digest in hashes.items() if digest != file_digest(job.files[shown], shown=shown)]
+        if changed:
+            raise InputError(changed[0], f"changed while the job was at work; {AGAIN}")
+        if wanted is not None:
             outputs.sync()
-            _check_unchanged(job, hashes)
             return None
-        outputs = opened_outputs(job.outputs)
-        others = [one for _, one in begun(job.outputs[0]) if one is not None] if identity is not None else []
-        ranges = {one: opened_outputs(range_paths(job.outputs, one)) for one in others}
-        _do(job, workers, outputs, seen, _tasks(job), ranges)
-        outputs.fill()
-        if identity is not None:
-            _check_unchanged(job, hashes)
         counts = [entry.counts for entry in outputs.entries]
+        if not counts:
+            outputs.fill()
         finish(counts, workers.description)
         outputs.commit()
         for held in ranges.values():
@@ -160,69 +161,35 @@ class _PackingWorker:
         return Piece(tuple(map(pack, piece.contents, self._outputs)), piece.counts)
 
 
-class _Task(NamedTuple):
-    """A shard with its number, from 0, and what a worker needs to do it."""
+def _pieces(
+    job: Job[Any], workers: Workers, outputs: Outputs, ranges: Mapping[range, Outputs], wanted: range, seen: Seen
+) -> Iterator[tuple[tuple[Shard, bool], Callable[[], Piece]]]:
+    """What is not finished of the wanted shards: each, whether a range has its piece, and what that is waited for by.
 
-    number: int
-    shard: Shard
-    item: Any
-
-
-def _tasks(job: Job[Any]) -> Iterator[_Task]:
-    """All of the work, in order."""
-    for number, item in enumerate(job.source.read()):
-        yield _Task(number, job.source.shard_of(item), item)
-
-
-def _do(
-    job: Job[Any],
-    workers: Workers,
-    outputs: Outputs,
-    seen: Seen,
-    tasks: Iterable[_Task],
-    ranges: Mapping[range, Outputs] = MappingProxyType({}),
-) -> None:
-    """Finish the tasks: each piece comes from the range that has it, or from a worker."""
+    Raises InputError unless the input still has the bytes it had.
+    """
+    finished = list(outputs.entries)
     stored = {one.start + number: (held, number) for one, held in ranges.items() for number in range(len(held.entries))}
-
-    def ask(task: _Task) -> Callable[[], Piece]:
-        if task.number not in stored:
-            return workers.ask(task.item)
-        held, number = stored[task.number]
-        _check_same(job.source.path, held.entries[number].shard, task.shard)
-        return functools.partial(held.piece, number)
-
-    for task, piece in in_order(ask, _left(job, outputs, tasks, seen), ahead=workers.ahead):
-        outputs.append(task.shard, piece)
-        seen(task.shard, piece.counts, task.number in stored)
-
-
-def _left(job: Job[Any], outputs: Outputs, tasks: Iterable[_Task], seen: Seen) -> Iterator[_Task]:
-    """The tasks that are not finished. Raises InputError unless the input still has the bytes it had."""
-    finished, tasks = list(outputs.entries), iter(tasks)
-    for shard, _, counts in finished:
-        task = next(tasks, None)
-        _check_same(job.source.path, shard, task and task.shard)
-        seen(shard, counts, True)
-    yield from tasks
+    items = itertools.islice(enumerate(job.source.read()), wanted.start, wanted.stop)
+    for entry in finished:
+        _, item = next(items, (0, None))
+        _check_same(job.source, entry.shard, item)
+        seen(entry.shard, entry.counts, True)
+    for number, item in items:
+        if number in stored:
+            held, place = stored[number]
+            shard = held.entries[place].shard
+            _check_same(job.source, shard, item)
+            yield (shard, True), functools.partial(held.piece, place)
+        else:
+            yield (job.source.shard_of(item), False), workers.ask(item)
 
 
-def _check_same(path: str, expected: Shard, found: Shard | None) -> None:
+def _check_same(source: Source[Any], expected: Shard, item: Any) -> None:
     """Raise InputError unless the input still has the bytes it had."""
-    if found != expected:
+    if item is None or source.shard_of(item) != expected:
         problem = f"changed since the job was begun; put the old file back, or {AGAIN}"
-        raise InputError(path, problem, line=expected.first)
-
-
-def _hashes(job: Job[Any]) -> dict[str, str]:
-    return {shown: file_digest(file, shown=shown) for shown, file in job.files.items()}
-
-
-def _check_unchanged(job: Job[Any], hashes: Mapping[str, str]) -> None:
-    """Raise InputError for a file that was written to, or replaced, since the job was begun."""
-    changed = [shown for shown, found in _hashes(job).items() if found != hashes[shown]]
-    if changed:
-        raise InputError(changed[0], f"changed while the job was at work; {AGAIN}")
+        raise InputError(source.path, problem, line=expected.first)
 
 
 def parse_range(text: str, shards: int) -> range:

@@ -49,14 +49,16 @@ class Workers(NamedTuple):
     ask: Callable[[Any], Callable[[], Any]]
     ahead: int
 
+    def answers(self, items: Iterable[Any]) -> Iterator[Any]:
+        """The answers to the items, in their order."""
+        return (answer for _, answer in in_order(((None, self.ask(item)) for item in items), ahead=self.ahead))
 
-def in_order(
-    ask: Callable[[Item], Callable[[], Any]], items: Iterable[Item], *, ahead: int
-) -> Iterator[tuple[Item, Any]]:
-    """The items with their answers, of which ``ask`` is asked a few ahead."""
+
+def in_order(asked: Iterable[tuple[Item, Callable[[], Any]]], *, ahead: int) -> Iterator[tuple[Item, Any]]:
+    """Items with their answers; so many of what was asked are taken before an answer is waited for."""
     waiting: collections.deque[tuple[Item, Callable[[], Any]]] = collections.deque()
-    for one in items:
-        waiting.append((one, ask(one)))
+    for one in asked:
+        waiting.append(one)
         if len(waiting) >= ahead:
             item, answer = waiting.popleft()
             yield item, answer()

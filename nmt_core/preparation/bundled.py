@@ -19,7 +19,6 @@ from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.files import open_output
 from nmt_core.files.small import read_small
 from nmt_core.jobs.run import open_workers
-from nmt_core.jobs.workers import in_order
 from nmt_core.preparation.record import NAME, Record, parse_record, render_record
 from nmt_core.preparation.settings import (
     LEARNED,
@@ -235,8 +234,7 @@ def preprocess_lines(path: str, side: Side, lines: Iterable[str], *, reverse: bo
     stream = iter(lines)
     chunks = iter(lambda: list(itertools.islice(stream, size)), [])
     with open_workers(make, jobs) as workers:
-        for _, found in in_order(workers.ask, chunks, ahead=workers.ahead):
-            yield from found
+        yield from itertools.chain.from_iterable(workers.answers(chunks))
 
 
 class _Lines:

@@ -24,7 +24,6 @@ from nmt_core.files import file_digest, open_output, overwritten, partial_output
 from nmt_core.files.output import PARTIAL
 from nmt_core.jobs.ray_workers import Ray
 from nmt_core.jobs.run import open_workers
-from nmt_core.jobs.workers import in_order
 from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.preparation.corpus import Chunk, read_chunks, shuffle
 from nmt_core.preparation.filters import DUPLICATE, Filters, Hashes, Reason, Seen, are_swapped, hash_of
@@ -174,7 +173,7 @@ class Preparation:
             chunks = read_chunks(list(corpus.values()))
             chunks = self._not_swapped(chunks) if first else chunks
             workers = stack.enter_context(open_workers(worker, self.jobs, self.ray))
-            for _, found in in_order(workers.ask, chunks, ahead=workers.ahead):
+            for found in workers.answers(chunks):
                 if first:
                     self.drop_counts.add(found.drop_counts)
                 self.progress(names[-1], found.drop_counts.read)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
+import pkgutil
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-from nmt_core.commands.program import work_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -79,7 +78,7 @@ def test_help_and_wrong_arguments_of_every_command_load_no_torch(package: str) -
 @pytest.mark.parametrize("package", ["nmt_core", "smt_bridge"])
 def test_every_command_names_its_work(package: str) -> None:
     for name, command in importlib.import_module(f"{package}.commands.main").COMMANDS.items():
-        assert callable(work_of(command)), name
+        assert callable(pkgutil.resolve_name(importlib.import_module(command.module).RUN)), name
 
 
 def test_messages_leave_by_one_way() -> None:

@@ -27,7 +27,6 @@ from nmt_core.files import pack, partial_output
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Outputs, Piece
 from nmt_core.jobs.run import Job, Source, open_workers, parse_range, run_job, shard_of
-from nmt_core.jobs.workers import in_order
 from smt_bridge.commands.main import main as smt_bridge
 
 Lines = tuple[int, list[bytes]]
@@ -574,7 +573,7 @@ def test_a_process_that_died_before_more_was_asked_is_reported() -> None:
 
     dying = open_workers(partial(opened, kind=Quitting), 2)
     with dying as workers, pytest.raises(NmtError, match="a worker process died"):
-        list(in_order(workers.ask, tasks(), ahead=4))
+        list(workers.answers(tasks()))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -603,7 +602,7 @@ def test_processes_that_differ_are_refused() -> None:
 
     differing = open_workers(partial(opened, kind=Differing), 2)
     with differing as workers, pytest.raises(NmtError, match=r"two workers differ: shouting='[01]', and '[01]'"):
-        list(in_order(workers.ask, tasks(), ahead=4))
+        list(workers.answers(tasks()))
 
 
 @pytest.mark.parametrize("options", [{}, {"restart": True}])
@@ -740,7 +739,7 @@ def work_without_end() -> None:
     """A program of two processes that never end by themselves, and that a terminal may end, even under nohup."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with open_workers(Endless, 2) as workers:
-        list(in_order(workers.ask, [(1, [b"a"]), (2, [b"b"])], ahead=4))
+        list(workers.answers([(1, [b"a"]), (2, [b"b"])]))
 
 
 def job_without_end() -> None:

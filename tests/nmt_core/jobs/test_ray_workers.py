@@ -23,7 +23,7 @@ from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Piece
 from nmt_core.jobs.ray_workers import Ray, ray_workers
 from nmt_core.jobs.run import Job, Source, run_job, shard_of
-from nmt_core.jobs.workers import Workers, in_order
+from nmt_core.jobs.workers import Workers
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
@@ -58,7 +58,7 @@ def actors(
 
 
 def answers(workers: Workers, items: Iterable[str]) -> list[str]:
-    return [answer for _, answer in in_order(workers.ask, items, ahead=workers.ahead)]
+    return list(workers.answers(items))
 
 
 def test_answers_come_in_order_whoever_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ def test_few_items_are_taken_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
             yield str(number)
 
     with actors(monkeypatch) as workers:
-        for number, _ in enumerate(in_order(workers.ask, items(), ahead=workers.ahead)):
+        for number, _ in enumerate(workers.answers(items())):
             assert len(taken) <= number + 1 + 4 * 2
 
 

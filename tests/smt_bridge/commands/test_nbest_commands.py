@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import math
+import pkgutil
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from nmt_core.base.errors import ConfigError, InputError, NmtError
-from nmt_core.commands.program import Command, work_of
 from smt_bridge.commands import add_features, rerank, tune
 from smt_bridge.commands.main import main
 from smt_bridge.moses.weights import read_weights
@@ -28,7 +28,7 @@ REFERENCE = "the cat sat on the mat\nno\nit is a very small house &apos;s\n"
 def call(command: ModuleType, *arguments: str | Path) -> int:
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
-    status: int = work_of(Command(command.__name__, ""))(parser.parse_args([str(argument) for argument in arguments]))
+    status: int = pkgutil.resolve_name(command.RUN)(parser.parse_args([str(argument) for argument in arguments]))
     return status
 
 
