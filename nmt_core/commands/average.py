@@ -6,7 +6,7 @@ import argparse
 
 from nmt_core.files import InputFile, OutputDirectory
 
-RUN = "nmt_core.training.average_models:average_models"
+RUN = "nmt_core.model_directory.average:average_models"
 
 _EPILOG = """\
 examples:

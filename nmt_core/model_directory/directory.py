@@ -23,6 +23,7 @@ PARAMETERS = "model.safetensors"
 SOURCE_VOCABULARY = "source.vocab"
 TARGET_VOCABULARY = "target.vocab"
 FACTOR_VOCABULARIES = tuple(f"source.factor{number}.vocab" for number in range(1, MOST_FACTORS + 1))
+VOCABULARIES = (SOURCE_VOCABULARY, TARGET_VOCABULARY, *FACTOR_VOCABULARIES)
 PREPARATION = "preparation"
 LEXICON = "lexicon.gz"
 _STAGED = ".saving"  # the new files until all of them are complete; of no account

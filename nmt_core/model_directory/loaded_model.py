@@ -28,12 +28,10 @@ from nmt_core.device import choose_device, choose_dtype
 from nmt_core.files.small import check_regular
 from nmt_core.layers.products import freeze
 from nmt_core.model_directory.directory import (
-    FACTOR_VOCABULARIES,
     LEXICON,
     PARAMETERS,
     PREPARATION,
-    SOURCE_VOCABULARY,
-    TARGET_VOCABULARY,
+    VOCABULARIES,
     replace_model,
 )
 from nmt_core.model_directory.lexicon import CarriedLexicon
@@ -148,7 +146,7 @@ def save_model(
     carried = {} if preparation is None else {f"{PREPARATION}/{name}": one for name, one in preparation.files.items()}
     if lexicon is not None:
         carried[LEXICON] = lexicon.content
-    vocabularies = dict(zip(_vocabulary_names(len(factors)), (source, target, *factors), strict=True))
+    vocabularies = dict(zip(VOCABULARIES, (source, target, *factors), strict=False))
     hashes = {
         "format_version": FORMAT_VERSION,
         "preparation": None if preparation is None else preparation.hashes,
@@ -221,7 +219,7 @@ def _load(folder: str, config: FolderConfig, dtype: torch.dtype) -> LoadedModel:
         if config.lexicon is not None:
             lexicon = CarriedLexicon.load(config.path(folder, LEXICON), config.lexicon)
         vocabularies = []
-        for name in _vocabulary_names(source_factors(config.model)):
+        for name in VOCABULARIES[: 2 + source_factors(config.model)]:
             path = config.path(folder, name)
             check_regular(path)
             vocabularies.append(Vocabulary.load(path, most=rows))  # one of more words is not read to its end
@@ -236,7 +234,3 @@ def _load(folder: str, config: FolderConfig, dtype: torch.dtype) -> LoadedModel:
     except ConfigError as error:
         raise ModelError(f"{folder}: {error}") from error
     return loaded
-
-
-def _vocabulary_names(factors: int) -> Sequence[str]:
-    return SOURCE_VOCABULARY, TARGET_VOCABULARY, *FACTOR_VOCABULARIES[:factors]

@@ -10,7 +10,6 @@ runs/a: 300 of the first 900 words (33 %) are unknown to the model; is the text 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from nmt_core.text.vocabulary import Vocabulary
 
@@ -88,25 +87,6 @@ def check_news(name: str, news: Sequence[Mapping[str, float]], warn: Callable[[s
     share = UnknownShare(name, warn, hint="", serve=news[0]["serve"] > 0, usual=news[0].get("usual"))
     share.add(words=int(sum(one["words"] for one in news)), unknown=int(sum(one["unknown"] for one in news)))
     share.finish()
-
-
-class ShareNoted:
-    """Loads model folders as ``load`` does, and says afterwards which share of unknown words is usual for them."""
-
-    def __init__(self, load: Callable[..., Any]) -> None:
-        self._load = load
-        self._vocabularies: list[Vocabulary] = []
-
-    def __call__(self, folder: str, **how: Any) -> Any:
-        """The model of the folder."""
-        loaded = self._load(folder, **how)
-        self._vocabularies += [loaded.source, loaded.target]
-        return loaded
-
-    @property
-    def usual(self) -> float | None:
-        """The largest of all that was loaded; None if unsaid."""
-        return usual_share(self._vocabularies)
 
 
 def usual_share(vocabularies: Iterable[Vocabulary]) -> float | None:

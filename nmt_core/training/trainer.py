@@ -24,6 +24,7 @@ from torch import Tensor
 
 from nmt_core.base.errors import ModelError
 from nmt_core.base.messages import say
+from nmt_core.model_directory.average import average_into
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.data.partitions import Partition
@@ -43,7 +44,7 @@ from nmt_core.training.processes import Ranks
 from nmt_core.training.report import Reporter
 from nmt_core.training.state import Progress, restore_state, save_state
 from nmt_core.training.tasks import Cursor, Task, Work, parameters_of, task_of_update, work_from
-from nmt_core.training.validation import Snapshots, Validation, average_into, validate
+from nmt_core.training.validation import Snapshots, Validation, validate
 
 
 class Interrupted(Exception):

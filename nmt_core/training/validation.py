@@ -13,14 +13,13 @@ from dataclasses import dataclass
 
 import sacrebleu
 import torch
-from torch import Tensor
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import Batch
 from nmt_core.inference.output.copies import annotated
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.model_directory.loaded_model import LoadedModel, load_parameters
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.interface import TranslationModel
 from nmt_core.text.alignment import Points
 from nmt_core.training.config import TrainingConfig
@@ -193,14 +192,3 @@ class Snapshots:
     @property
     def _place(self) -> str:
         return os.path.join(self.folder, SNAPSHOTS)
-
-
-@torch.no_grad()
-def average_into(model: torch.nn.Module, folders: Sequence[str]) -> None:
-    """Give ``model`` the mean of the parameters in several model folders."""
-    total: dict[str, Tensor] = {}
-    for folder in folders:
-        for name, tensor in load_parameters(folder, model).items():
-            total[name] = total[name] + tensor.double() if name in total else tensor.double()
-    for name, parameter in model.named_parameters():
-        parameter.copy_(total[name] / len(folders))

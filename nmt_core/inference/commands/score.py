@@ -25,20 +25,26 @@ from nmt_core.inference.output.copies import annotated
 from nmt_core.inference.scoring.forms import TextForm, open_scorer_of_form
 from nmt_core.inference.scoring.pair_scorer import choose_softmax, open_pair_scorer
 from nmt_core.jobs.work import progress_bar
-from nmt_core.model_directory.loaded_model import load_model
+from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.alignment import points_between
-from nmt_core.text.unknown_share import ShareNoted, UnknownShare
+from nmt_core.text.unknown_share import UnknownShare, usual_share
 
 
 def score_files(args: argparse.Namespace) -> int:
     """Score."""
     _check(args)
     keep_memory_of_tensors()
-    load = ShareNoted(load_model)
+    loaded: list[LoadedModel] = []
+
+    def load(folder: str, **how: Any) -> LoadedModel:
+        loaded.append(load_model(folder, **how))
+        return loaded[-1]
+
     options = {"device": args.device, "dtype": args.dtype, "softmax": choose_softmax(args.softmax), "load": load}
     scorer, pairs = _open_aligned(args, options) if args.word_alignment else _open(args, options)
-    share = _unknown_share(args, scorer, load.usual)
+    usual = usual_share(vocabulary for model in loaded for vocabulary in (model.source, model.target))
+    share = _unknown_share(args, scorer, usual)
     line_of = line_writer(args.alignments or "")
     quiet = args.quiet or sys.stderr is None or not sys.stderr.isatty()
     with (

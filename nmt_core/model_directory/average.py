@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
 
 from nmt_core.base.errors import ModelError
 from nmt_core.base.messages import counted, say
-from nmt_core.model_directory.loaded_model import LoadedModel, read_model
+from nmt_core.model_directory.loaded_model import LoadedModel, load_parameters, read_model
 from nmt_core.model_directory.settings import check_no_model
-from nmt_core.training.validation import average_into
 
 
 def average_models(args: argparse.Namespace) -> int:
@@ -40,3 +43,14 @@ def _alike(first: LoadedModel, other: LoadedModel) -> bool:
         for one in (first, other)
     )
     return mine == theirs and other.prepared_as(first)
+
+
+@torch.no_grad()
+def average_into(model: nn.Module, folders: Sequence[str]) -> None:
+    """Give ``model`` the mean of the parameters in several model folders."""
+    total: dict[str, Tensor] = {}
+    for folder in folders:
+        for name, tensor in load_parameters(folder, model).items():
+            total[name] = total[name] + tensor.double() if name in total else tensor.double()
+    for name, parameter in model.named_parameters():
+        parameter.copy_(total[name] / len(folders))
