@@ -59,18 +59,15 @@ def test_no_number_is_too_large_for_all_there_is(folder: Path, capsysbinary: pyt
         assert written(capsysbinary, *more.split(), "graphs") == written(capsysbinary, *all_there_is.split(), "graphs")
 
 
-def test_the_ini_comes_from_a_pipe(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_ini_and_graphs_come_from_pipes(
+    folder: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     reading, writing = os.pipe()
     os.write(writing, INI.encode())
     os.close(writing)
     assert main(["graph", "nbest", "graphs", "--ini", f"/dev/fd/{reading}"]) == 0
     os.close(reading)
     assert capsysbinary.readouterr().out == written(capsysbinary, "nbest", "graphs")
-
-
-def test_smaller_graphs_come_from_a_pipe(
-    folder: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
     whole = written(capsysbinary, "nbest", "graphs", "--nbest", "2")
     for form in ("graphs", "osgx.gz"):
         small = written(capsysbinary, "prune", form, "--gap", "9")
