@@ -96,10 +96,6 @@ class Counts(NamedTuple):
     log_prob: float = 0.0
     reverse_log_prob: float = 0.0
 
-    def plus(self, other: Counts) -> Counts:
-        """The counts of both parts together."""
-        return Counts._make(mine + theirs for mine, theirs in zip(self, other, strict=True))
-
 
 class RescoredChunk(NamedTuple):
     r"""The lines of a window with their new columns, each ending in ``\n``, and what was met."""

@@ -121,7 +121,7 @@ def test_lines_do_not_depend_on_the_window(phrases: list[tuple[str, str]], data:
     whole = rescore_chunk(window(*lines), scorers)
     parts = [rescore_chunk(window(*part), scorers) for part in (lines[:cut], lines[cut:])]
     assert parts[0].content + parts[1].content == whole.content
-    assert parts[0].counts.plus(parts[1].counts).lines == whole.counts.lines
+    assert parts[0].counts.lines + parts[1].counts.lines == whole.counts.lines
 
 
 def test_one_factor_is_scored_and_all_bytes_pass() -> None:
