@@ -42,8 +42,9 @@ class GateInputs(Layer):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """(..., size) -> (..., G)."""
-        bias = None if self.bias is None else F.pad(self.bias, (0, len(self.weight) - len(self.bias)))
-        return linear(inputs, self.weight, bias)
+        if self.bias is None:
+            return self.finish(linear(inputs, self.weight))
+        return linear(inputs, self.weight, F.pad(self.bias, (0, len(self.weight) - len(self.bias))))
 
     def finish(self, product: Tensor) -> Tensor:
         """From the product with ``weight`` to what ``forward`` gives, (..., G) -> (..., G)."""
@@ -232,10 +233,6 @@ class NormalizedInputs(GateInputs):
     def __init__(self, size: int, hidden: int) -> None:
         super().__init__(size, 3 * hidden, 0)
         self.norm = PartsNorm(hidden, 2 * hidden)
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """(..., size) -> (..., 3H)."""
-        return self.finish(linear(inputs, self.weight))
 
     def finish(self, product: Tensor) -> Tensor:
         """From the product with ``weight``."""

@@ -9,7 +9,7 @@ bias and shift, V words, M pairs of a row and a word.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
@@ -31,9 +31,8 @@ _AT_ONCE = 1 << 18  # logits exponentiated and summed together: 1 MiB in float32
 
 
 class _Sums(NamedTuple):
-    """Of rows: a shift of their logits, and the log of the sum of exp(logit - shift). Of pairs: logit - shift."""
+    """Of rows the log of the sum of exp(logit - shift), of pairs logit - shift; each row has a shift of its own."""
 
-    shift_N: Tensor
     log_total_N: Tensor
     logits_M: Tensor
 
@@ -60,8 +59,16 @@ class BlockNormalizer:
         """
         if bool((rows_M.diff() < 0).any()):
             raise ValueError("expected rows in ascending order")
-        parts = self._parts(readout_NL, rows_M, words_M)
-        return torch.cat([sums.logits_M - sums.log_total_N[rows_M] for sums, rows_M in parts]).to(self._dtype)
+        inputs = self._inputs(readout_NL).split(ROWS)
+        ends = torch.searchsorted(rows_M, ROWS * torch.arange(1, len(inputs) + 1))
+        counts = ends.diff(prepend=ends.new_zeros(1)).tolist()
+        rows = to_device(readout_NL.device, rows_M % ROWS)[0].split(counts)
+        sums_of = self._at_once if readout_NL.is_cuda else self._on_cpu
+        found = []
+        for inputs_ND, part_M, words_of_part_M in zip(inputs, rows, words_M.split(counts), strict=True):
+            sums = sums_of(inputs_ND, part_M, words_of_part_M)
+            found.append(sums.logits_M - sums.log_total_N[part_M])
+        return torch.cat(found).to(self._dtype)
 
     def scores_into(self, out_NV: Tensor, readout_NL: Tensor, block: int) -> tuple[Tensor, Tensor]:
         """Write the logits; the largest of every ``block`` words, and the normaliser of what was written.
@@ -74,22 +81,11 @@ class BlockNormalizer:
             tops_NG[unsafe_N], normalizer_N[unsafe_N] = kernels.normalize(out_NV[unsafe_N], block)
         return tops_NG, normalizer_N.clamp_(min=tops_NG.amax(dim=1).float())  # rounding had put it below
 
-    def _parts(self, readout_NL: Tensor, rows_M: Tensor, words_M: Tensor) -> Iterator[tuple[_Sums, Tensor]]:
-        """Some rows at a time, and the rows of their pairs, counted from the first of them, on the device."""
-        inputs = self._inputs(readout_NL).split(ROWS)
-        ends = torch.searchsorted(rows_M, ROWS * torch.arange(1, len(inputs) + 1))
-        counts = ends.diff(prepend=ends.new_zeros(1)).tolist()
-        rows = to_device(readout_NL.device, rows_M % ROWS)[0].split(counts)
-        work = self._at_once if readout_NL.is_cuda else self._on_cpu
-        for inputs_ND, part_M, words_of_part_M in zip(inputs, rows, words_M.split(counts), strict=True):
-            yield work(inputs_ND, part_M, words_of_part_M), part_M
-
     def _at_once(self, inputs_ND: Tensor, rows_M: Tensor, words_M: Tensor) -> _Sums:
         """With the logits of all words."""
         logits_NV = exact_product(inputs_ND, self._weight_VD).add_(self._bias_V)
-        shift_N = logits_NV.amax(dim=1)
-        logits_M = logits_NV.sub_(shift_N.unsqueeze(1))[rows_M, words_M]
-        return _Sums(shift_N, logits_NV.exp_().sum(dim=1).log_(), logits_M)
+        logits_M = logits_NV.sub_(logits_NV.amax(dim=1, keepdim=True))[rows_M, words_M]
+        return _Sums(logits_NV.exp_().sum(dim=1).log_(), logits_M)
 
     def _on_cpu(self, inputs_ND: Tensor, rows_M: Tensor, words_M: Tensor) -> _Sums:
         tiled = kernels.tiles_apply_to(inputs_ND, self._weight_VD)
@@ -99,7 +95,7 @@ class BlockNormalizer:
             of_unsafe_M = unsafe_N[rows_M]
             rows_of_unsafe_M = (unsafe_N.cumsum(0) - 1)[rows_M[of_unsafe_M]]
             again = self._at_once(inputs_ND[unsafe_N], rows_of_unsafe_M, words_M[of_unsafe_M])
-            sums.shift_N[unsafe_N], sums.log_total_N[unsafe_N] = again.shift_N, again.log_total_N.double()
+            sums.log_total_N[unsafe_N] = again.log_total_N.double()
             sums.logits_M[of_unsafe_M] = again.logits_M
         return sums
 
@@ -116,8 +112,8 @@ class BlockNormalizer:
         return torch.cat([self._weight_VD, columns_V3], dim=1)
 
     def _by_tiles(self, inputs_ND: Tensor, rows_M: Tensor, words_M: Tensor) -> _Sums:
-        shift_N, total_N, logits_M = self._tiled.sums(inputs_ND, rows_M, words_M)
-        return _Sums(shift_N, total_N.double().log_(), logits_M)
+        _, total_N, logits_M = self._tiled.sums(inputs_ND, rows_M, words_M)
+        return _Sums(total_N.double().log_(), logits_M)
 
     def _by_blocks(self, inputs_ND: Tensor, rows_M: Tensor, words_M: Tensor) -> _Sums:
         rows = inputs_ND.shape[0]
@@ -137,7 +133,7 @@ class BlockNormalizer:
             torch.mm(inputs_NJ, block_VJ.t(), out=logits_NV[:, : len(block_VJ)])
             logits_M[pick_M] = logits_NV[rows_M[pick_M], words_M[pick_M] - number * size].to(self._dtype)
             _add_exponentials(logits_NV[:, : len(block_VJ)], total_N)
-        return _Sums(shift_N[:rows].to(self._dtype), total_N[:rows].double().log_(), logits_M)
+        return _Sums(total_N[:rows].double().log_(), logits_M)
 
 
 def exact_product(inputs_ND: Tensor, weight_VD: Tensor) -> Tensor:

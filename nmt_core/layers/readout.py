@@ -12,27 +12,24 @@ from nmt_core.native import kernels
 
 
 class Readout(nn.Module, abc.ABC):
-    """What the generator reads, from what the decoder gives out, the word before and the context."""
+    """What the generator reads, from what the decoder gives out, the word before and the context.
 
-    @abc.abstractmethod
-    def of_word(self, embedded: Tensor) -> Tensor | None:
-        """What the word before adds, (..., E) -> (..., X); None: nothing."""
+    ``word`` makes what the word before adds of its vector, (..., E) -> (..., X); None: nothing.
+    """
+
+    word: nn.Module | None
 
     @abc.abstractmethod
     def join(self, state: Tensor, word_part: Tensor | None, context_part: Tensor | None) -> Tensor:
         """From (..., H), what the word adds and what the context adds -> (..., L)."""
 
-    def forward(self, state: Tensor, embedded: Tensor, context_part: Tensor | None) -> Tensor:
-        """From (..., H), (..., E) and what the context adds -> (..., L)."""
-        return self.join(state, self.of_word(embedded), context_part)
-
 
 class StateReadout(Readout):
     """The hidden units themselves."""
 
-    def of_word(self, embedded: Tensor) -> None:
-        """Nothing."""
-        return
+    def __init__(self) -> None:
+        super().__init__()
+        self.word = None
 
     def join(self, state: Tensor, word_part: Tensor | None, context_part: Tensor | None) -> Tensor:
         """The hidden units."""
@@ -47,11 +44,6 @@ class MaxoutReadout(Readout):
         self.state = Linear(hidden, 2 * units)
         self.word = Linear(embedding, 2 * units, bias=False)
         self.context = Linear(context, 2 * units, bias=False)
-
-    def of_word(self, embedded: Tensor) -> Tensor:
-        """V_o E y."""
-        part: Tensor = self.word(embedded)
-        return part
 
     def join(self, state: Tensor, word_part: Tensor | None, context_part: Tensor | None) -> Tensor:
         """From s, V_o E y and C_o c (..., 2L) -> (..., L); unit k is the larger of entries 2k and 2k + 1."""

@@ -45,16 +45,6 @@ Run = Callable[[Recurrence, Tensor, Tensor], Tensor]
 """(recurrence, inputs (B, T, G), first states (B, U)) -> the state at every position, (B, T, U)."""
 
 
-class UpperLayers(nn.Module):
-    """The parameters of the layers above the first."""
-
-    def __init__(self, layers: Layers, hidden: int) -> None:
-        super().__init__()
-        cells = [layers.new_cell(hidden) for _ in range(layers.depth - 1)]
-        self.cells = nn.ModuleList(cells)
-        self.inputs = nn.ModuleList(cell.inputs(hidden, gate_biases=layers.gate_biases) for cell in cells)
-
-
 class Stack:
     """Layers above each other: the first, and ``upper`` ones, each of which reads the one below.
 
@@ -66,13 +56,11 @@ class Stack:
     def __init__(self, layers: Layers, size: int, hidden: int, *, unit: Cell | None = None) -> None:
         self.layers, self.unit = layers, unit or layers.new_cell(hidden)
         self.inputs = self.unit.inputs(size, gate_biases=layers.gate_biases)
-        self.upper = UpperLayers(layers, hidden)
-        self._others = [
-            (cell, inputs)
-            for cell, inputs in zip(self.upper.cells, self.upper.inputs, strict=True)
-            if isinstance(cell, Cell) and isinstance(inputs, GateInputs)  # which lists of modules do not say
-        ]
-        self.sizes = [self.unit.state_size, *(cell.state_size for cell, _ in self._others)]
+        cells = [layers.new_cell(hidden) for _ in range(layers.depth - 1)]
+        inputs = [cell.inputs(hidden, gate_biases=layers.gate_biases) for cell in cells]
+        self.upper = nn.ModuleDict({"cells": nn.ModuleList(cells), "inputs": nn.ModuleList(inputs)})
+        self._others = list(zip(cells, inputs, strict=True))
+        self.sizes = [cell.state_size for cell in (self.unit, *cells)]
         self.state_size = sum(self.sizes)
 
     def start(self, hidden_NH: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from nmt_core.layers.attention import AdditiveAttention
 from nmt_core.layers.cells import Cell, GateInputs, PartsNorm, Recurrence, between
 from nmt_core.layers.init import Initialiser, Layer
-from nmt_core.layers.products import Product, linear, shared_matrix
+from nmt_core.layers.products import Product, shared_matrix
 from nmt_core.layers.reader import Encoded
 from nmt_core.layers.recurrent import Layers
 
@@ -70,10 +70,6 @@ class FinishedProduct(GateInputs):
     def __init__(self, size: int, *parts: int, bias: bool, normalisation: Normalisation) -> None:
         super().__init__(size, sum(parts), 0)
         self.after = Finish(*parts, bias=bias, normalisation=normalisation)
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """(..., size) -> (..., sum of the parts)."""
-        return self.finish(linear(inputs, self.weight))
 
     def finish(self, product: Tensor) -> Tensor:
         """From the product with ``weight``."""

@@ -138,9 +138,14 @@ class TranslationConfig(SourceFactorsConfig, RecurrentConfig):
         )
         if not self.shared_embeddings:
             return source, self.new_embedding(target_words)
-        if source_words != target_words:
-            raise ConfigError(
-                f"model.shared_embeddings: source and target need one vocabulary, found {source_words:,} and "
-                f"{target_words:,} words"
-            )
+        check_shared(source_words, target_words)
         return source, source
+
+
+def check_shared(source_words: int, target_words: int) -> None:
+    """Raise ConfigError where source and target cannot have one table of words."""
+    if source_words != target_words:
+        raise ConfigError(
+            f"model.shared_embeddings: source and target need one vocabulary, found {source_words:,} and "
+            f"{target_words:,} words"
+        )

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
 
 import torch
 import torch.nn.functional as F
@@ -124,14 +124,6 @@ class DeepLSTMConfig(LuongConfig):
     type: Literal["deep-lstm"] = "deep-lstm"
 
 
-class Decoded(NamedTuple):
-    """What the decoder makes of known targets: what the generator reads, attention weights, the top layer's states."""
-
-    readouts_BTH: Tensor
-    attention_BTS: Tensor | None
-    tops_BTH: Tensor
-
-
 @dataclass(frozen=True)
 class DeepState(State):
     """The states of all layers, the last attentional vector where it is fed, and the target position if it counts."""
@@ -231,19 +223,18 @@ class DeepLSTM(TranslationModel):
 
     def known_targets(self, batch: Batch) -> KnownTargets:
         """As ``step``; without feeding, all layers one after the other and then attention from all positions."""
-        decoded = self.decode(batch.target, self.encode(batch.source))
-        return KnownTargets(decoded.readouts_BTH, decoded.attention_BTS)
+        return self.decode(batch.target, self.encode(batch.source))[0]
 
-    def decode(self, target: Padded, memory: SourceMemory) -> Decoded:
-        """All steps of known targets."""
+    def decode(self, target: Padded, memory: SourceMemory) -> tuple[KnownTargets, Tensor]:
+        """All steps of known targets, and what the top layer gives out at all positions, (B, T, H)."""
         words_BT = F.pad(target.words_BL[:, :-1], (1, 0), value=END_ID)
         embedded_BTE = self.target_embedding(words_BT)
         if self.fed_inputs is not None:
             return self._fed(self.word_inputs(embedded_BTE), memory)
         top_BTH = self._tops(embedded_BTE, memory.states_BU)
         if self.readout is None:
-            return Decoded(top_BTH, None, top_BTH)
-        return Decoded(*AttentionalLoop(self.readout, memory).all_positions(top_BTH), top_BTH)
+            return KnownTargets(top_BTH, None), top_BTH
+        return KnownTargets(*AttentionalLoop(self.readout, memory).all_positions(top_BTH)), top_BTH
 
     def _tops(self, embedded_BTE: Tensor, states_BU: Tensor) -> Tensor:
         """What the top layer gives out at all positions, (B, T, H)."""
@@ -252,7 +243,7 @@ class DeepLSTM(TranslationModel):
         inputs_BTG = self.word_inputs(embedded_BTE)
         return self.stack.run(inputs_BTG, states_BU.to(inputs_BTG.dtype), run_all)[0]
 
-    def _fed(self, inputs_BTG: Tensor, memory: SourceMemory) -> Decoded:
+    def _fed(self, inputs_BTG: Tensor, memory: SourceMemory) -> tuple[KnownTargets, Tensor]:
         """Position by position."""
         assert self.fed_inputs is not None and self.readout is not None
         loop, fed_product = AttentionalLoop(self.readout, memory), shared_matrix(self.fed_inputs.weight)
@@ -266,7 +257,8 @@ class DeepLSTM(TranslationModel):
             readouts.append(fed_BH)
             weights.append(weights_BS)
             tops.append(hidden_BH)
-        return Decoded(*(torch.stack(one, dim=1) for one in (readouts, weights, tops)))
+        readouts_BTH, weights_BTS, tops_BTH = (torch.stack(one, dim=1) for one in (readouts, weights, tops))
+        return KnownTargets(readouts_BTH, weights_BTS), tops_BTH
 
 
 def _read(previous_N: Tensor) -> Tensor:

@@ -113,7 +113,10 @@ class RecurrentModel(EncoderDecoder):
         """Advance by one word."""
         assert isinstance(state, DecoderState)
         states_NU, of_stack = state.hidden_NU, self.stack.recurrence()
-        inputs_NG, *word_part = self.target_embedding.apply_once(previous_N, self._parts_of_word)
+        of_word = [part for part in (self.stack.inputs, self.readout.word) if part is not None]
+        inputs_NG, *word_part = self.target_embedding.apply_once(
+            previous_N, lambda embedded: [part(embedded) for part in of_word]
+        )
         fixed = None if self.context.changes else self.context.terms(states_NU, memory, layout)
         if self.waits and not (layout is not None and layout.beginning):
             updated_NU = of_stack(inputs_NG, states_NU, state.context_NG if fixed is None else fixed.gates_NG)
@@ -144,7 +147,8 @@ class RecurrentModel(EncoderDecoder):
         run = functools.partial(run_all, waits=self.waits)
         top_BTH, _ = self.stack.run_upper(torch.stack(hiddens, dim=1), others, run)
         context_part = _plus(context.readouts(), addition, top_BTH)
-        readouts_BTL = self.readout(top_BTH, shifted_BTE, context_part)
+        word_part = None if self.readout.word is None else self.readout.word(shifted_BTE)
+        readouts_BTL = self.readout.join(top_BTH, word_part, context_part)
         return KnownTargets(self.dropout(readouts_BTL), context.attention())
 
     def _first(self, memory: Memory) -> Tensor:
@@ -153,11 +157,6 @@ class RecurrentModel(EncoderDecoder):
             return self.target_embedding.weight.new_zeros(memory.rows, self.stack.state_size)
         assert isinstance(memory, StartMemory)
         return self.stack.start(torch.tanh(self.initial(memory.first_BH)))
-
-    def _parts_of_word(self, embedded: Tensor) -> list[Tensor]:
-        """What the first layer reads of a word and, unless it is None, what the word adds in the readout."""
-        part = self.readout.of_word(embedded)
-        return [self.stack.inputs(embedded), *([] if part is None else [part])]
 
 
 def _plus(part: Tensor | None, addition: Addition | None, top: Tensor) -> Tensor | None:

@@ -157,16 +157,15 @@ class Hybrid(DeepLSTM, SpellingModel):
         """With what the words that are spelled begin with."""
         memory = self.encode(batch.source)
         assert isinstance(memory, SourceMemory)
-        decoded = self.decode(batch.target, memory)
-        assert decoded.attention_BTS is not None
-        known = KnownTargets(decoded.readouts_BTH, decoded.attention_BTS)
+        known, top_BTH = self.decode(batch.target, memory)
         if not _any_spelled(batch.target):
             return known
         if self.path == "same":
-            return known._replace(starts_MH=batch.target.at_spelled(decoded.readouts_BTH)[0])
+            return known._replace(starts_MH=batch.target.at_spelled(known.readouts_BTL)[0])
         assert isinstance(memory, SpellingMemory) and memory.annotations_BSH is not None
-        context_BTH = decoded.attention_BTS.to(memory.annotations_BSH.dtype) @ memory.annotations_BSH
-        return known._replace(starts_MH=self._separate(*batch.target.at_spelled(context_BTH, decoded.tops_BTH)))
+        assert known.attention_BTS is not None
+        context_BTH = known.attention_BTS.to(memory.annotations_BSH.dtype) @ memory.annotations_BSH
+        return known._replace(starts_MH=self._separate(*batch.target.at_spelled(context_BTH, top_BTH)))
 
     def log_probs_of(self, known: KnownTargets, batch: Batch) -> Tensor:
         """Those of unknown words with those of their spellings."""

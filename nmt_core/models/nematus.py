@@ -12,14 +12,12 @@ Shapes: as in ``nmt_core.layers``; G what an input adds to the gates.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from nmt_core.base.errors import ConfigError
 from nmt_core.batches.layout import Layout
 from nmt_core.config import Config
 from nmt_core.layers.embedding import WordEmbedding
@@ -37,8 +35,9 @@ from nmt_core.layers.transition_gru import (
     TransitionGRU,
     TransitionLayers,
 )
+from nmt_core.models.config import check_shared
 from nmt_core.models.context import Annotations, AttentiveContext
-from nmt_core.models.encoder_decoder import EncoderDecoder
+from nmt_core.models.encoder_decoder import DecoderState, EncoderDecoder
 from nmt_core.models.interface import KnownTargets, Step
 from nmt_core.models.tensor_tree import Memory, State
 
@@ -85,6 +84,8 @@ class MeanStart(AttentiveContext):
 class SummedReadout(Readout):
     """t = tanh(N(U s + b) + N(V e + b) + N(C c + b)), with all biases in one where there is no normalisation."""
 
+    word: nn.Module
+
     def __init__(self, hidden: int, embedding: int, context: int, units: int, normalisation: Normalisation) -> None:
         super().__init__()
         normalised = normalisation != "none"
@@ -93,22 +94,10 @@ class SummedReadout(Readout):
         self.context = Linear(context, units, bias=False)
         self.after_context = Finish(units, bias=normalised, normalisation=normalisation)
 
-    def of_word(self, embedded: Tensor) -> Tensor:
-        """N(V e + b)."""
-        part: Tensor = self.word(embedded)
-        return part
-
     def join(self, state: Tensor, word_part: Tensor | None, context_part: Tensor | None) -> Tensor:
         """From s, what the word adds and C c (..., L) -> (..., L)."""
         assert word_part is not None and context_part is not None
         return torch.tanh(self.state(state) + word_part + self.after_context(context_part))
-
-
-@dataclass(frozen=True)
-class ConditionalState(State):
-    """s_i, (N, H)."""
-
-    hidden_NH: Tensor
 
 
 class Nematus(EncoderDecoder):
@@ -118,11 +107,8 @@ class Nematus(EncoderDecoder):
         super().__init__()
         self.config = config
         hidden, embedding, kind = config.hidden, config.embedding, config.normalisation
-        if config.shared_embeddings and source_words != target_words:
-            raise ConfigError(
-                f"model.shared_embeddings: source and target need one vocabulary, found {source_words:,} and "
-                f"{target_words:,} words"
-            )
+        if config.shared_embeddings:
+            check_shared(source_words, target_words)
         self.source_embedding = config.new_embedding(source_words)
         self.target_embedding = (
             self.source_embedding if config.shared_embeddings else config.new_embedding(target_words)
@@ -145,30 +131,30 @@ class Nematus(EncoderDecoder):
         self.source_encoder = RecurrentReader(self.source_embedding, directions, dropout=self.dropout)
         self.context = MeanStart(self.attention, self.context_inputs, self.readout.context)
 
-    def start(self, memory: Memory) -> ConditionalState:
+    def start(self, memory: Memory) -> DecoderState:
         """s_0."""
         assert isinstance(memory, Annotations)
-        return ConditionalState(torch.tanh(self.initial(memory.first_BH)))
+        return DecoderState(torch.tanh(self.initial(memory.first_BH)), None)
 
     def step(self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None = None) -> Step:
         """Read the word before, attend, read the context."""
-        assert isinstance(state, ConditionalState)
+        assert isinstance(state, DecoderState)
         inputs_NG, word_NL = self.target_embedding.apply_once(
-            previous_N, lambda embedded: [self.word_inputs(embedded), self.readout.of_word(embedded)]
+            previous_N, lambda embedded: [self.word_inputs(embedded), self.readout.word(embedded)]
         )
-        between_NH = self.first_unit.recurrence()(inputs_NG, state.hidden_NH, None)
+        between_NH = self.first_unit.recurrence()(inputs_NG, state.hidden_NU, None)
         terms = self.context.terms(between_NH, memory, layout)
         assert terms.gates_NG is not None
         hidden_NH = self.second_unit.recurrence()(terms.gates_NG, between_NH, None)
         readout_NL = self.readout.join(hidden_NH, word_NL, terms.readout_NX)
-        return Step(readout_NL, ConditionalState(hidden_NH), terms.weights_NS)
+        return Step(readout_NL, DecoderState(hidden_NH, None), terms.weights_NS)
 
     def decode(self, words_BT: Tensor, memory: Memory) -> KnownTargets:
         """All steps of known targets."""
         shifted_BTE = self.target_embedding.shifted(words_BT)
         context = self.context.loop(memory)
         first, second = self.first_unit.recurrence(), self.second_unit.recurrence()
-        state_BH, states = self.start(memory).hidden_NH, []
+        state_BH, states = self.start(memory).hidden_NU, []
         for inputs_BG in self.word_inputs(shifted_BTE).unbind(dim=1):
             between_BH = first(inputs_BG, state_BH.to(inputs_BG.dtype), None)
             context.attend(between_BH)
@@ -176,5 +162,5 @@ class Nematus(EncoderDecoder):
             assert gates_BG is not None
             state_BH = second(gates_BG, between_BH, None)
             states.append(state_BH)
-        readouts_BTL = self.readout(torch.stack(states, dim=1), shifted_BTE, context.readouts())
+        readouts_BTL = self.readout.join(torch.stack(states, dim=1), self.readout.word(shifted_BTE), context.readouts())
         return KnownTargets(self.dropout(readouts_BTL), context.attention())

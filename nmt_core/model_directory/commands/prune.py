@@ -29,7 +29,6 @@ from nmt_core.layers.cells import Cell, GateInputs
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator
 from nmt_core.layers.readout import Readout
-from nmt_core.layers.recurrent import UpperLayers
 from nmt_core.model_directory.loaded_model import read_model
 from nmt_core.model_directory.settings import check_no_model
 from nmt_core.models.luong_attention import LocationAttention, Window
@@ -94,7 +93,7 @@ def _class_of(name: str, modules: Mapping[str, nn.Module]) -> str:
         match modules[owner]:
             case Readout():
                 return "readout"
-            case UpperLayers():  # lists of cells and of inputs, in which the second layer has place 0
+            case nn.ModuleDict():  # the upper layers: lists of cells and of inputs; the second layer has place 0
                 return f"{parent or 'decoder'} {int(path[length + 1]) + 2}"
             case Cell() | GateInputs():
                 return f"{parent or 'decoder'} 1"
