@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.features.interface import Candidates, Feature, reads_phrases
+from smt_bridge.features.base import Candidates, Feature, reads_phrases
 from smt_bridge.nbest.entry import (
     NbestEntry,
     NbestList,

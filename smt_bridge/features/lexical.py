@@ -21,7 +21,7 @@ import numpy.typing as npt
 from nmt_core.files.lexicon_lines import NULL, read_lexicon_lines
 from nmt_core.kenlm import NgramModel
 from smt_bridge.errors import WiringError
-from smt_bridge.features.interface import Candidates
+from smt_bridge.features.base import Candidates
 from smt_bridge.metadata import Signature, file_fingerprint
 from smt_bridge.ordered_sum import ordered_sum
 

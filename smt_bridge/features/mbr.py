@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from nmt_core.base.errors import ConfigError
 from smt_bridge.errors import WiringError
-from smt_bridge.features.interface import Candidates
+from smt_bridge.features.base import Candidates
 from smt_bridge.metadata import Signature
 from smt_bridge.ordered_sum import ordered_sum
 

@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from smt_bridge.errors import BridgeError, WiringError
-from smt_bridge.features.interface import Candidates
+from smt_bridge.features.base import Candidates
 from smt_bridge.metadata import Signature
 from smt_bridge.model_checks import (
     FLOOR,

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from smt_bridge.features.interface import Candidates
+from smt_bridge.features.base import Candidates
 from smt_bridge.metadata import Signature
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.base.interfaces import PairScorer
-from smt_bridge.features.interface import Feature
+from smt_bridge.features.base import AdaptedFeature, Feature
 from smt_bridge.features.lexical import KenLMFeature, KenLMNormalised, Model1
 from smt_bridge.features.mbr import ExpectedBleu, ExpectedChrf
 from smt_bridge.features.neural import (
@@ -32,7 +32,6 @@ from smt_bridge.features.neural import (
     SharedScorer,
 )
 from smt_bridge.features.plain import Copied, LengthRatio, WordCount
-from smt_bridge.features.wrapped import Renamed
 
 GROUP = "smt_bridge.features"
 
@@ -74,8 +73,6 @@ class BuiltIn(NamedTuple):
     """A feature of ours: its argument as shown to users (empty for none, in brackets if it may be left out)."""
 
     argument: str
-    columns: str
-    help: str
     make: Make
 
 
@@ -83,94 +80,35 @@ def _pair(measure: PairMeasure, direction: Direction = "forward", names: tuple[s
     return lambda spec, scorers: scorers.feature(spec, measure, direction=direction, names=names)
 
 
-def _phrases(argument: str, scorers: SharedScorers) -> Feature:
-    return PhraseSum(scorers.scorer(argument))
-
-
-def _phrases_reverse(argument: str, scorers: SharedScorers) -> Feature:
-    return PhraseSum(scorers.scorer(argument, "reverse"), "reverse")
-
-
-def _kenlm(argument: str, scorers: SharedScorers) -> Feature:
-    return KenLMFeature(argument)
-
-
-def _kenlm_normalised(argument: str, scorers: SharedScorers) -> Feature:
-    return KenLMNormalised(argument)
-
-
-def _word_count(argument: str, scorers: SharedScorers) -> Feature:
-    return WordCount()
-
-
-def _length_ratio(argument: str, scorers: SharedScorers) -> Feature:
-    return LengthRatio()
-
-
-def _copied(argument: str, scorers: SharedScorers) -> Feature:
-    return Copied()
-
-
-def _model1(argument: str, scorers: SharedScorers) -> Feature:
-    return Model1(argument)
-
-
-def _model1_reverse(argument: str, scorers: SharedScorers) -> Feature:
-    return Model1(argument, reverse=True)
-
-
-def _expected_bleu(argument: str, scorers: SharedScorers) -> Feature:
-    return ExpectedBleu(argument)
-
-
-def _expected_chrf(argument: str, scorers: SharedScorers) -> Feature:
-    return ExpectedChrf(argument)
-
-
+_OF_A_MODEL: Mapping[str, Make] = {
+    "nmt": _pair(LOG_PROB),
+    "nmtnorm": _pair(LENGTH_NORMALISED),
+    "nmtmin": _pair(WEAKEST_WORD),
+    "nmtunk": _pair(UNKNOWN_WORDS),
+    "coverage": _pair(COVERAGE),
+    "attention": _pair(ATTENTION_SHAPE),
+    "nmtreverse": _pair(LOG_PROB, "reverse"),
+    "nmtnormreverse": _pair(LENGTH_NORMALISED, "reverse"),
+    "nmtminreverse": _pair(WEAKEST_WORD, "reverse"),
+    "nmtunkreverse": _pair(UNKNOWN_WORDS_REVERSE, "reverse"),
+    "phrases": lambda spec, scorers: PhraseSum(scorers.scorer(spec)),
+    "phrasesreverse": lambda spec, scorers: PhraseSum(scorers.scorer(spec, "reverse"), "reverse"),
+    "rnnlm": _pair(LOG_PROB, "target", ("RNNLM0",)),
+    "rnnlmnorm": _pair(LENGTH_NORMALISED, "target", ("RNNLMnorm0",)),
+    "cslm": _pair(CONTINUOUS_SPACE, "target"),
+}
 _WEIGHTS = "[uniform|posterior[:SCALE]|systems[:SCALE]]"
 
-BUILT_IN: Mapping[str, BuiltIn] = {
-    "nmt": BuiltIn("SPEC", "NMT", "log p(hypothesis | source)", _pair(LOG_PROB)),
-    "nmtnorm": BuiltIn("SPEC", "NMTnorm", "the same per word", _pair(LENGTH_NORMALISED)),
-    "nmtmin": BuiltIn("SPEC", "NMTmin", "log-probability of the least likely word", _pair(WEAKEST_WORD)),
-    "nmtunk": BuiltIn("SPEC", "NMTunk", "words the model does not know", _pair(UNKNOWN_WORDS)),
-    "coverage": BuiltIn("SPEC", "NMTcoverage NMTuncovered", "source words left unattended", _pair(COVERAGE)),
-    "attention": BuiltIn(
-        "SPEC", "NMTentropy NMTdistortion NMTbackward", "sharpness and order of attention", _pair(ATTENTION_SHAPE)
-    ),
-    "nmtreverse": BuiltIn("SPEC", "NMTreverse", "log p(source | hypothesis)", _pair(LOG_PROB, "reverse")),
-    "nmtnormreverse": BuiltIn(
-        "SPEC", "NMTnormreverse", "the same per source word", _pair(LENGTH_NORMALISED, "reverse")
-    ),
-    "nmtminreverse": BuiltIn(
-        "SPEC", "NMTminreverse", "log-probability of the least likely source word", _pair(WEAKEST_WORD, "reverse")
-    ),
-    "nmtunkreverse": BuiltIn(
-        "SPEC", "NMTunkreverse", "words the reverse model does not know", _pair(UNKNOWN_WORDS_REVERSE, "reverse")
-    ),
-    "phrases": BuiltIn("SPEC", "NMTphrases", "sum of ln p over the phrase pairs used, as in the decoder", _phrases),
-    "phrasesreverse": BuiltIn("SPEC", "NMTphrasesreverse", "the same of the other direction", _phrases_reverse),
-    "rnnlm": BuiltIn(
-        "SPEC", "RNNLM", "log p(hypothesis) of a neural language model", _pair(LOG_PROB, "target", ("RNNLM0",))
-    ),
-    "rnnlmnorm": BuiltIn("SPEC", "RNNLMnorm", "the same per word", _pair(LENGTH_NORMALISED, "target", ("RNNLMnorm0",))),
-    "cslm": BuiltIn(
-        "SPEC",
-        "CSLM CSLMunk",
-        "log p(hypothesis) of a continuous-space n-gram model, and words it does not know",
-        _pair(CONTINUOUS_SPACE, "target"),
-    ),
-    "kenlm": BuiltIn("FILE", "KENLM KenLMoov", "log p(hypothesis) of a KenLM model, and unknown words", _kenlm),
-    "kenlmnorm": BuiltIn("FILE", "KenLMnorm", "the same per word", _kenlm_normalised),
-    "wordcount": BuiltIn("", "WordCount", "number of words", _word_count),
-    "lengthratio": BuiltIn(
-        "", "LengthRatio LengthRatiolog", "target words per source word, |log| of it", _length_ratio
-    ),
-    "copied": BuiltIn("", "NumberMismatch PunctuationMismatch", "numbers and punctuation of one side only", _copied),
-    "model1": BuiltIn("LEX.F2E", "ModelOne", "IBM Model 1, log p(hypothesis | source)", _model1),
-    "model1reverse": BuiltIn("LEX.E2F", "ModelOnereverse", "IBM Model 1, log p(source | hypothesis)", _model1_reverse),
-    "mbrbleu": BuiltIn(_WEIGHTS, "MBRBLEU", "expected BLEU against the list", _expected_bleu),
-    "mbrchrf": BuiltIn(_WEIGHTS, "MBRCHRF", "expected chrF against the list", _expected_chrf),
+BUILT_IN: Mapping[str, BuiltIn] = {name: BuiltIn("SPEC", make) for name, make in _OF_A_MODEL.items()} | {
+    "kenlm": BuiltIn("FILE", lambda path, _: KenLMFeature(path)),
+    "kenlmnorm": BuiltIn("FILE", lambda path, _: KenLMNormalised(path)),
+    "wordcount": BuiltIn("", lambda *_: WordCount()),
+    "lengthratio": BuiltIn("", lambda *_: LengthRatio()),
+    "copied": BuiltIn("", lambda *_: Copied()),
+    "model1": BuiltIn("LEX.F2E", lambda path, _: Model1(path)),
+    "model1reverse": BuiltIn("LEX.E2F", lambda path, _: Model1(path, reverse=True)),
+    "mbrbleu": BuiltIn(_WEIGHTS, lambda weights, _: ExpectedBleu(weights)),
+    "mbrchrf": BuiltIn(_WEIGHTS, lambda weights, _: ExpectedChrf(weights)),
 }
 
 
@@ -203,7 +141,7 @@ def numbered(features: Sequence[Feature]) -> list[Feature]:
     for feature in features:
         names = tuple(_free(name, taken) for name in feature.names)
         taken.update(names)
-        result.append(feature if names == tuple(feature.names) else Renamed(feature, names))
+        result.append(feature if names == tuple(feature.names) else AdaptedFeature(feature, names=names))
     return result
 
 

@@ -13,8 +13,7 @@ from nmt_core.base.messages import counted
 from smt_bridge.errors import WiringError
 from smt_bridge.features import registry as catalogue
 from smt_bridge.features.annotate import annotate
-from smt_bridge.features.interface import Feature
-from smt_bridge.features.source_factor import for_factored_sources
+from smt_bridge.features.base import Feature, for_factored_sources, signatures_of
 from smt_bridge.graphs.features import read_graph_features
 from smt_bridge.graphs.search import GraphLists, GraphReader, Searcher
 from smt_bridge.moses.process import MosesLines, MosesOptions
@@ -173,11 +172,6 @@ def open_features(recipe: Recipe, open_scorer: Callable[[str], PairScorer]) -> l
 
 def _counts(feature: Feature, weights: Mapping[str, Sequence[float]]) -> bool:
     return any(any(weights.get(name, ())) for name in feature.names)
-
-
-def signatures_of(features: Sequence[Feature]) -> dict[str, str]:
-    """What each column depends on."""
-    return {name: feature.signature for feature in features for name in feature.names}
 
 
 def moses_of(recipe: Recipe, *, program: str, threads: int, timeout: float) -> MosesOptions:

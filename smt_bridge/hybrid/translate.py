@@ -18,7 +18,7 @@ from nmt_core.base.words import check_factors, check_words, count_words, without
 from nmt_core.files import open_output, read_text_lines
 from nmt_core.jobs.work import progress_bar
 from nmt_core.processes import orderly_end
-from smt_bridge.features.interface import Feature
+from smt_bridge.features.base import Feature, signatures_of
 from smt_bridge.hybrid.chooser import (
     GIVEN_UP,
     Choice,
@@ -28,7 +28,6 @@ from smt_bridge.hybrid.chooser import (
     moses_of,
     open_chooser,
     open_features,
-    signatures_of,
 )
 from smt_bridge.hybrid.options import recipe_of
 from smt_bridge.hybrid.translator import GuidedChooser, HybridTranslator

@@ -19,10 +19,8 @@ from nmt_core.text.unknown_share import UnknownShare, check_news
 from smt_bridge.errors import FormatError
 from smt_bridge.features import registry as catalogue
 from smt_bridge.features.annotate import annotate, column_names
-from smt_bridge.features.interface import Feature
+from smt_bridge.features.base import AdaptedFeature, Feature, for_factored_sources, signatures_of
 from smt_bridge.features.registry import BUILT_IN
-from smt_bridge.features.source_factor import OfSourceFactor, for_factored_sources
-from smt_bridge.features.wrapped import Renamed
 from smt_bridge.models import ModelOptions, open_model, worker_options
 from smt_bridge.moses_lines import LINES_FOR_FACTORS, look_factored, parse_factors, pick_factor, text_of
 from smt_bridge.nbest.entry import NbestList, format_entry, words_as_text
@@ -50,7 +48,7 @@ class FeatureWorker:
     @property
     def description(self) -> dict[str, Any]:
         """The signature of every column."""
-        return {name: feature.signature for feature in self._features for name in feature.names}
+        return signatures_of(self._features)
 
     def __call__(self, lists: list[NbestList]) -> Piece:
         """The lines of the lists with their new columns."""
@@ -106,7 +104,9 @@ def _with_factors(features: Sequence[Feature], lines: Sequence[bytes], args: arg
     given, count = for_factored_sources(features, factor or 0)
     for number, line in enumerate(lines if count else (), start=1):
         check_factors(text_of(line), count, path=args.source, line=number)
-    plain = [feature.names[0] for feature in given if isinstance(feature, OfSourceFactor)]
+    plain = [
+        feature.names[0] for feature in given if isinstance(feature, AdaptedFeature) and feature.factor is not None
+    ]
     if factor is None:
         if plain and look_factored(lines[:LINES_FOR_FACTORS]):
             raise FormatError(args.source, FACTORS.format(f"{plain[0]} does"), line=1)
@@ -150,7 +150,7 @@ def _build_features(
     if args.names is None:
         return features
     given = iter(_given_names(args.names, [name for feature in features for name in feature.names]))
-    return [Renamed(feature, tuple(next(given) for _ in feature.names)) for feature in features]
+    return [AdaptedFeature(feature, names=tuple(next(given) for _ in feature.names)) for feature in features]
 
 
 class _WatchedScorer:

@@ -11,7 +11,7 @@ import pytest
 from nmt_core.base.interfaces import PairScore, SentencePair
 from smt_bridge import WiringError, add_scores, read_nbest, rescore_table
 from smt_bridge.commands.main import main
-from smt_bridge.features.interface import Candidates
+from smt_bridge.features.base import Candidates
 from smt_bridge.features.neural import CONTINUOUS_SPACE, PairFeature
 from smt_bridge.model_checks import check_exchanged, check_reverse
 from smt_bridge.tables.scoring import Scorers, rescore_chunk

@@ -16,7 +16,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from nmt_core.base.errors import ConfigError
 from smt_bridge.errors import WiringError
-from smt_bridge.features.interface import Candidates, Feature
+from smt_bridge.features.base import Candidates, Feature
 from smt_bridge.features.mbr import ExpectedBleu, ExpectedChrf, Floats, Weighting, bleu_of_all, chrf_of_all
 
 LISTS = st.lists(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.errors import InputError
-from smt_bridge.features.interface import Candidates
+from smt_bridge.features.base import Candidates
 from smt_bridge.features.lexical import KenLMFeature, KenLMNormalised
 
 pytest.importorskip("kenlm")

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from smt_bridge.features.interface import Candidates
+from smt_bridge.features.base import Candidates
 from smt_bridge.features.plain import Copied, LengthRatio, WordCount
 
 GROUPS = [Candidates("a b", ["x", "x y z w", "x y", ""]), Candidates("", ["x y", ""])]

@@ -8,7 +8,7 @@ import pytest
 
 from nmt_core.base.interfaces import PairScore, SentencePair
 from smt_bridge.errors import WiringError
-from smt_bridge.features.interface import Candidates
+from smt_bridge.features.base import Candidates
 from smt_bridge.features.neural import (
     ATTENTION_FLOOR,
     ATTENTION_SHAPE,

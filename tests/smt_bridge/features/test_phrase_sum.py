@@ -12,9 +12,8 @@ import pytest
 from nmt_core.base.interfaces import SentencePair
 from smt_bridge.errors import BridgeError, FormatError, WiringError
 from smt_bridge.features.annotate import annotate
-from smt_bridge.features.interface import Candidates
+from smt_bridge.features.base import AdaptedFeature, Candidates
 from smt_bridge.features.neural import PhraseSum
-from smt_bridge.features.wrapped import Renamed
 from smt_bridge.nbest.entry import NbestEntry, rounded, with_features
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.nbest.moses import parse_entry, phrase_pairs
@@ -58,7 +57,7 @@ def test_the_sum_is_that_of_the_tables_column() -> None:
 
 def test_the_reverse_asks_for_the_other_direction() -> None:
     feature = PhraseSum(TablePairScorer({(target, source): -2.0 for source, target in PAIRS}), "reverse")
-    (found,) = annotate([entry(LINE)], [Renamed(feature, ("X0",))], [SOURCE], path="list")
+    (found,) = annotate([entry(LINE)], [AdaptedFeature(feature, names=("X0",))], [SOURCE], path="list")
     assert found.features["X0"] == (-6.0,)
 
 
