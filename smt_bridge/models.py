@@ -33,9 +33,10 @@ import numpy.typing as npt
 
 from nmt_core.base.errors import ConfigError, ServiceError
 from nmt_core.base.interfaces import NgramGuidance, PairScore, PairScorer, SentencePair
-from nmt_core.base.words import factors_read, nbest_line, split_words, whole_number
+from nmt_core.base.words import factors_read, split_words, whole_number
 from nmt_core.text.processing import RawText, TextProcessor
 from nmt_core.text.unknown_share import UnknownShare, usual_share
+from smt_bridge.nbest.entry import BLANKS, NbestEntry
 
 REMOTE = "grpc:"
 
@@ -210,8 +211,8 @@ class Local:
         config = DecodingConfig.from_mapping(self._search._asdict(), origin="the neural model's search")
         return Translator(self.models, config=config)
 
-    def nbest(self, sentences: Sequence[str], guidance: Sequence[NgramGuidance | None] = ()) -> list[list[str]]:
-        """As ``nmt-core decode --nbest`` writes them, each with its guidance or none; a blank one has no list."""
+    def nbest(self, sentences: Sequence[str], guidance: Sequence[NgramGuidance | None] = ()) -> list[list[NbestEntry]]:
+        """The list of every sentence, best first, each with its guidance or none; a blank sentence has no list."""
         from nmt_core.inference.lines import SourceLine
 
         joined = joins_words(self.models)
@@ -270,7 +271,7 @@ class Remote:
         """As a ``PairScorer``."""
         return self._scorer.score(pairs, per_word=per_word, attention=attention)
 
-    def nbest(self, sentences: Sequence[str], guidance: Sequence[NgramGuidance | None] = ()) -> list[list[str]]:
+    def nbest(self, sentences: Sequence[str], guidance: Sequence[NgramGuidance | None] = ()) -> list[list[NbestEntry]]:
         """As ``Local.nbest``. Raises ConfigError for n-gram guidance."""
         if any(guidance):
             raise ConfigError(f"{self._spec}: a server takes no n-gram guidance; give the folder of its model")
@@ -387,13 +388,22 @@ def check_takes_guidance(models: Sequence[Any]) -> None:
     check_follows_guidance(models[0].target_order, models[0].copying, models[0].folder)
 
 
-def nbest_lines(number: int, translations: Iterable[Any], write: Callable[[str], str]) -> list[str]:
-    """The list of the sentence of this number; ``write`` makes words of a text that a model wrote."""
-    return [nbest_line(number, write(one.text), f"{FEATURE}= {one.log_prob:.6f}", one.score) for one in translations]
+def nbest_entries(number: int, translations: Iterable[Any], write: Callable[[str], str]) -> list[NbestEntry]:
+    """The list of the sentence of this number; ``write`` makes words of a text that a model wrote.
+
+    Numbers have six decimals, as ``nmt-core decode --nbest`` writes them.
+    """
+    entries = []
+    for place, one in enumerate(translations, start=1):
+        words = write(one.text).replace("|||", "&#124;&#124;&#124;").encode().strip(BLANKS)
+        entries.append(NbestEntry(number, words, {FEATURE: (round(one.log_prob, 6),)}, round(one.score, 6), place))
+    return entries
 
 
-def _lists(sentences: Sequence[str], found: Sequence[Iterable[Any]], write: Callable[[str], str]) -> list[list[str]]:
+def _lists(
+    sentences: Sequence[str], found: Sequence[Iterable[Any]], write: Callable[[str], str]
+) -> list[list[NbestEntry]]:
     return [
-        nbest_lines(number, translations, write) if split_words(sentence) else []
+        nbest_entries(number, translations, write) if split_words(sentence) else []
         for number, (sentence, translations) in enumerate(zip(sentences, found, strict=True))
     ]

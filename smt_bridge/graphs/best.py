@@ -10,8 +10,9 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph, Words, gap_of, gaps, potentials
 from smt_bridge.graphs.word_graph import Arcs, WordGraph, word_graph
 from smt_bridge.metrics.bleu import COLUMNS, ORDER, REFERENCE_LENGTH, SYSTEM_LENGTH, sentence_bleu
-from smt_bridge.nbest.entry import SEPARATOR, format_number
+from smt_bridge.nbest.entry import NbestEntry, rounded
 
 
 class Derivation(NamedTuple):
@@ -79,15 +80,15 @@ def ended(words: WordGraph, prefix: Prefix) -> Reached | None:
     return found
 
 
-def nbest_line(
+def nbest_entry(
     graph: PhraseGraph,
     derivation: Derivation,
     features: GraphFeatures,
     *,
-    more: str = "",
+    more: Mapping[str, float] = MappingProxyType({}),
     total: float | None = None,
-) -> bytes:
-    r"""``id ||| words ||| features ||| total`` with ``\n``; features are the sums over the arcs, and ``more``.
+) -> NbestEntry:
+    """The derivation as an entry of a list: features are the sums over the arcs, and ``more``.
 
     The total is the derivation's score unless given.
     """
@@ -96,14 +97,9 @@ def nbest_line(
     for arc in derivation.arcs:
         for name, value in graph.sparse.get(arc, {}).items():
             sparse[name] = sparse.get(name, 0.0) + value
-    shown = " ".join(part for part in (features.shown(values_D, sparse), more) if part)
-    fields = (
-        b"%d " % graph.sentence,
-        b" %b " % b" ".join(derivation.words),
-        b" %b " % shown.encode("utf-8", "surrogateescape"),
-        b" %b" % format_number(derivation.score if total is None else total).encode(),
-    )
-    return SEPARATOR.join(fields) + b"\n"
+    shown = features.shown(values_D, sparse) | {name: (value,) for name, value in more.items()}
+    score = rounded(derivation.score if total is None else total)
+    return NbestEntry(graph.sentence, b" ".join(derivation.words), shown, score, 0)
 
 
 _FEWEST_ARCS = 200

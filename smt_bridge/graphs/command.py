@@ -15,7 +15,7 @@ from nmt_core.base.messages import counted, say
 from nmt_core.base.words import check_words
 from nmt_core.files import open_output
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.graphs.best import best_strings, nbest_line, oracle_string
+from smt_bridge.graphs.best import best_strings, nbest_entry, oracle_string
 from smt_bridge.graphs.features import GraphFeatures, read_graph_features
 from smt_bridge.graphs.phrase_graph import PhraseGraph, Words, within_gap
 from smt_bridge.graphs.posteriors import TooLarge, ngram_posteriors, posteriors_of
@@ -25,7 +25,7 @@ from smt_bridge.graphs.word_graph import word_graph
 from smt_bridge.metrics.bleu import COLUMNS, References, bleu
 from smt_bridge.models import REMOTE, ModelOptions, open_model
 from smt_bridge.moses_lines import split_tokens, text_of
-from smt_bridge.nbest.entry import words_as_text
+from smt_bridge.nbest.entry import NbestEntry, format_entry, words_as_text
 from smt_bridge.nbest.order import ordered_lists
 
 NAME = "graph"
@@ -95,8 +95,12 @@ def _lists(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[P
     for graph in graphs:
         found = best_strings(graph, features.scores(graph), min(args.nbest, sys.maxsize))
         counts.add(graph, translations=len(found), without=not found)
-        yield b"".join(nbest_line(graph, one, features) for one in found)
+        yield _written(nbest_entry(graph, one, features) for one in found)
     counts.tell(args)
+
+
+def _written(entries: Iterable[NbestEntry]) -> bytes:
+    return b"".join(format_entry(entry) + b"\n" for entry in entries)
 
 
 def _smaller(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
@@ -158,8 +162,8 @@ def _ngram_lines(sentence: int, posteriors: Mapping[Words, float], minimum: floa
 def _searched(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
     counts = _Counts()
     for one in _search_graphs(args, features, graphs):
-        counts.add(one.graph, translations=len(one.lines), proved=int(one.proved), without=not one.lines)
-        yield b"".join(one.lines)
+        counts.add(one.graph, translations=len(one.entries), proved=int(one.proved), without=not one.entries)
+        yield _written(one.entries)
     counts.tell(args)
 
 

@@ -16,7 +16,7 @@ from smt_bridge.errors import WiringError
 from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph
 from smt_bridge.moses.ini import Feature, read_ini
 from smt_bridge.moses.weights import Weights, all_weights, read_weights
-from smt_bridge.nbest.entry import format_number
+from smt_bridge.nbest.entry import rounded
 
 _DEFAULTS = {"UnknownWordPenalty": (1.0,)}  # weights that the decoder does not ask for
 
@@ -71,14 +71,14 @@ class GraphFeatures:
         """The weighted sum of each arc's features (E,)."""
         return totals(graph, self.weights_D, self._sparse)
 
-    def shown(self, values_D: Floats, sparse: Mapping[str, float]) -> str:
+    def shown(self, values_D: Floats, sparse: Mapping[str, float]) -> dict[str, tuple[float, ...]]:
         """The features of a derivation as an n-best list has them."""
-        parts = [
-            f"{feature.name}= " + " ".join(format_number(values_D[feature.begin + place]) for place in feature.shown)
+        dense = {
+            feature.name: tuple(rounded(values_D[feature.begin + place]) for place in feature.shown)
             for feature in self._dense
             if feature.shown
-        ]
-        return " ".join([*parts, *(f"{name}= {format_number(sparse[name])}" for name in sorted(sparse))])
+        }
+        return dense | {name: (rounded(sparse[name]),) for name in sorted(sparse)}
 
 
 def totals(graph: PhraseGraph, weights_D: Floats, sparse: Mapping[str, float]) -> Floats:

@@ -10,12 +10,13 @@ import numpy as np
 
 from nmt_core.base.interfaces import Guide, GuideStep
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.graphs.best import BEGINNING, Derivation, Prefix, Reached, ended, followed, nbest_line
+from smt_bridge.graphs.best import BEGINNING, Derivation, Prefix, Reached, ended, followed, nbest_entry
 from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph, potentials, within_gap
 from smt_bridge.graphs.reading import read_graph
 from smt_bridge.graphs.word_graph import word_graph
 from smt_bridge.moses_lines import text_of
+from smt_bridge.nbest.entry import NbestEntry, rounded
 
 
 class GraphGuide:
@@ -72,10 +73,10 @@ class Searcher(Protocol):
 
 
 class SearchedGraph(NamedTuple):
-    """A graph, the lines of its list, and whether there are no better translations in it."""
+    """A graph, its list, and whether there are no better translations in it."""
 
     graph: PhraseGraph
-    lines: list[bytes]
+    entries: list[NbestEntry]
     proved: bool
 
 
@@ -87,7 +88,7 @@ def search_window(
     nmt_weight: float = 1.0,
     graph_weight: float = 1.0,
 ) -> list[SearchedGraph]:
-    """Sources and their graphs, searched together by graph_weight · total + nmt_weight · log p; no lines where none is.
+    """Sources and their graphs, searched together by graph_weight · total + nmt_weight · log p; no entries without one.
 
     ``nmt_weight`` is above 0.
     """
@@ -97,15 +98,15 @@ def search_window(
     answers = dict(zip(guides, found, strict=True))
     searched = []
     for number, (_, graph) in enumerate(window):
-        lines, proved = [], False
+        entries, proved = [], False
         if number in answers:
             proved = answers[number].proved
             for one in answers[number].found:
                 derivation = guides[number].derivation(one.reached)
                 total = graph_weight * derivation.score + nmt_weight * one.log_prob
-                more = f"{FEATURE}= {one.log_prob:.6f}"
-                lines.append(nbest_line(graph, derivation, features, more=more, total=total))
-        searched.append(SearchedGraph(graph, lines, proved))
+                more = {FEATURE: rounded(one.log_prob)}
+                entries.append(nbest_entry(graph, derivation, features, more=more, total=total))
+        searched.append(SearchedGraph(graph, entries, proved))
     return searched
 
 
@@ -148,12 +149,12 @@ class GraphLists:
     def __init__(self, features: GraphFeatures, searcher: Searcher) -> None:
         self._features, self._searcher = features, searcher
 
-    def lists(self, sentences: Sequence[str], graphs: Sequence[PhraseGraph | None]) -> list[list[bytes]]:
-        r"""For every sentence the lines of its list, best first, without ``\n``, ids counted from 0; none for None."""
+    def lists(self, sentences: Sequence[str], graphs: Sequence[PhraseGraph | None]) -> list[list[NbestEntry]]:
+        """For every sentence its list, best first, ids counted from 0; none for None."""
         numbered = [(number, graph) for number, graph in enumerate(graphs) if graph is not None]
         asked = [(text_of(sentences[number].encode()), graph._replace(sentence=number)) for number, graph in numbered]
-        found: list[list[bytes]] = [[] for _ in sentences]
+        found: list[list[NbestEntry]] = [[] for _ in sentences]
         for begin in range(0, len(asked), WINDOW):
             for one in search_window(self._searcher, self._features, asked[begin : begin + WINDOW]):
-                found[one.graph.sentence] = [line.removesuffix(b"\n") for line in one.lines]
+                found[one.graph.sentence] = one.entries
         return found

@@ -109,12 +109,14 @@ class Chooser:
 
 
 def lists_of(
-    sentence: int, moses: Sequence[bytes] | None, neural: Sequence[str], graph: Sequence[bytes] = ()
+    sentence: int, moses: Sequence[bytes] | None, neural: list[NbestEntry], graph: list[NbestEntry] | None = None
 ) -> dict[str, NbestList]:
-    """The lists of the sentence of this number: ``moses`` are lines without their ids, the others with it."""
-    numbered = [b"%d ||| %s" % (sentence, line) for line in moses or []]
-    lines = {MOSES: numbered, NEURAL: [line.encode() for line in neural], GRAPH: graph}
-    return {system: _list_of(sentence, found, system) for system, found in lines.items() if found}
+    """The lists of the sentence of this number; ``moses`` are lines without their ids."""
+    lines = enumerate((b"%d ||| %s" % (sentence, line) for line in moses or []), start=1)
+    path = _path_of(MOSES, sentence)
+    phrase_based = [parse_entry(line, path=path, number=number) for number, line in lines]
+    lists = {MOSES: phrase_based, NEURAL: neural, GRAPH: graph or []}
+    return {system: NbestList(sentence, found) for system, found in lists.items() if found}
 
 
 def why_silent(answer: MosesLines | None) -> dict[str, str]:
@@ -128,11 +130,6 @@ def why_silent(answer: MosesLines | None) -> dict[str, str]:
 def as_read(sentence: str) -> str:
     """The sentence with bytes that are not UTF-8 replaced, as models and features read it."""
     return sentence.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _list_of(sentence: int, lines: Sequence[bytes], system: str) -> NbestList:
-    path = _path_of(system, sentence)
-    return NbestList(sentence, [parse_entry(line, path=path, number=number) for number, line in enumerate(lines, 1)])
 
 
 def _path_of(system: str, sentence: int) -> str:

@@ -28,8 +28,8 @@ _MINIMUM = 0.001  # less likely n-grams are left out, as `smt-bridge graph list-
 class NbestDecoder(Protocol):
     """Anything that translates tokenised sentences into lists, best first, perhaps with guidance."""
 
-    def nbest(self, sentences: Sequence[str], guidance: Sequence[NgramGuidance | None] = ()) -> list[list[str]]:
-        """For every sentence the lines of its list, best first, ids counted from 0; none for a blank sentence."""
+    def nbest(self, sentences: Sequence[str], guidance: Sequence[NgramGuidance | None] = ()) -> list[list[NbestEntry]]:
+        """For every sentence its list, best first, ids counted from 0; none for a blank sentence."""
         ...
 
 
@@ -108,7 +108,7 @@ class HybridTranslator:
 
     def _both(
         self, for_moses: Sequence[bytes], texts: Sequence[str]
-    ) -> tuple[Sequence[MosesLines | None], list[list[str]]]:
+    ) -> tuple[Sequence[MosesLines | None], list[list[NbestEntry]]]:
         """The lists of both at the same time."""
         other = _InBackground(self.moses, for_moses)
         try:
@@ -118,7 +118,7 @@ class HybridTranslator:
             other.stop()
             raise
 
-    def _search_graphs(self, texts: Sequence[str], answers: Sequence[MosesLines | None]) -> list[list[bytes]]:
+    def _search_graphs(self, texts: Sequence[str], answers: Sequence[MosesLines | None]) -> list[list[NbestEntry]]:
         if self._graphs is None:
             return [[] for _ in texts]
         return self._graphs.lists(

@@ -29,8 +29,9 @@ from smt_bridge.graphs.phrase_graph import PhraseGraph
 from smt_bridge.graphs.search import GraphLists
 from smt_bridge.hybrid.chooser import Choice, Chooser, lists_of, why_silent
 from smt_bridge.hybrid.translator import GuidedChooser
-from smt_bridge.models import SurfaceWords, nbest_lines
+from smt_bridge.models import SurfaceWords, nbest_entries
 from smt_bridge.moses.process import MosesLines
+from smt_bridge.nbest.entry import NbestEntry
 from smt_bridge.recipe import GRAPH, MOSES
 from smt_bridge.serving.moses_queue import REST, MosesQueue, Ticket
 
@@ -210,11 +211,11 @@ class HybridFinish:
         if sentence.error is not None and not parts.degrade:
             problem = f"{parts.moses.options.program} cannot be used now; the neural model alone can"
             return unavailable(problem, reason="MOSES_FAILED", retry_after=REST)
-        graph: list[bytes] = []
+        graph: list[NbestEntry] = []
         if parts.graphs is not None and sentence.graph is not None:
             graph = parts.graphs.lists([sentence.text], [sentence.graph])[0]
         neural = self._completed(sentence.neural)
-        lists = lists_of(0, sentence.lines, nbest_lines(0, neural, parts.words.write), graph)
+        lists = lists_of(0, sentence.lines, nbest_entries(0, neural, parts.words.write), graph)
         choice = parts.chooser.choose([sentence.text], [lists], [why_silent(sentence.lines)])[0]
         if MOSES in choice.silent:
             parts.degraded["failed" if sentence.error is not None else choice.silent[MOSES]] += 1

@@ -12,7 +12,7 @@ from smt_bridge.hybrid.translator import HybridTranslator
 
 
 class NoLists:
-    def nbest(self, sentences: Sequence[str]) -> list[list[str]]:
+    def nbest(self, sentences: Sequence[str]) -> list[list[Any]]:
         return [[] for _ in sentences]
 
 
