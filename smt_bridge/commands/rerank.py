@@ -18,7 +18,7 @@ the reference are plain; without it both are tokenised. Without --source, as man
 
 With --reference, on stderr: BLEU, chrF and TER of each system that made the list and of the choice, with sacrebleu's
 signatures, 95 % confidence intervals and p-values against the best system alone; BLEU of the best choice and of a
-choice by chance; BLEU by length of the source and on sentences without unknown words. --report writes all of it: a page
+choice by chance; BLEU by length of the source. --report writes all of it: a page
 (*.html, one file without network or scripts) or JSON (*.json, docs/lists.md)."""
 
 

@@ -11,6 +11,7 @@ from typing import IO
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
 from nmt_core.files import open_output, read_lines
+from nmt_core.files.small import json_bytes
 from smt_bridge.errors import FormatError
 from smt_bridge.metadata import known_columns
 from smt_bridge.metrics.references import detokenizer, read_references
@@ -20,10 +21,8 @@ from smt_bridge.nbest.checks import MOST_LOOKED_AT, SampledPair, looks_unrelated
 from smt_bridge.nbest.entry import NbestEntry, NbestList, format_entry, words_as_text
 from smt_bridge.nbest.order import OrderedLists, fill_gaps, ordered_lists
 from smt_bridge.nbest.rerank import Reranker
-from smt_bridge.report.document import document, json_of
-from smt_bridge.report.judge import judge, lines_of
+from smt_bridge.report.judge import Collector, Sentence, Setting, document, judge, lines_of
 from smt_bridge.report.reranking import read_tuning, reranking_page
-from smt_bridge.report.sentences import Collector, Sentence, Setting
 
 NAME = "rerank"
 _MOST_GAPS = 100_000  # ids without a list, where nothing says how many sentences there are
@@ -76,7 +75,7 @@ def _report_maker(args: argparse.Namespace) -> Callable[[Sequence[Sentence], Set
         if args.report.endswith(_JSON):
             files = {"nbest": args.nbest, "source": args.source, "references": args.reference, "weights": args.weights}
             more = {"files": files, "detokenize": args.detokenize, "signatures": signatures}
-            return json_of(document(sentences, judgement, setting, weights, **more))
+            return json_bytes(document(sentences, judgement, setting, weights, **more), indent=1)
         subtitle = f"{args.nbest}, {counted(len(sentences), 'sentence')}"
         page = reranking_page(
             sentences, judgement, weights, tuning=tuning, scorer=scorer, signatures=signatures, subtitle=subtitle

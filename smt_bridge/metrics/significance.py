@@ -1,8 +1,8 @@
-"""BLEU, chrF and TER of several systems with sacrebleu: signatures, confidence intervals and a paired test."""
+"""Sacrebleu's BLEU, chrF and TER: of several systems with intervals and a paired test, by length, of one sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sacrebleu
@@ -96,3 +96,59 @@ def _score(name: str, result: Any, baseline: Any) -> SystemScore:
     """Sacrebleu counts only larger differences than the one found, so that none at all would get the smallest p."""
     p_value = 1.0 if result.score == baseline.score and result is not baseline else result.p_value
     return SystemScore(name, result.score, Interval(float(result.mean), float(result.ci)), p_value)
+
+
+LENGTH_BOUNDS = (10, 20, 30, 40, 50, 60)
+
+
+class LengthPart(NamedTuple):
+    """The sentences whose lengths ``name`` says (``11-20``), and the corpus scores of two outputs of them."""
+
+    name: str
+    sentences: int
+    before: float
+    after: float
+
+
+def score_by_length(
+    lengths: Sequence[int],
+    before: Sequence[str],
+    after: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    metric: Any,
+    bounds: Sequence[int] = LENGTH_BOUNDS,
+) -> list[LengthPart]:
+    """Scores of two outputs under a sacrebleu ``metric``, as in Figure 2 of Bahdanau, Cho and Bengio (2015).
+
+    A sentence belongs to the first of the ascending ``bounds`` that it does not exceed; parts without sentences are
+    left out.
+    """
+    found = []
+    for below, edge in zip((0, *bounds), (*bounds, None), strict=True):
+        places = [at for at, size in enumerate(lengths) if max(size, 1) > below and (edge is None or size <= edge)]
+        if places:
+            there = [[reference[at] for at in places] for reference in references]
+            scores = [metric.corpus_score([texts[at] for at in places], there).score for texts in (before, after)]
+            name = f"{below + 1}+" if edge is None else f"{below + 1}-{edge}"
+            found.append(LengthPart(name, len(places), *map(float, scores)))
+    return found
+
+
+class SentenceScores(NamedTuple):
+    """BLEU (smoothed, with effective order), chrF2 and TER of one sentence, in percent; TER is lower when better."""
+
+    bleu: float
+    chrf: float
+    ter: float
+
+
+def sentence_scorer(tokenize: str) -> Callable[[str, Sequence[str]], SentenceScores]:
+    """A function of a hypothesis and its references; ``tokenize`` is that of BLEU."""
+    bleu = sacrebleu.BLEU(tokenize=tokenize, effective_order=True, force=True)
+    metrics: tuple[Any, ...] = (bleu, sacrebleu.CHRF(), sacrebleu.TER())
+
+    def score(hypothesis: str, references: Sequence[str]) -> SentenceScores:
+        return SentenceScores(*(float(one.sentence_score(hypothesis, references).score) for one in metrics))
+
+    return score

@@ -1,43 +1,179 @@
-"""What a reranking is worth: scores of the systems alone and of the choice, and what the lists could have given."""
+"""What a reranking is worth: each sentence, the scores of the systems alone and of the choice, as text and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from operator import sub
+from typing import Any, NamedTuple
 
 from nmt_core.base.messages import counted
-from smt_bridge.metrics.by_length import Part, PartScore, parts_by_length, score_parts
+from nmt_core.base.words import MOST_WORDS, check_words
+from nmt_core.version import VERSION
+from smt_bridge.metrics.bleu import Counts, References, sacrebleu_tokenizer, sentence_bleu
 from smt_bridge.metrics.oracle import Chance, Oracle, chance, oracle
-from smt_bridge.metrics.significance import Comparison, compare, sacrebleu_metric
-from smt_bridge.report.sentences import RERANKED, Sentence, Setting, outputs_of
+from smt_bridge.metrics.significance import (
+    LENGTH_BOUNDS,
+    Comparison,
+    LengthPart,
+    SentenceScores,
+    compare,
+    sacrebleu_metric,
+    score_by_length,
+    sentence_scorer,
+)
+from smt_bridge.nbest.entry import NbestEntry, NbestList
+from smt_bridge.nbest.merge import baselines
+from smt_bridge.nbest.rerank import Reranker
 
-_NEURAL_UNKNOWN = "NMTunk"  # name (with or without a number) of the feature that counts unknown words
+FIRST, RERANKED = "first choice", "reranked"
+"""The output of a list of one system without reranking, and with it."""
+
+
+class Setting(NamedTuple):
+    """What scores depend on: ``references`` one sequence per file, ``source`` lines or None, both by sentence.
+
+    ``tokenize`` is sacrebleu's tokeniser of BLEU; ``plain`` makes plain text of words, where that is judged.
+    Judged lines may have ``most_words``: TER's time grows with their square.
+    """
+
+    references: Sequence[Sequence[str]]
+    source: Sequence[str] | None
+    tokenize: str = "none"
+    plain: Callable[[str], str] | None = None
+    most_words: int = MOST_WORDS
+
+
+class Sentence(NamedTuple):
+    """One sentence: its first and its chosen entry (None in a gap), and their texts as judged, empty in a gap.
+
+    ``outputs`` are the texts of the systems alone and of the choice. ``place`` is that of the chosen entry, from 1;
+    ``size`` the length of the list, 0 for a gap. ``counts`` (N, 10) are those of BLEU of all entries; of a gap those of
+    empty output.
+    """
+
+    number: int
+    source: str
+    references: Sequence[str]
+    first: NbestEntry | None
+    best: NbestEntry | None
+    outputs: Mapping[str, str]
+    first_text: str
+    totals: tuple[float, float]
+    place: int
+    size: int
+    counts: Counts
+
+    @property
+    def chosen(self) -> int:
+        """The place of the chosen entry, from 0."""
+        return max(0, self.place - 1)
+
+    @property
+    def before(self) -> NbestEntry:
+        """The first entry of a sentence that has a list."""
+        assert self.first is not None
+        return self.first
+
+    @property
+    def after(self) -> NbestEntry:
+        """The chosen entry of a sentence that has a list."""
+        assert self.best is not None
+        return self.best
+
+    @property
+    def gain(self) -> float:
+        """How much sentence BLEU (with one added to the counts) changed."""
+        scores = sentence_bleu(self.counts[[0, self.chosen]])
+        return float(scores[1] - scores[0])
+
+
+class Collector:
+    """Makes the sentences that are judged of lists and the entries chosen from them."""
+
+    def __init__(self, reranker: Reranker, setting: Setting) -> None:
+        self._reranker, self._setting = reranker, setting
+        self._tokenize = sacrebleu_tokenizer(setting.tokenize)
+
+    def sentence(self, group: NbestList, best: NbestEntry | None) -> Sentence:
+        """The sentence of a list, from which ``best`` was chosen; None in a gap.
+
+        Raises InputError where an entry has too many words.
+        """
+        setting, number = self._setting, group.sentence
+        references = [reference[number] for reference in setting.references]
+        known = References(references, self._tokenize, setting.plain)
+        source = "" if setting.source is None else setting.source[number]
+        first = group.entries[0] if group.entries else None
+        if first is None or best is None:
+            counts = known.statistics([""])
+            return Sentence(number, source, references, None, None, {RERANKED: ""}, "", (0.0, 0.0), 0, 0, counts)
+        outputs = {name: self._text(entry) for name, entry in _firsts(group).items()} | {RERANKED: self._text(best)}
+        return Sentence(
+            number,
+            source,
+            references,
+            first,
+            best,
+            outputs,
+            self._text(first),
+            (self._reranker.total(first), self._reranker.total(best)),
+            next(place for place, entry in enumerate(group.entries, start=1) if entry is best),
+            len(group.entries),
+            known.statistics([entry.text for entry in group.entries]),
+        )
+
+    def _text(self, entry: NbestEntry) -> str:
+        check_words(entry.text, self._setting.most_words, path=self._reranker.path, line=entry.line)
+        return self._setting.plain(entry.text) if self._setting.plain else entry.text
+
+
+def _firsts(group: NbestList) -> dict[str, NbestEntry]:
+    """Each system's own choice from a merged list; of any other list its first entry."""
+    systems = baselines(tuple(group.entries[0].features))
+    if not systems:
+        return {FIRST: group.entries[0]}
+    found = {}
+    for column in systems:
+        entry = next((entry for entry in group.entries if entry.features.get(column) == (1.0,)), None)
+        if entry is not None:
+            found[column.removeprefix("First").removesuffix("0")] = entry
+    return found
+
+
+def outputs_of(sentences: Sequence[Sentence]) -> dict[str, list[str]]:
+    """The output of each system alone, and of the choice, which is the last; where a system has no list it is empty."""
+    names = list(dict.fromkeys(name for one in sentences for name in one.outputs if name != RERANKED)) or [FIRST]
+    return {name: [one.outputs.get(name, "") for one in sentences] for name in (*names, RERANKED)}
+
+
+def differences(one: Sentence) -> dict[str, tuple[float, ...]]:
+    """Every feature's values in the chosen entry less those in the first; a sparse one is 0 where it is missing."""
+    after, before = one.after.features, one.before.features
+    found = {}
+    for name in dict.fromkeys((*after, *before)):
+        zeros = (0.0,) * len(after.get(name) or before[name])
+        found[name] = tuple(map(sub, after.get(name, zeros), before.get(name, zeros)))
+    return found
 
 
 class Judgement(NamedTuple):
-    """Everything that is found; ``parts`` are all sentences, and those without unknown words, where that is known."""
+    """Everything that is found; ``by_length`` compares the choice with the best system alone."""
 
     comparisons: list[Comparison]
     oracle: Oracle
     chance: Chance
-    by_length: list[PartScore]
-    parts: list[PartScore]
+    by_length: list[LengthPart]
 
 
 def judge(sentences: Sequence[Sentence], setting: Setting) -> Judgement:
     """Judge the choice from every list."""
     outputs, references = outputs_of(sentences), setting.references
-    before, after = [one.first_text for one in sentences], outputs[RERANKED]
+    comparisons = compare(outputs, references, tokenize=setting.tokenize)
+    lengths = [sum(map(bool, text.split(" "))) for text in setting.source or references[0]]
+    before, after = outputs[comparisons[0].best.system], outputs[RERANKED]
     bleu = sacrebleu_metric("BLEU", tokenize=setting.tokenize)
-    lengths = [sum(1 for word in text.split(" ") if word) for text in setting.source or references[0]]
-    known = _without_unknown(sentences)
-    parts = [] if known is None else [Part("all", tuple(range(len(sentences)))), known]
-    return Judgement(
-        compare(outputs, references, tokenize=setting.tokenize),
-        *_reach(sentences),
-        score_parts(parts_by_length(lengths), before, after, references, metric=bleu),
-        score_parts(parts, before, after, references, metric=bleu),
-    )
+    by_length = score_by_length(lengths, before, after, references, metric=bleu)
+    return Judgement(comparisons, *_reach(sentences), by_length)
 
 
 def _reach(sentences: Sequence[Sentence]) -> tuple[Oracle, Chance]:
@@ -46,22 +182,6 @@ def _reach(sentences: Sequence[Sentence]) -> tuple[Oracle, Chance]:
     lists = [one.counts if one.size else one.counts[:0] for one in sentences]
     missing = sum(gaps) if gaps else None
     return oracle(lists, missing), chance(lists, missing)
-
-
-def _without_unknown(sentences: Sequence[Sentence]) -> Part | None:
-    """The sentences in whose two hypotheses the neural model knows all words, where the list has its counts."""
-    entries = [(one.first, one.best) for one in sentences]
-    names = {name for pair in entries for entry in pair if entry for name in entry.features}
-    counts = sorted(name for name in names if name.rstrip("0123456789") == _NEURAL_UNKNOWN)
-    if not counts:
-        return None
-    name = counts[0]
-    known = [
-        place
-        for place, pair in enumerate(entries)
-        if all(entry is not None and not any(entry.features.get(name, (1.0,))) for entry in pair)
-    ]
-    return Part(f"no unknown words ({name})", tuple(known))
 
 
 def lines_of(judgement: Judgement, *, by_source: bool) -> list[str]:
@@ -73,10 +193,86 @@ def lines_of(judgement: Judgement, *, by_source: bool) -> list[str]:
         f" (deviation {luck.deviation:.2f}) for a choice by chance"
     )
     side = "source" if by_source else "reference"
-    for title, parts in ((f"words in the {side}", judgement.by_length), ("", judgement.parts)):
-        for part in parts:
-            change = f"{part.before:.2f} -> {part.after:.2f}"
-            lines.append(
-                f"BLEU {change} on {counted(part.sentences, 'sentence')}, {title + ' ' if title else ''}{part.name}"
-            )
+    for part in judgement.by_length:
+        change = f"{part.before:.2f} -> {part.after:.2f}"
+        lines.append(f"BLEU {change} on {counted(part.sentences, 'sentence')}, words in the {side} {part.name}")
     return lines
+
+
+_FORMAT, _VERSION = "hybridmt rerank report", 3
+
+
+def document(
+    sentences: Sequence[Sentence],
+    judgement: Judgement,
+    setting: Setting,
+    weights: Mapping[str, Sequence[float]],
+    **more: Any,
+) -> dict[str, Any]:
+    """The report; ``more`` are further members, such as the names of files."""
+    score = sentence_scorer(setting.tokenize)
+    return {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "made_by": f"hybridmt {VERSION}",
+        **more,
+        "tokenize": setting.tokenize,
+        "weights": {name: list(values) for name, values in weights.items()},
+        "metrics": [_comparison(comparison) for comparison in judgement.comparisons],
+        "oracle": {"BLEU": judgement.oracle.bleu},
+        "random": judgement.chance._asdict(),
+        "by_length": {
+            "of": "reference" if setting.source is None else "source",
+            "before": judgement.comparisons[0].best.system,
+            "bounds": list(LENGTH_BOUNDS),
+            "parts": [part._asdict() for part in judgement.by_length],
+        },
+        "sentences": [
+            _sentence(one, place, score, with_source=setting.source is not None)
+            for one, place in zip(sentences, judgement.oracle.chosen, strict=True)
+        ],
+    }
+
+
+def _comparison(found: Comparison) -> dict[str, Any]:
+    return {
+        "metric": found.metric,
+        "signature": found.signature,
+        "higher_is_better": found.metric != "TER",
+        "systems": [one._asdict() | {"interval": one.interval._asdict()} for one in found.systems],
+        "best_single": found.best.system,
+        "change": found.change,
+    }
+
+
+_Score = Callable[[str, Sequence[str]], SentenceScores]
+
+
+def _sentence(one: Sentence, oracle: int, score: _Score, *, with_source: bool) -> dict[str, Any]:
+    first, best = one.first_text, one.outputs[RERANKED]
+    before = score(first, one.references)
+    after = before if best == first else score(best, one.references)
+    return {
+        "id": one.number,
+        "source": one.source if with_source else None,
+        "references": list(one.references),
+        "hypotheses": one.size,
+        "place": one.place,
+        "oracle_place": oracle + 1,
+        "outputs": dict(one.outputs),
+        "before": _side(one.first, first, one.totals[0], before),
+        "after": _side(one.best, best, one.totals[1], after),
+    }
+
+
+def _side(entry: NbestEntry | None, text: str, total: float, scores: SentenceScores) -> dict[str, Any]:
+    return {
+        "text": text,
+        "words": entry.text if entry else "",
+        "total": total,
+        "system_total": entry.total if entry else None,
+        "features": {name: list(values) for name, values in entry.features.items()} if entry else {},
+        "BLEU": scores.bleu,
+        "chrF": scores.chrf,
+        "TER": scores.ter,
+    }

@@ -15,12 +15,13 @@ import numpy.typing as npt
 
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import say
+from nmt_core.base.words import unescape
 from nmt_core.files import open_output
+from nmt_core.files.small import json_bytes
 from nmt_core.version import VERSION
 from smt_bridge.metadata import find_metadata, metadata_path
 from smt_bridge.moses_lines import phrase_of, text_of
 from smt_bridge.report import charts
-from smt_bridge.report.document import json_of
 from smt_bridge.report.page import listed, page, pairs, section, table, text
 from smt_bridge.tables.table import Columns, read_windows, split_window
 
@@ -97,7 +98,14 @@ def table_page(found: Survey, record: Mapping[str, Any], *, path: str) -> str:
             "The targets that either score likes best",
             table(
                 ("source", "targets", "by the table", "by the model"),
-                [(one.phrase, one.lines, listed(one.by_table), listed(one.by_model)) for one in found.sources],
+                [
+                    (
+                        unescape(one.phrase),
+                        one.lines,
+                        *(listed(map(unescape, best)) for best in (one.by_table, one.by_model)),
+                    )
+                    for one in found.sources
+                ],
             ),
             remark="The source phrases with the most targets, short ones and long ones. Table 2 of Cho et al. 2014,"
             " long phrases drawn at random, is in scripts/experiments/cho2014.",
@@ -106,6 +114,10 @@ def table_page(found: Survey, record: Mapping[str, Any], *, path: str) -> str:
         section("What the columns are", pairs([(name, _signed(name, record)) for name in added])),
     ]
     return page("What rescoring did", path, parts)
+
+
+def _shown(targets: Sequence[str]) -> str:
+    return listed(map(unescape, targets))
 
 
 def table_report(found: Survey, record: Mapping[str, Any], *, path: str) -> dict[str, Any]:
@@ -185,7 +197,7 @@ def report(args: argparse.Namespace) -> int:
     record = read_record(args.table)
     found = survey(args.table, before=record["scores_before"])
     if args.output.endswith(".json"):
-        content = json_of(table_report(found, record, path=args.table))
+        content = json_bytes(table_report(found, record, path=args.table), indent=1)
     else:
         content = table_page(found, record, path=args.table).encode("utf-8", "replace")
     with open_output(args.output) as stream:

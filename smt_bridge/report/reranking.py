@@ -2,28 +2,65 @@
 
 from __future__ import annotations
 
+import difflib
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from math import fsum
+from operator import mul
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
-from nmt_core.base.errors import InputError
-from nmt_core.base.interfaces import PairScorer
+from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.base.messages import counted
+from nmt_core.base.words import unescape
 from nmt_core.files.small import read_json
-from smt_bridge.metrics.by_length import PartScore
+from nmt_core.inference.output.attention_svg import attention_svg
 from smt_bridge.metrics.metric import as_reported
 from smt_bridge.metrics.significance import SystemScore
 from smt_bridge.moses.weights import Weights
 from smt_bridge.report import charts
-from smt_bridge.report.changes import all_section, changes_section
-from smt_bridge.report.judge import Judgement
+from smt_bridge.report.judge import RERANKED, Judgement, Sentence, differences
 from smt_bridge.report.page import page, pairs, section, table, text
-from smt_bridge.report.sentences import Sentence, differences
 
 _MOST_BARS = 60  # of weights, where there are sparse features by the thousand
+_SHOWN = 10  # sentences that gained most, and as many that lost most
+
+
+class _Run(BaseModel):
+    weights: Mapping[str, Sequence[float]]
+
+
+class _Folds(BaseModel):
+    tuned: float
+    held_out: float
+
+
+class _Loss(BaseModel):
+    mean: float
+    deviation: float
+
+
+class Tuning(BaseModel):
+    """What the page reads of a report of ``tune``."""
+
+    tuner: str
+    metric: str
+    mean: float
+    deviation: float
+    runs: Sequence[_Run]
+    cross_validation: _Folds | None = None
+    ablation_loss: Mapping[str, _Loss] | None = None
+
+
+def read_tuning(path: str) -> Tuning:
+    """What ``tune --report`` wrote; raises InputError when it is something else."""
+    content = read_json(path)
+    try:
+        return Tuning.model_validate(content)
+    except ValidationError as error:
+        problem = "is not a report of `smt-bridge tune --report`; leave --tuning out, or tune again"
+        raise InputError(path, problem) from error
 
 
 def reranking_page(
@@ -31,7 +68,7 @@ def reranking_page(
     judgement: Judgement,
     weights: Weights,
     *,
-    tuning: Mapping[str, Any] | None = None,
+    tuning: Tuning | None = None,
     scorer: PairScorer | None = None,
     signatures: Mapping[str, str] | None = None,
     subtitle: str = "",
@@ -41,9 +78,9 @@ def reranking_page(
         _scores(sentences, judgement),
         _weights(sentences, weights, tuning),
         _ablation(tuning),
-        _by_length(judgement.by_length),
-        changes_section(sentences, weights, scorer),
-        all_section(sentences),
+        _by_length(judgement),
+        _changes(sentences, weights, scorer),
+        _all(sentences),
         _columns(signatures),
     ]
     return page("What reranking did", subtitle, [part for part in parts if part])
@@ -89,8 +126,8 @@ def _p_value(one: SystemScore) -> str:
     return "" if one.p_value is None else f"{one.p_value:.4f}"
 
 
-def _weights(sentences: Sequence[Sentence], weights: Weights, tuning: Mapping[str, Any] | None) -> str:
-    runs = [run["weights"] for run in (tuning or {}).get("runs", [])]
+def _weights(sentences: Sequence[Sentence], weights: Weights, tuning: Tuning | None) -> str:
+    runs = [run.weights for run in tuning.runs] if tuning else []
     spreads = _spreads(sentences)
     entries = []
     for name, values in weights.items():
@@ -105,14 +142,14 @@ def _weights(sentences: Sequence[Sentence], weights: Weights, tuning: Mapping[st
         kept = sorted(range(len(entries)), key=lambda place: -abs(entries[place].value))[:_MOST_BARS]
         entries = [entries[place] for place in sorted(kept)]
     if tuning:
-        metric, held = tuning["metric"], tuning.get("cross_validation")
+        metric, held = tuning.metric, tuning.cross_validation
         remark += (
-            f" {tuning['tuner'].upper()} on {metric.upper()}, {counted(len(runs), 'run')}: mean"
-            f" {as_reported(tuning['mean'], metric):.2f}, standard deviation {tuning['deviation']:.2f} on the tuning"
+            f" {tuning.tuner.upper()} on {metric.upper()}, {counted(len(runs), 'run')}: mean"
+            f" {as_reported(tuning.mean, metric):.2f}, standard deviation {tuning.deviation:.2f} on the tuning"
             " set. Whiskers are the deviation between runs."
         )
         if held:
-            inside, outside = (as_reported(held[name], metric) for name in ("tuned", "held_out"))
+            inside, outside = as_reported(held.tuned, metric), as_reported(held.held_out, metric)
             remark += f" Cross-validation: {inside:.2f} where it was tuned, {outside:.2f} where it was not."
     return section("Weights", charts.bars(entries, title="weight times spread of every feature"), remark=remark)
 
@@ -128,27 +165,24 @@ def _spreads(sentences: Sequence[Sentence]) -> dict[tuple[str, int], float]:
     return {key: (total / len(changed)) ** 0.5 for key, total in squares.items()}
 
 
-def _ablation(tuning: Mapping[str, Any] | None) -> str:
-    ablation = (tuning or {}).get("ablation")
-    if not tuning or not ablation:
+def _ablation(tuning: Tuning | None) -> str:
+    if tuning is None or not tuning.ablation_loss:
         return ""
-    remark = "How much of the tuning set's score is lost when a feature is left out and the others are tuned again."
-    losses = tuning.get("ablation_loss")
-    if losses:
-        entries = [charts.Bar(name, loss["mean"], loss["deviation"]) for name, loss in losses.items()]
-        runs = counted(len(tuning["runs"]), "run")
-        remark += f" The mean of {runs}, compared seed by seed; whiskers are the standard deviation."
-    else:  # of a report that was written before there was one
-        entries = [charts.Bar(name, tuning["score"] - score) for name, score in ablation.items()]
+    entries = [charts.Bar(name, loss.mean, loss.deviation) for name, loss in tuning.ablation_loss.items()]
     entries.sort(key=lambda bar: -bar.value)
+    remark = (
+        "How much of the tuning set's score is lost when a feature is left out and the others are tuned again. The mean"
+        f" of {counted(len(tuning.runs), 'run')}, compared seed by seed; whiskers are the standard deviation."
+    )
     chart = charts.bars(entries, title="loss without the feature", signed_colours=True)
     return section("What each feature is worth", chart, remark=remark)
 
 
-def _by_length(parts: Sequence[PartScore]) -> str:
+def _by_length(judgement: Judgement) -> str:
+    parts, best = judgement.by_length, judgement.comparisons[0].best.system
     names = [part.name for part in parts]
-    before = charts.Line("first choice", [part.before for part in parts])
-    after = charts.Line("reranked", [part.after for part in parts])
+    before = charts.Line(best, [part.before for part in parts])
+    after = charts.Line(RERANKED, [part.after for part in parts])
     chart = charts.lines(names, before, after, title="BLEU by length", unit="BLEU")
     counts = table(("source words", *names), [("sentences", *(part.sentences for part in parts))])
     return section("BLEU by length of the source", chart, counts, remark="Corpus BLEU of the sentences in each bin.")
@@ -161,45 +195,107 @@ def _columns(signatures: Mapping[str, str] | None) -> str:
     return section("What the columns are", pairs(entries), remark="From the record beside the list.")
 
 
-@dataclass(frozen=True)
-class _Run:
-    weights: Mapping[str, Sequence[float]]
+def _changes(sentences: Sequence[Sentence], weights: Weights, scorer: PairScorer | None) -> str:
+    """A section that explains some sentences: those that gained most and those that lost most."""
+    changed = sorted((one for one in sentences if one.chosen != 0), key=lambda one: -one.gain)
+    shown = [*changed[:_SHOWN], *changed[max(_SHOWN, len(changed) - _SHOWN) :]]
+    scores = _neural(shown, scorer)
+    parts = [_explanation(one, weights, scores) for one in shown]
+    return section(
+        "Sentences that changed most",
+        *parts,
+        remark="Those that gained most sentence BLEU, then those that lost most. Open one to see why its winner won.",
+    )
 
 
-@dataclass(frozen=True)
-class _Folds:
-    tuned: float
-    held_out: float
+def _all(sentences: Sequence[Sentence]) -> str:
+    """A section with every sentence, which the search of a browser finds."""
+    columns = ("id", "sentence BLEU", "source", "reference", "reranked")
+    rows = [
+        (
+            str(one.number),
+            f"{one.gain:+.1f}" if one.gain else "",
+            *map(unescape, (one.source, one.references[0], one.outputs[RERANKED])),
+        )
+        for one in sentences
+    ]
+    return section("All sentences", table(columns, rows), remark="The change of sentence BLEU, and what was chosen.")
 
 
-@dataclass(frozen=True)
-class _Loss:
-    mean: float
-    deviation: float
-
-
-@dataclass(frozen=True)
-class _Tuning:
-    """What the page reads of a report of ``tune``."""
-
-    tuner: str
-    metric: str
-    mean: float
-    deviation: float
-    score: float
-    runs: Sequence[_Run]
-    cross_validation: _Folds | None = None
-    ablation: Mapping[str, float] | None = None
-    ablation_loss: Mapping[str, _Loss] | None = None
-
-
-def read_tuning(path: str) -> dict[str, Any]:
-    """What ``tune --report`` wrote; raises InputError when it is something else."""
-    content = read_json(path)
+def _neural(sentences: Sequence[Sentence], scorer: PairScorer | None) -> dict[SentencePair, PairScore]:
+    if scorer is None or not sentences:
+        return {}
+    asked = [SentencePair(one.source, entry.text) for one in sentences for entry in (one.before, one.after)]
     try:
-        TypeAdapter(_Tuning).validate_python(content)
-    except ValidationError as error:
-        raise InputError(
-            path, "is not a report of `smt-bridge tune --report`; leave --tuning out, or tune again"
-        ) from error
-    return dict(content)
+        found = scorer.score(asked, per_word=True, attention=True)
+    except ConfigError:  # not every scorer has attention to show
+        found = scorer.score(asked, per_word=True)
+    return dict(zip(asked, found, strict=True))
+
+
+def _explanation(one: Sentence, weights: Weights, scores: Mapping[SentencePair, PairScore]) -> str:
+    kind = "gain" if one.gain >= 0 else "loss"
+    before, after = _marked(*(unescape(entry.text).split(" ") for entry in (one.before, one.after)))
+    source = text(unescape(one.source))
+    head = f'<summary><span class="{kind}">{one.gain:+.1f}</span> {text(one.number)}: {source}</summary>'
+    texts = pairs(
+        [
+            ("source", source),
+            ("reference", text(unescape(one.references[0]))),
+            ("before", before),
+            ("after", after),
+        ]
+    )
+    contributions = [bar for bar in _contributions(one, weights) if abs(bar.value) > 1e-6]
+    contributions.sort(key=lambda bar: -abs(bar.value))
+    total = sum(bar.value for bar in contributions)
+    why = f"<h3>Why: the winner is ahead by {total:.3g}</h3>" + charts.bars(
+        contributions[:14], title="weight times difference of the feature", signed_colours=True
+    )
+    return f"<details>\n{head}\n{texts}\n{why}\n{_words(one, scores)}\n</details>"
+
+
+def _contributions(one: Sentence, weights: Weights) -> list[charts.Bar]:
+    """What each feature adds to the winner's lead over the former first."""
+    found = []
+    for name, values in differences(one).items():
+        known = weights.get(name)
+        if known is not None and len(known) == len(values):
+            found.append(charts.Bar(name, fsum(map(mul, known, values))))
+    return found
+
+
+def _marked(before: Sequence[str], after: Sequence[str]) -> tuple[str, str]:
+    """Both texts as HTML with what one has and the other has not marked."""
+    sides: tuple[list[str], list[str]] = ([], [])
+    for kind, a, b, c, d in difflib.SequenceMatcher(a=before, b=after, autojunk=False).get_opcodes():
+        for side, words, tag in ((sides[0], before[a:b], "del"), (sides[1], after[c:d], "ins")):
+            if words:
+                content = text(" ".join(words))
+                side.append(content if kind == "equal" else f"<{tag}>{content}</{tag}>")
+    return " ".join(sides[0]), " ".join(sides[1])
+
+
+def _words(one: Sentence, scores: Mapping[SentencePair, PairScore]) -> str:
+    """Every word's neural score, and where the winner looked."""
+    parts = []
+    for name, entry in (("before", one.before), ("after", one.after)):
+        score = scores.get(SentencePair(one.source, entry.text))
+        if score is None or score.word_log_probs is None:
+            continue
+        words = [*unescape(entry.text).split(" "), "</s>"] if entry.text else ["</s>"]
+        coloured = "".join(
+            f'<span style="background:{_shade(value)}">{text(word)}<small>{value:.1f}</small></span>'
+            for word, value in zip(words, score.word_log_probs, strict=False)
+        )
+        parts.append(f'<h3>log p of every word, {name}: {score.log_prob:.2f}</h3><p class="words">{coloured}</p>')
+        if name == "after" and score.attention is not None:
+            across = [*unescape(one.source).split(" "), "</s>"]
+            drawing = attention_svg(score.attention, across, words)
+            parts.append(f'<h3>Where the winner looked</h3><div class="scroll full">{drawing}</div>')
+    return "".join(parts)
+
+
+def _shade(log_prob: float) -> str:
+    """From nothing for likely words to red for unlikely ones."""
+    return f"rgba(214,69,61,{min(0.75, max(0.0, -log_prob / 9)):.2f})"

@@ -36,10 +36,13 @@ class TuningOptions(NamedTuple):
     mira: MiraOptions = MiraOptions()
 
 
+_KEYS_OF_ONE = {"restarts": "mert", "passes": "mira", "c": "mira", "decay": "mira"}
+
+
 class Tuner(BaseModel, frozen=True, extra="forbid"):
     """What ``--tuner NAME --tuner KEY=VALUE`` says: the search, its numbers, and how many folds are held out in turn.
 
-    ``passes``, ``c`` and ``decay`` are those of ``MiraOptions``.
+    ``restarts`` is for MERT; ``passes``, ``c`` and ``decay`` are those of ``MiraOptions``.
     """
 
     name: Literal["mert", "mira", "pro"] = "mert"
@@ -48,7 +51,7 @@ class Tuner(BaseModel, frozen=True, extra="forbid"):
     restarts: int = Field(20, ge=0)
     folds: int | None = Field(None, ge=2)
     passes: int = Field(60, ge=1)
-    c: float = Field(0.01, gt=0.0, lt=1e6)
+    c: float = Field(0.01, gt=0.0, le=1e6, allow_inf_nan=False)
     decay: float = Field(0.999, ge=0.0, le=1.0)
 
     @classmethod
@@ -63,7 +66,7 @@ class Tuner(BaseModel, frozen=True, extra="forbid"):
                 raise ConfigError(f"--tuner {word}: {key} is given twice")
             given[key] = value
         try:
-            return cls.model_validate_strings(given)
+            tuner = cls.model_validate_strings(given)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             key = str(first["loc"][0])
@@ -71,6 +74,10 @@ class Tuner(BaseModel, frozen=True, extra="forbid"):
                 known = ", ".join(f"{name}=" for name in cls.model_fields if name != "name")
                 raise ConfigError(f"--tuner {key}=: expected mert, mira, pro, or one of {known}") from error
             raise ConfigError(f"--tuner {key}={given[key]}: {first['msg']}") from error
+        unused = next((key for key, name in _KEYS_OF_ONE.items() if key in given and tuner.name != name), None)
+        if unused is not None:
+            raise ConfigError(f"--tuner {unused}= is a key of {_KEYS_OF_ONE[unused]}; {tuner.name} does not use it")
+        return tuner
 
     def options(self, features: Sequence[str] | None = None) -> TuningOptions:
         """How to tune these ``features``, None for all."""

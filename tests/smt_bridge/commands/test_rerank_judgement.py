@@ -55,7 +55,7 @@ def judged(files: Path, *more: str | Path) -> dict[str, Any]:
 
 def test_report_holds_the_numbers_of_sacrebleu(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = judged(files)
-    assert (report["format"], report["version"]) == ("hybridmt rerank report", 2)
+    assert (report["format"], report["version"]) == ("hybridmt rerank report", 3)
     metrics = {metric["metric"]: metric for metric in report["metrics"]}
     bleu = sacrebleu.BLEU(tokenize="none", force=True)
     for name, judge in (("BLEU", bleu), ("chrF2", sacrebleu.CHRF()), ("TER", sacrebleu.TER())):
@@ -97,11 +97,6 @@ def test_report_explains_every_sentence(files: Path) -> None:
     assert last["after"]["text"] == AFTER[2]
 
 
-def test_sentences_without_unknown_words_by_feature(files: Path) -> None:
-    by_feature = judged(files)["known_words"]
-    assert [(part["name"], part["sentences"]) for part in by_feature] == [("all", 3), ("no unknown words (NMTunk0)", 1)]
-
-
 def test_several_references(files: Path) -> None:
     (files / "second").write_text("a cat sat on the mat\n\nit is a tiny house\n")
     report = judged(files, "--reference", files / "second")
@@ -135,6 +130,8 @@ def test_each_system_of_a_merged_list_has_its_scores(files: Path, capsys: pytest
         assert metric["systems"][1]["p_value"] is None
         assert metric["systems"][2]["p_value"] == 1.0
     assert report["sentences"][2]["outputs"] == {"A": BEFORE[2], "B": "it is a house", "reranked": "it is a house"}
+    by_length, before = report["by_length"], bleu.corpus_score(outputs["B"], [REFERENCE]).score
+    assert (by_length["before"], by_length["parts"][0]["before"]) == ("B", before)
     assert "reranked" in capsys.readouterr().err
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
+from nmt_core.base.errors import ConfigError
 from smt_bridge.tuning.held_out import RIDGES, Plan, baselines, plan_for_list, tuned_by_default
 from smt_bridge.tuning.pool import Column, NbestPool
-from smt_bridge.tuning.tune import TuningOptions
+from smt_bridge.tuning.tune import Tuner, TuningOptions
 
 MOSES = ["LM0", "WordPenalty0", "TranslationModel0", "TotalMoses0", "InMoses0", "FirstMoses0", "RankMoses0"]
 NMT = ["NmtNMT0", "TotalNmt0", "InNmt0", "FirstNmt0", "RankNmt0"]
@@ -57,3 +60,19 @@ def test_a_merged_list_is_compared_with_its_systems() -> None:
     named = plan_for_list(pool, None, TuningOptions(features=["NMT0"]), tuner="mira")
     assert named.options.features == ["NMT0"]
     assert named.ridges == (0.0,)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["mira", "restarts=3"], "--tuner restarts= is a key of mert; mira does not use it"),
+        (["c=0.1"], "--tuner c= is a key of mira; mert does not use it"),
+        (["c=nan", "mira"], "--tuner c=nan: Input should be a finite number"),
+        (["mirra"], "--tuner name=mirra: Input should be 'mert', 'mira' or 'pro'"),
+        (["steps=1"], "--tuner steps=: expected mert, mira, pro, or one of runs=, seed="),
+        (["runs=1", "runs=2"], "--tuner runs=2: runs is given twice"),
+    ],
+)
+def test_what_the_tuner_does_not_use_is_refused(words: list[str], said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        Tuner.of(words)

@@ -169,7 +169,7 @@ def test_other_files_or_options_are_refused(weighted_moses: str, capsys: pytest.
     assert main(arguments(weighted_moses, "--quiet", "--max-rounds", "1")) == 0
     assert Path("tuned.ini").read_text() == INI
     capsys.readouterr()
-    assert main(arguments(weighted_moses, "--tuner", "mira")) == 2
+    assert main(arguments(weighted_moses, "--tuner", "seed=9")) == 2
     assert "was begun with another --tuner; use the same again" in capsys.readouterr().err
     with open("dev.ref", "a") as stream:
         stream.write("more\n")
