@@ -6,20 +6,19 @@ import asyncio
 import sys
 import threading
 
-import grpc
 import pytest
 
 from nmt_core.serving.admission import Calls
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.work import BatchWork
 from nmt_core.v1 import nmt_pb2 as pb
-from nmt_core.v1 import nmt_pb2_grpc
+from tests.nmt_core.serving.in_process import one_pair, serving
 from tests.nmt_core.serving.test_engine import submit
-from tests.nmt_core.serving.test_lifecycle import Gate, gated, server_of
 
 
 async def test_a_batch_that_fills_wakes_the_thread_once_and_its_answers_the_event_loop_once(monkeypatch) -> None:
     woken, chosen = [], []
+
     engine, loop = Engine(lambda key: BatchWork("test", list), delay=1.5), asyncio.get_running_loop()
     await submit(engine, "x", [0], tokens=[1])  # the thread runs
     choose, wake = engine._queues.choose, loop.call_soon_threadsafe
@@ -48,26 +47,21 @@ async def test_large_messages_are_counted_and_parsed_beside_the_event_loop(
         return parse(self, *arguments)
 
     monkeypatch.setattr(Calls, "_parse", watched)
-    request = pb.ScoreRequest(pairs=[pb.Pair(source="a" * size, target="b")])
-    gate, server = Gate(), server_of()
-    gate.open.set()
-    await server.start()
-    await server.load(gated(gate))
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        stub = nmt_pb2_grpc.NmtServiceStub(channel)
+    request = one_pair("a" * size)
+
+    async with serving() as running:
         if streams:
-            call = stub.ScoreStream(iter([pb.ScoreStreamRequest(request=request)]))
+            call = running.stub.ScoreStream(iter([pb.ScoreStreamRequest(request=request)]))
             assert len((await call.read()).response.scores) == 1
         else:
-            assert len((await stub.Score(request)).scores) == 1
-    await server.stop(1.0)
+            assert len((await running.stub.Score(request)).scores) == 1
     assert threads == [beside]
 
 
 async def test_a_server_lets_python_change_often_between_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     intervals: list[float] = []
     monkeypatch.setattr(sys, "setswitchinterval", intervals.append)
-    server = server_of()
-    await server.start()
-    await server.stop(1.0)
+
+    async with serving(loads=False):
+        pass
     assert max(intervals) < 0.001

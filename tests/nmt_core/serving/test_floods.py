@@ -11,9 +11,8 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from nmt_core.serving.server import Address, NmtServer
-from nmt_core.serving.service import NmtServicer
 from tests.nmt_core.serving.http2 import RudeClient
+from tests.nmt_core.serving.in_process import serving
 
 MIB = 1 << 20
 CHECK = "/grpc.health.v1.Health/Check"
@@ -38,28 +37,26 @@ def test_metadata_without_end_is_not_kept(start, folder: str) -> None:
 async def test_calls_that_come_all_at_once_take_nobody_elses_place() -> None:
     """While the event loop is busy, calls wait in the library, which must not cancel those of others."""
     codes: list[str] = []
-    server = NmtServer(NmtServicer(), Address(port=0))
-    await server.start()
-    address, sent = f"127.0.0.1:{server.port}", threading.Event()
 
-    def ask() -> None:
-        rude = [RudeClient(address, source="127.0.0.2") for _ in range(4)]
-        for client in rude:
-            for _ in range(900):
-                client.call(CHECK)
-        with grpc.insecure_channel(address) as channel:
-            check = health_pb2_grpc.HealthStub(channel).Check
-            calls = [check.future(health_pb2.HealthCheckRequest(), timeout=60) for _ in range(20)]
-            sent.set()
-            codes.extend(call.code().name for call in calls)
-        for client in rude:
-            client.close()
+    async with serving(loads=False) as running:
+        address, sent = running.address, threading.Event()
 
-    asking = threading.Thread(target=ask)
-    asking.start()
-    await asyncio.sleep(0.1)  # the library listens
-    sent.wait(30)
-    time.sleep(1.0)  # nothing is answered until they have arrived
-    await asyncio.to_thread(asking.join)
-    await server.stop(0.0)
+        def ask() -> None:
+            rude = [RudeClient(address, source="127.0.0.2") for _ in range(4)]
+            for client in rude:
+                for _ in range(900):
+                    client.call(CHECK)
+            with grpc.insecure_channel(address) as channel:
+                check = health_pb2_grpc.HealthStub(channel).Check
+                calls = [check.future(health_pb2.HealthCheckRequest(), timeout=60) for _ in range(20)]
+                sent.set()
+                codes.extend(call.code().name for call in calls)
+            for client in rude:
+                client.close()
+
+        asking = asyncio.create_task(asyncio.to_thread(ask))
+        await asyncio.sleep(0.1)  # the library listens
+        sent.wait(30)
+        time.sleep(1.0)  # nothing is answered until they have arrived
+        await asking
     assert codes == ["OK"] * 20

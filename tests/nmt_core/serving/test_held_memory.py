@@ -21,15 +21,12 @@ from nmt_core.serving.admission import HEALTH, Calls
 from nmt_core.serving.call import CALL, REQUEST_COPIES, Account, Call, Memory
 from nmt_core.serving.errors import RpcError, invalid
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.texts import ReadText, read_texts
+from nmt_core.serving.methods.texts import read_texts
 from nmt_core.serving.models.served import ServedModel
 from nmt_core.serving.off_loop import off_loop
-from nmt_core.serving.server import Address, NmtServer
-from nmt_core.serving.service import NmtServicer
 from nmt_core.v1 import nmt_pb2 as pb
-from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.http2 import RudeClient
-from tests.nmt_core.serving.test_lifecycle import Gate, gated, until
+from tests.nmt_core.serving.in_process import one_pair, serving, until
 
 MIB = 1 << 20
 
@@ -117,15 +114,10 @@ async def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(m
 
     monkeypatch.setattr(Memory, "check", counted_check)
     monkeypatch.setattr(Calls, "_parse", counted_parse)
-    gate = Gate()
-    gate.open.set()
-    server = NmtServer(NmtServicer(limits=Limits(memory_mib=8)), Address(port=0))
-    await server.start()
-    await server.load(gated(gate))
-    gate.open.clear()
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        stream = nmt_pb2_grpc.NmtServiceStub(channel).ScoreStream()
-        pairs = [pb.Pair(source="a" * 10_000, target="ab")] * 100
+
+    async with serving(Limits(memory_mib=8)) as (server, gate, _, _, stub):
+        gate.open.clear()
+        stream, pairs = stub.ScoreStream(), [pb.Pair(source="a" * 10_000, target="ab")] * 100
 
         async def send() -> None:
             for number in range(count):
@@ -138,29 +130,20 @@ async def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(m
         gate.open.set()
         names = sorted([answer.id async for answer in stream])
         await sending
-    assert server.servicer.memory.held.total == 0
-    await server.stop(1.0)
+        assert server.servicer.memory.held.total == 0
     assert names == [str(number) for number in range(count)]
 
 
 async def test_what_nobody_reads_yet_stays_with_its_client() -> None:
     """The library's own buffers are beside all that is accounted for, and every call has one."""
-    gate = Gate()
-    gate.open.set()
-    server = NmtServer(NmtServicer(limits=Limits(stream_requests=1)), Address(port=0))
-    await server.start()
-    await server.load(gated(gate))
-    gate.open.clear()
-    gate.entered.clear()
-    client = RudeClient(f"127.0.0.1:{server.port}")
-    stream = client.call("/nmt_core.v1.NmtService/ScoreStream")
-    request = pb.ScoreRequest(pairs=[pb.Pair(source="a", target="b")])
-    client.send(stream, pb.ScoreStreamRequest(request=request).SerializeToString(), more=True)
-    assert await asyncio.to_thread(gate.entered.wait, 10)  # after which the stream is read no further
-    taken = await asyncio.to_thread(client.send_half, stream, 100 * MIB, 2.0)
-    client.close()
-    gate.open.set()
-    await server.stop(1.0)
+    async with serving(Limits(stream_requests=1)) as (_, gate, address, *_):
+        gate.close()
+        client = RudeClient(address)
+        stream = client.call("/nmt_core.v1.NmtService/ScoreStream")
+        client.send(stream, pb.ScoreStreamRequest(request=one_pair()).SerializeToString(), more=True)
+        await gate.is_entered()  # after which the stream is read no further
+        taken = await asyncio.to_thread(client.send_half, stream, 100 * MIB, 2.0)
+        client.close()
     assert taken <= 128 << 10
 
 
@@ -168,26 +151,20 @@ async def test_clients_that_hang_up_before_their_answers_write_nothing_into_the_
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Else whoever does so often fills the disk."""
-    gate = Gate()
-    server = NmtServer(NmtServicer(limits=Limits()), Address(port=0))
-    await server.start()
-    gate.open.set()
-    await server.load(gated(gate))
-    gate.open.clear()
-    gate.entered.clear()
-    clients = [RudeClient(f"127.0.0.1:{server.port}") for _ in range(20)]
-    request = pb.ScoreStreamRequest(request=pb.ScoreRequest(pairs=[pb.Pair(source="a", target="b")]))
-    for client in clients:
-        stream = client.call("/nmt_core.v1.NmtService/ScoreStream")
-        for _ in range(5):
-            client.send(stream, request.SerializeToString(), more=True)
-    assert await asyncio.to_thread(gate.entered.wait, 10)
-    await asyncio.sleep(0.3)
-    gate.open.set()
-    for client in clients:
-        client.close()
-    await asyncio.sleep(0.5)
-    await server.stop(1.0)
+    async with serving() as (server, gate, address, *_):
+        gate.close()
+        clients = [RudeClient(address) for _ in range(20)]
+        request = pb.ScoreStreamRequest(request=one_pair()).SerializeToString()
+        for client in clients:
+            stream = client.call("/nmt_core.v1.NmtService/ScoreStream")
+            for _ in range(5):
+                client.send(stream, request, more=True)
+        await gate.is_entered()
+        await until(lambda: len(server.calls.unfinished) == 20)
+        gate.open.set()
+        for client in clients:
+            client.close()
+        await until(lambda: not server.calls.unfinished)
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
@@ -265,8 +242,6 @@ async def test_a_tokeniser_goes_with_its_model() -> None:
     model = ServedModel(None, decoder=None, processor=processor)  # type: ignore[arg-type]
     route: Any = SimpleNamespace(name="m", model=model)
     gone = weakref.ref(model)
-    (found,) = await off_loop(math.inf, functools.partial(read_texts, ["a"], route, Limits(), raw=True))
-    assert isinstance(found, ReadText)
-    assert found.text == "A"
+    assert await off_loop(math.inf, functools.partial(read_texts, ["a"], route, Limits(), raw=True)) == ["A"]
     del model, route
     assert gone() is None

@@ -17,31 +17,19 @@ from nmt_core.serving.command import read_address
 from nmt_core.serving.credentials import Client, Tokens
 from nmt_core.serving.errors import from_trailers
 from nmt_core.serving.limits import Limits, read_limits
-from nmt_core.serving.server import NmtServer
-from nmt_core.serving.service import NmtServicer
 from nmt_core.v1 import nmt_pb2 as pb
-from nmt_core.v1 import nmt_pb2_grpc
-from tests.nmt_core.serving.test_lifecycle import Gate, gated, until
+from tests.nmt_core.serving.in_process import Running, one_pair, serving, until
 
 
-def with_server(
-    options: str, scenario: Callable[[NmtServer, Gate, grpc.aio.Channel], Awaitable[None]], tokens: Tokens | None = None
-) -> None:
+def with_server(options: str, scenario: Callable[[Running], Awaitable[None]], tokens: Tokens | None = None) -> None:
     """Run a scenario with a server of these options and tokens, whose model is a gate that is open."""
 
     async def run() -> None:
-        parser, gate = argparse.ArgumentParser(), Gate()
+        parser = argparse.ArgumentParser()
         serve.add_arguments(parser)
         args = parser.parse_args(["--model", "gate=nowhere", "--port", "0", *options.split()])
-        servicer = NmtServicer(limits=read_limits(None, args.limit))
-        server = NmtServer(servicer, read_address(args), tokens=tokens)
-        gate.open.set()
-        await server.start()
-        await server.load(gated(gate))
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-            await scenario(server, gate, channel)
-        gate.open.set()
-        await server.stop(1.0)
+        async with serving(read_limits(None, args.limit), address=read_address(args), tokens=tokens) as running:
+            await scenario(running)
 
     asyncio.run(run())
 
@@ -57,20 +45,18 @@ def with_server(
     ],
 )
 def test_what_is_above_a_limit_is_refused(options: str, problem: str) -> None:
-    request = pb.ScoreRequest(pairs=[pb.Pair(source="a", target="b")])  # four tokens
+    request = one_pair()  # four tokens
 
-    async def scenario(server: NmtServer, gate: Gate, channel: grpc.aio.Channel) -> None:
-        stub = nmt_pb2_grpc.NmtServiceStub(channel)
-        gate.open.clear()
-        gate.entered.clear()
-        accepted = [stub.Score(request)]
-        assert await asyncio.to_thread(gate.entered.wait, 30)
-        accepted += [stub.Score(request) for _ in range(2)]
-        await until(lambda: server.servicer.devices.engines["cpu"].waiting_tokens == 8)
-        refused = stub.Score(request)
+    async def scenario(running: Running) -> None:
+        running.gate.close()
+        accepted = [running.stub.Score(request)]
+        await running.gate.is_entered()
+        accepted += [running.stub.Score(request) for _ in range(2)]
+        await until(lambda: running.engine.waiting_tokens == 8)
+        refused = running.stub.Score(request)
         assert await refused.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
         assert problem in await refused.details()
-        gate.open.set()
+        running.gate.open.set()
         assert [len((await call).scores) for call in accepted] == [1, 1, 1]
 
     with_server(options, scenario)
@@ -90,11 +76,7 @@ TOKENS = {f"token-of-{name}-0123": Client(f"token {name}", name) for name in ("a
     [
         ("--limit client_calls=2", "TOO_MANY_CALLS", 1),
         ("--limit client_queue=7", "QUEUE_FULL", 1),
-        (
-            "--limit memory_mib=4",
-            "MEMORY_FULL",
-            300_000,
-        ),  # of which one client has half, and a request is held three times
+        ("--limit memory_mib=4", "MEMORY_FULL", 300_000),  # a client has half, and a request is held three times
     ],
 )
 def test_what_one_client_has_leaves_room_for_another(options: str, reason: str, size: int) -> None:
@@ -102,50 +84,48 @@ def test_what_one_client_has_leaves_room_for_another(options: str, reason: str, 
     text = "a" * min(size, 20_000)
     request = pb.ScoreRequest(pairs=[pb.Pair(source=text, target="b")] * (size // len(text)))
 
-    async def scenario(server: NmtServer, gate: Gate, channel: grpc.aio.Channel) -> None:
-        stub, memory = nmt_pb2_grpc.NmtServiceStub(channel), server.servicer.memory
-        gate.open.clear()
-        gate.entered.clear()
+    async def scenario(running: Running) -> None:
+        stub, memory, engine = running.stub, running.server.servicer.memory, running.engine
+        running.gate.close()
         accepted = [stub.Score(request, metadata=ALICE)]
-        assert await asyncio.to_thread(gate.entered.wait, 30)
+        await running.gate.is_entered()
         each = memory.held.total
         accepted.append(stub.Score(request, metadata=ALICE))
-        await until(lambda: memory.held.total == 2 * each)
-        await asyncio.sleep(0.1)  # it waits in the queue
+        await until(lambda: memory.held.total == 2 * each and engine.waiting_tokens)
         refused = stub.Score(request, metadata=ALICE)
         assert await refused.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
         assert from_trailers(await refused.trailing_metadata())[0] == reason
         accepted.append(stub.Score(request, metadata=BOB))
         await until(lambda: memory.held.total == 3 * each)
-        gate.open.set()
+        running.gate.open.set()
         assert [len((await call).scores) for call in accepted] == 3 * [len(request.pairs)]
 
     with_server(options, scenario, TOKENS)
 
 
 def test_a_batch_takes_no_longer_than_is_allowed_and_health_says_so() -> None:
-    async def scenario(server: NmtServer, gate: Gate, channel: grpc.aio.Channel) -> None:
-        gate.open.clear()
-        call = nmt_pb2_grpc.NmtServiceStub(channel).Score(pb.ScoreRequest(pairs=[pb.Pair()]))
-        await until(lambda: not server.health.serving)
-        gate.open.set()
+    async def scenario(running: Running) -> None:
+        running.gate.open.clear()
+        call = running.stub.Score(pb.ScoreRequest(pairs=[pb.Pair()]))
+        await until(lambda: not running.server.health.serving)
+        running.gate.open.set()
         assert (await call).scores
-        await until(lambda: server.health.serving)
+        await until(lambda: running.server.health.serving)
 
     with_server("--limit stuck=0.3", scenario)
 
 
-@pytest.mark.parametrize(("options", "codes"), [("", []), ("--no-reflection", [grpc.StatusCode.UNIMPLEMENTED])])
-def test_reflection_is_there_unless_it_is_not_wanted(options: str, codes: list[grpc.StatusCode]) -> None:
-    async def scenario(server: NmtServer, gate: Gate, channel: grpc.aio.Channel) -> None:
-        ask = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo
-        found = []
+@pytest.mark.parametrize(("options", "found"), [("", True), ("--no-reflection", grpc.StatusCode.UNIMPLEMENTED)])
+def test_reflection_is_there_unless_it_is_not_wanted(options: str, found: object) -> None:
+    async def scenario(running: Running) -> None:
+        call = reflection_pb2_grpc.ServerReflectionStub(running.channel).ServerReflectionInfo(
+            iter([reflection_pb2.ServerReflectionRequest(list_services="")])
+        )
         try:
-            async for answer in ask(iter([reflection_pb2.ServerReflectionRequest(list_services="")])):
-                names = [one.name for one in answer.list_services_response.service]
-                assert "nmt_core.v1.NmtService" in names
+            (answer,) = [one async for one in call]
+            seen: object = "nmt_core.v1.NmtService" in [one.name for one in answer.list_services_response.service]
         except grpc.aio.AioRpcError as error:
-            found.append(error.code())
-        assert found == codes
+            seen = error.code()
+        assert seen == found
 
     with_server(options, scenario)
