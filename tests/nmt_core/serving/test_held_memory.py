@@ -21,7 +21,7 @@ from nmt_core.serving.admission import HEALTH, Calls
 from nmt_core.serving.call import CALL, REQUEST_COPIES, Account, Call, Memory
 from nmt_core.serving.errors import RpcError, invalid
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.texts import read_texts
+from nmt_core.serving.methods.texts import ReadText, read_texts
 from nmt_core.serving.models.served import ServedModel
 from nmt_core.serving.off_loop import off_loop
 from nmt_core.v1 import nmt_pb2 as pb
@@ -242,6 +242,8 @@ async def test_a_tokeniser_goes_with_its_model() -> None:
     model = ServedModel(None, decoder=None, processor=processor)  # type: ignore[arg-type]
     route: Any = SimpleNamespace(name="m", model=model)
     gone = weakref.ref(model)
-    assert await off_loop(math.inf, functools.partial(read_texts, ["a"], route, Limits(), raw=True)) == ["A"]
+    (found,) = await off_loop(math.inf, functools.partial(read_texts, ["a"], route, Limits(), raw=True))
+    assert isinstance(found, ReadText)
+    assert found.text == "A"
     del model, route
     assert gone() is None
