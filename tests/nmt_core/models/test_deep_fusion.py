@@ -14,9 +14,6 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
-from nmt_core.inference.search.beam import beam_search
-from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
@@ -111,22 +108,6 @@ def test_one_step_is_the_equation() -> None:
     assert readout == pytest.approx(pairs.reshape(-1, 2).max(axis=1), abs=1e-5)
 
 
-@pytest.mark.parametrize("order", ["look-generate-update", "conditional"])
-def test_steps_scorer_and_beam_agree_with_forward(order: Order) -> None:
-    model = fused(order).requires_grad_(False)
-    batch = pad_pairs(PAIRS)
-    expected = model(batch).sum(dim=1)
-    stepwise = TranslationModel.known_targets(model, batch).readouts_BTL
-    assert torch.allclose(model.readouts(batch), stepwise, atol=1e-5)
-    config = DecodingConfig(beam=4, nbest=4, max_length_extra=3)
-    for hypotheses, (source, _) in zip(
-        beam_search(ModelPredictor(model), batch.source, config=config), PAIRS, strict=True
-    ):
-        for one in hypotheses:
-            assert one.log_prob == pytest.approx(model(pad_pairs([(source, one.words)])).sum().item(), abs=1e-4)
-    assert expected.isfinite().all()
-
-
 def test_models_of_several_layers_are_fused_too() -> None:
     search = RNNsearchConfig(hidden=5, embedding=4, alignment=3, maxout=4, encoder_depth=2, decoder_depth=2)
     translation = new_model(search, len(SOURCE_WORDS), len(TARGET_WORDS), seed=1).eval()
@@ -139,8 +120,6 @@ def test_models_of_several_layers_are_fused_too() -> None:
     batch = pad_pairs(PAIRS)
     with torch.no_grad():
         assert torch.equal(both(batch), translation(batch))
-        randomized(both, 3)
-        assert torch.allclose(both.readouts(batch), TranslationModel.readouts(both, batch), atol=1e-5)
 
 
 def folders(place: Path) -> tuple[str, str]:

@@ -99,10 +99,22 @@ def test_a_window_of_the_whole_source_is_none(score: str, feeding: bool) -> None
     assert (log_probs(smaller) - log_probs(model)).abs().max() > 1e-5
 
 
-def test_a_very_wide_gaussian_is_none() -> None:
-    model = made(attention="general")
-    local = alike(model, made(attention="general", window="local-p", radius=10**6))
-    torch.testing.assert_close(log_probs(local), log_probs(model), rtol=0, atol=1e-9)
+@pytest.mark.parametrize(
+    ("settings", "parameter", "limit"),
+    [
+        ({"window": "local-p", "radius": 10**6}, None, {"window": "global"}),
+        ({"feeding": True}, ("readout.score.key.weight", torch.eye(5)), {"attention": "dot"}),
+        ({"feeding": True}, ("fed_inputs.weight", torch.zeros(20, 5)), {"feeding": False}),
+    ],
+    ids=["a very wide Gaussian", "general with the identity is dot", "feeding that counts for nothing"],
+)
+def test_in_a_limit_a_model_is_another(settings: dict, parameter: tuple[str, Tensor] | None, limit: dict) -> None:
+    model = made(attention="general", **settings)
+    if parameter is not None:
+        with torch.no_grad():
+            model.get_parameter(parameter[0]).copy_(parameter[1])
+    other = alike(model, made(**{"attention": "general", **settings, **limit}))
+    torch.testing.assert_close(log_probs(other), log_probs(model), rtol=0, atol=1e-9)
 
 
 def test_without_a_preference_the_predicted_position_is_the_middle_of_the_source() -> None:
@@ -127,20 +139,6 @@ def test_a_window_of_the_whole_source_multiplies_global_weights_by_a_gaussian(sc
         point = 5 * torch.sigmoid(local.get_parameter("readout.window.energy") @ hidden_H)
     weights_S = step.attention_NS[0, :5] * torch.exp(-((torch.arange(5) - point) ** 2) / (2 * (radius / 2) ** 2))
     torch.testing.assert_close(found, weights_S / weights_S.sum())
-
-
-def test_general_with_the_identity_is_dot() -> None:
-    model = made(attention="general", feeding=True)
-    with torch.no_grad():
-        model.get_parameter("readout.score.key.weight").copy_(torch.eye(5))
-    torch.testing.assert_close(log_probs(alike(model, made(attention="dot", feeding=True))), log_probs(model))
-
-
-def test_feeding_that_counts_for_nothing_is_none() -> None:
-    model = made(attention="general", feeding=True)
-    with torch.no_grad():
-        model.get_parameter("fed_inputs.weight").zero_()
-    torch.testing.assert_close(log_probs(alike(model, made(attention="general"))), log_probs(model))
 
 
 def test_reading_reversed_text_from_the_left_is_reading_it_from_the_right() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
@@ -27,7 +28,9 @@ from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import AnyConfig, new_model
 from nmt_core.models.cslm import CSLMConfig
+from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
+from nmt_core.models.encoder_decoder import Order
 from nmt_core.models.interface import Side, Step, TranslationModel
 from nmt_core.models.nematus import NematusConfig
 from nmt_core.models.rnnencdec import RNNencdecConfig
@@ -61,6 +64,13 @@ DEEP: dict[str, AnyConfig] = {
         embedding=4, hidden=5, encoder_transitions=2, normalisation="parts", shared_embeddings=True
     ),
     "nematus whole": NematusConfig(embedding=4, hidden=5, decoder_transitions=3, normalisation="whole"),
+    **{
+        f"fusion {order}": DeepFusionConfig(
+            translation=RNNsearchConfig(alignment=6, order=order, encoder_depth=2, decoder_depth=2, **SMALL),
+            language=RNNLMConfig(embedding=3, hidden=6, depth=2, initialisation="glorot"),
+        )
+        for order in get_args(Order)
+    },
     "cslm": CSLMConfig(order=3, embedding=4, hidden=(6, 5)),
 }
 VOCABULARY = Vocabulary([*SPECIAL_WORDS, *"abcdef"])

@@ -148,20 +148,6 @@ def test_ties_go_by_position() -> None:
     assert not first.any()
 
 
-def test_with_equal_deviations_distribution_is_blind() -> None:
-    blind, distribution = made("rnnlm"), made("rnnlm")
-    with torch.no_grad():
-        for parameters in (*weight_classes(blind).values(), *weight_classes(distribution).values()):
-            deviation = torch.cat([parameter.flatten() for parameter in parameters]).std(correction=0)
-            for parameter in parameters:
-                parameter.div_(deviation)
-    prune(blind, 0.5, "class-blind")
-    prune(distribution, 0.5, "class-distribution")
-    pairs = zip(blind.parameters(), distribution.parameters(), strict=True)
-    differing = sum(int(((one == 0) != (other == 0)).sum()) for one, other in pairs)
-    assert differing <= 2  # deviations are 1 but for rounding
-
-
 def test_a_sparse_folder_is_the_same_model(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sparse = str(tmp_path / "sparse")
     assert main(["prune", "--model", folder, "--fraction", "0.8", "--output", sparse]) == 0

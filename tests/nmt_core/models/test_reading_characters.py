@@ -1,11 +1,13 @@
-"""A model that reads the characters of unknown source words goes through training, scoring, search and server."""
+"""A model from outside that reads the characters of unknown source words: training, risk, and ensembles.
+
+Scoring, samples, server and partitions of such models: ``test_spelling.py`` of ``training`` and ``inference/output``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -13,19 +15,17 @@ from torch import Tensor, nn
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import Padded, pad
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
-from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.reader import Encoded, RecurrentEncoder, RecurrentReader, WholeEncoding
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
-from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 from nmt_core.training.config import MinimumRiskConfig, TrainingConfig
 from nmt_core.training.data.corpus import BatchPlan, encode_corpus, make_batch
-from nmt_core.training.data.partitions import cut_into_partitions
 from nmt_core.training.fingerprint import RunIdentity, hash_of_corpus
 from nmt_core.training.gradient import backpropagate_risk
 from nmt_core.training.report import Reporter
@@ -93,56 +93,6 @@ def loaded(seed: int = 1, source: Vocabulary = SOURCE, folder: str = "drawn") ->
     return LoadedModel(model, source, TARGET, FolderConfig(model=CONFIG), "0" * 12, folder)
 
 
-PAIRS = [
-    SentencePair("the axolotl is", "a b"),
-    SentencePair("the quokka is", "a b"),
-    SentencePair("of", "c"),
-    SentencePair("", "d"),
-    SentencePair("zebu of the yak is the gnu", "a b c d a"),
-    SentencePair("the quokka is", "d"),
-]
-
-
-def test_unknown_words_have_scores_of_their_own_whatever_else_is_in_the_batch() -> None:
-    scorer = ModelPairScorer([loaded()])
-    scores = scorer.score(PAIRS, per_word=True)
-    assert abs(scores[0].log_prob - scores[1].log_prob) > 1e-3
-    assert scores[0].unknown_source == scores[1].unknown_source == 1
-    model = loaded().model
-    for pair, score in zip(PAIRS, scores, strict=True):
-        (alone,) = scorer.score([pair])
-        assert score.log_prob == pytest.approx(alone.log_prob, abs=1e-5)
-        corpus = encode_corpus(
-            [(pair.source, pair.target)], SOURCE.encode, TARGET.encode, keep_text=True, monolingual=True
-        )
-        forward = model(make_batch(corpus, [0], model.collate)).sum().item()
-        assert score.log_prob == pytest.approx(forward, abs=1e-5)
-
-
-@pytest.mark.parametrize("config", [DecodingConfig(beam=4, nbest=2), SamplingConfig(samples=3)])
-def test_search_and_samples_read_the_characters(config: DecodingConfig | SamplingConfig) -> None:
-    model = loaded()
-    lines = [pair.source for pair in PAIRS]
-    together = Translator([model], config=config).translate(lines)
-    pairs = [SentencePair(line, one.text) for line, found in zip(lines, together, strict=True) for one in found if line]
-    expected = [score.log_prob for score in ModelPairScorer([model]).score(pairs)]
-    found = [one.log_prob for line, found in zip(lines, together, strict=True) for one in found if line]
-    assert found == pytest.approx(expected, abs=1e-4)
-    assert together[0][0].log_prob != pytest.approx(together[1][0].log_prob, abs=1e-4)
-
-
-def test_the_server_reads_the_characters() -> None:
-    search = RunningSearch([loaded()], attention=False)
-    lines = [pair.source for pair in PAIRS]
-    config = DecodingConfig(beam=3)
-    search.admit([(key, SearchItem(line, config)) for key, line in enumerate(lines)])
-    found: dict[int, float] = {}
-    while len(found) < len(lines):
-        found.update((key, nbest[0].log_prob) for key, nbest in search.step())
-    expected = [nbest[0].log_prob for nbest in Translator([loaded()], config=config).translate(lines)]
-    assert [found[key] for key in range(len(lines))] == pytest.approx(expected, abs=1e-5)
-
-
 def test_members_of_an_ensemble_read_what_is_unknown_to_them() -> None:
     knows_it = Vocabulary([*SPECIAL_WORDS, "quokka", "the", "is"])
     members = [loaded(1), loaded(2, knows_it)]
@@ -177,19 +127,6 @@ def test_training_learns_what_the_characters_say(tmp_path) -> None:
     assert [found[0].text for found in Translator([model]).translate([source for source, _ in TEXTS])] == [
         target for _, target in TEXTS
     ]
-
-
-def test_minibatches_keep_characters_where_they_are_cut_or_renumbered() -> None:
-    task = corpus_of(loaded())
-    model = task.loaded.model
-    whole = make_batch(task.corpus, [2, 1, 0], model.collate)
-    part = whole.source.select([1, 1])
-    assert isinstance(part, Spelled)
-    assert torch.equal(part.letters_BLC, whole.source.letters_BLC[[1, 1]])
-    sizes = {"source_words": len(SOURCE), "target_words": len(TARGET)}
-    (partition,) = cut_into_partitions(task.corpus, [np.array([2, 1, 0])], words=6, **sizes)
-    local = partition.local(whole)
-    assert torch.equal(local.source.letters_BLC, whole.source.letters_BLC)
 
 
 def test_a_run_on_other_unknown_words_is_another_run() -> None:
