@@ -38,4 +38,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--raw", action="store_true", help="both are raw text, as of decode --raw")
     add("--weights", default="0:0.5:0.02", metavar="START:STOP:STEP", help="weights to try (default: 0:0.5:0.02)")
     add("--output", type=OutputFile, metavar="F.json", help="write table, best weight and settings here too")
-    parser.set_defaults(nbest=1, alignments=None)  # options of decode that tuning does not have

@@ -17,9 +17,8 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.words import whole_number
 from nmt_core.config import Config, YamlProblem, parse_yaml
 from nmt_core.files import InputFile, OutputDirectory, OutputFile
-from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig, SamplingConfig
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 
-_OPTION = "--search"
 _NO_KEYS = ("beam", "nbest", "by_text", "max_length_extra")  # options of their own, and constants
 
 
@@ -71,25 +70,6 @@ def search_value(text: str) -> tuple[str, Any]:
     except (ConfigError, YamlProblem) as error:
         raise argparse.ArgumentTypeError(str(error)) from error
     return key, found
-
-
-def search_config(args: argparse.Namespace) -> DecodingConfig | SamplingConfig:
-    """How to search, or to sample. Raises ConfigError for what does not go together."""
-    options: SearchOptions = args.search
-    searching, sampling = options.given_for(DecodingConfig), options.given_for(SamplingConfig)
-    if options.samples_are_drawn:
-        others = ["--beam"] * (args.beam is not None) + [
-            f"{_OPTION} {key}" for key in sorted(searching.keys() - sampling.keys())
-        ]
-        if others:
-            raise ConfigError(f"{others[0]} is for search; leave out {_OPTION} samples")
-        return SamplingConfig.from_mapping(sampling, origin=_OPTION)
-    for key in sorted(sampling.keys() - searching.keys()):
-        raise ConfigError(f"{_OPTION} {key} is for samples; give {_OPTION} samples=N, too")
-    beam = max(USUAL_ROWS, args.nbest) if args.beam is None else args.beam
-    # a language model, or the search for different texts, chooses among the whole beam
-    nbest = max(beam, args.nbest) if args.lm or options.distinct else args.nbest
-    return DecodingConfig.from_mapping({**searching, "beam": beam, "nbest": nbest}, origin="decode")
 
 
 class LanguageModel(InputFile):

@@ -16,30 +16,24 @@ import torch
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.words import cut_words
 from nmt_core.device import choose_device
-from nmt_core.files import OutputDirectory
-from nmt_core.inference.commands.options import (
-    language_model,
-    open_fused,
-    open_reranker,
-    open_translator,
-    settle_search,
-)
+from nmt_core.inference.commands.opening import open_translator
+from nmt_core.inference.commands.options import DecodeOptions, decode_options
 from nmt_core.inference.commands.output_lines import (
     Notices,
-    check_output_options,
     distinct,
     draw_pictures,
     make_picture_directory,
     open_writers,
 )
-from nmt_core.inference.commands.source_lines import check_source_options, read_source_lines, with_factors_checked
+from nmt_core.inference.commands.source_lines import check_factors_of, read_source_lines
 from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.output.finish import Translation
-from nmt_core.inference.output.lm import unknown_share
+from nmt_core.inference.output.lm import LanguageModelReranker, unknown_share
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Piece, begun
 from nmt_core.jobs.run import Job, Source, shard_of
 from nmt_core.jobs.work import run_with_options
+from nmt_core.kenlm import NgramModel
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.unknown_share import usual_share
 
@@ -55,44 +49,37 @@ class Window(NamedTuple):
 
 def decode(args: argparse.Namespace) -> int:
     """Translate as the options say. Raises ConfigError for those that do not go together."""
-    settle_search(args)
-    check_source_options(args)
-    check_output_options(args)
+    options = decode_options(args)
     alone = args.jobs == 1 and args.engine is None and not (args.shards or args.restart)
-    if _draws(args) and not alone:
+    if options.pictures and not alone:
         raise ConfigError("--alignments DIR/ is for one process; leave out --jobs, --shards, --restart and --engine")
-    job = _job(args, journaled=not alone or (not _draws(args) and bool(begun(args.output))))
+    given = {name: str(value) for name, value in sorted(vars(args).items()) if name not in _WITHOUT_EFFECT}
+    given["search"] = str(options.search)
+    journaled = not alone or (not options.pictures and bool(begun(args.output)))
+    job = _job(options, given, journaled=journaled)
     alone = alone and not job.is_resumable
-    open_worker = functools.partial(_open_worker, args, all_threads=alone)
+    open_worker = functools.partial(_open_worker, options, all_threads=alone)
     quiet = args.quiet or (alone and (sys.stderr is None or not sys.stderr.isatty()))
-    notices = Notices(args)
+    notices = Notices(options)
     shown: dict[str, Any] = {"name": "decode", "unit": " lines", "quiet": quiet}
     run_with_options(args, job, open_worker, jobs=args.jobs, seen=notices.add, finish=notices.finish, **shown)
     return 0
 
 
-def _draws(args: argparse.Namespace) -> bool:
-    return isinstance(args.alignments, OutputDirectory)
-
-
-def _outputs(args: argparse.Namespace) -> tuple[str, ...]:
-    return (str(args.output), *([str(args.alignments)] if args.alignments and not _draws(args) else []))
-
-
-def _job(args: argparse.Namespace, *, journaled: bool) -> Job[Window]:
-    options = {name: str(value) for name, value in sorted(vars(args).items()) if name not in _WITHOUT_EFFECT}
-    source = Source(args.input, functools.partial(_read_windows, args), _shard_of)
-    ngrams = language_model(args, neural=False)
-    named = (args.input, args.prefix, args.constraints, args.guidance, args.lexicon, ngrams and ngrams.path)
+def _job(options: DecodeOptions, given: dict[str, str], *, journaled: bool) -> Job[Window]:
+    source = Source(options.input, functools.partial(_read_windows, options), _shard_of)
+    ngrams = options.reranking and options.reranking.path
+    named = (options.input, options.prefix, options.constraints, options.guidance, options.lexicon, ngrams)
     files = {path: path for path in named if path and path != "-"}
-    return Job(_outputs(args), {"input": args.input, "options": options}, source, files, journaled)
+    outputs = (options.output, *([options.alignments] if options.alignments else []))
+    return Job(outputs, {"input": options.input, "options": given}, source, files, journaled)
 
 
-def _read_windows(args: argparse.Namespace) -> Iterator[Window]:
+def _read_windows(options: DecodeOptions) -> Iterator[Window]:
     """The lines with what is asked of them, as many at a time as are translated together."""
-    lines = read_source_lines(args)
-    for first in itertools.count(0, args.window):
-        window = Window(first, list(itertools.islice(lines, args.window)))
+    lines = read_source_lines(options)
+    for first in itertools.count(0, options.window):
+        window = Window(first, list(itertools.islice(lines, options.window)))
         if not window.lines:
             return
         yield window
@@ -103,64 +90,58 @@ def _shard_of(window: Window) -> Shard:
     return shard_of(window.first + 1, content.encode("utf-8", "surrogateescape"))
 
 
-def _open_worker(args: argparse.Namespace, number: int, *, all_threads: bool) -> DecodeWorker:
+def _open_worker(options: DecodeOptions, number: int, *, all_threads: bool) -> DecodeWorker:
     keep_memory_of_tensors()
-    if args.device == "auto" and torch.cuda.device_count() > 1:
-        args = argparse.Namespace(**{**vars(args), "device": f"cuda:{number % torch.cuda.device_count()}"})
-    if choose_device(args.device).type == "cpu" and not all_threads:
+    if options.device == "auto" and torch.cuda.device_count() > 1:
+        options = replace(options, device=f"cuda:{number % torch.cuda.device_count()}")
+    if choose_device(options.device).type == "cpu" and not all_threads:
         torch.set_num_threads(1)  # so that all work alike
-    worker = DecodeWorker(args)
-    if _draws(args):
-        make_picture_directory(args.alignments)
+    worker = DecodeWorker(options)
+    if options.pictures:
+        make_picture_directory(options.pictures)
     return worker
 
 
 class DecodeWorker:
-    """Translates windows."""
+    """Translates windows; ``description`` names models, precision, device, and versions."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
-        self._args = args
-        self._writers = open_writers(args)
-        self._reranker = open_reranker(args)
-        self._translator = open_translator(args, fusion=open_fused(args))
+    def __init__(self, options: DecodeOptions) -> None:
+        self._options = options
+        self._writers = open_writers(options)
+        self._reranker = None
+        if options.reranking is not None:
+            lm, ranking = options.reranking, options.config.ranking
+            self._reranker = LanguageModelReranker(NgramModel(lm.path), weight=lm.weight, ranking=ranking)
+        self._translator = open_translator(options)
         self._usual = usual_share(loaded.source for loaded in self._translator.models) or 0.0
-
-    @property
-    def description(self) -> dict[str, Any]:
-        """Models, precision, device, and versions."""
-        return {"translator": self._translator.signature}
+        self.description = {"translator": self._translator.signature}
 
     def __call__(self, window: Window) -> Piece:
         """The lines of its translations for every file."""
-        args, translator = self._args, self._translator
-        factors = len(translator.models[0].factors)
-        lines = with_factors_checked(args, window.lines, factors=factors, first=window.first)
-        pieces = [self._pieces(line) for line in lines]
-        text = list(itertools.chain.from_iterable(pieces))
-        found = translator.translate(text, raw=args.raw, first=window.first)
+        options, translator = self._options, self._translator
+        check_factors_of(options, window.lines, factors=len(translator.models[0].factors), first=window.first)
+        limit = options.max_words
+        lines = [_pieces(line, limit.words) if limit.splits else [line] for line in window.lines]
+        found = translator.translate(list(itertools.chain(*lines)), raw=options.raw, first=window.first)
         counts = self._counts(window, found)
         found = [self._chosen(one) for one in found]
         for name in ("copied", "translated"):
             counts[name] = float(sum(getattr(each.unknown, name) for one in found for each in one))
-        stream = iter(found)
-        found = [_as_one(list(itertools.islice(stream, len(parts)))) for parts in pieces]
-        if _draws(args):
-            draw_pictures(args.alignments, found, first=window.first)
+        if limit.splits:
+            stream = iter(found)
+            found = [_as_one(list(itertools.islice(stream, len(pieces)))) for pieces in lines]
+        if options.pictures:
+            draw_pictures(options.pictures, found, first=window.first)
         numbered = list(enumerate(found, start=window.first))
         texts = ["".join(f"{line}\n" for one in numbered for line in write(*one)) for write in self._writers]
         return Piece(tuple(text.encode("utf-8", "surrogateescape") for text in texts), counts)
 
-    def _pieces(self, line: str | SourceLine) -> Sequence[str | SourceLine]:
-        """The line, or the parts of a long one."""
-        limit = self._args.max_words
-        return cut_words(line, limit.words) if limit.splits and isinstance(line, str) else [line]
-
     def _chosen(self, found: list[Translation]) -> list[Translation]:
         """The translations that are written of those that were found."""
-        most = max(self._args.nbest, self._args.search.samples)
+        most = max(self._options.nbest, self._options.search.samples)
         if self._reranker is not None:
             found = self._reranker.rerank(found)
-        return distinct(found, most) if self._args.search.distinct else found[:most]
+        return distinct(found, most) if self._options.search.distinct else found[:most]
 
     def _counts(self, window: Window, found: Sequence[list[Translation]]) -> dict[str, float]:
         """What notices are made of."""
@@ -172,12 +153,17 @@ class DecodeWorker:
             "unknown": sum(word not in translator.source for word in words),
             "usual": self._usual,
             "serve": any(loaded.unknown_words_serve for loaded in translator.models),
-            "restored": self._args.replace_unk is not None or translator.copying is not None,
+            "restored": self._options.replace_unk is not None or translator.copying is not None,
         }
         if reranker is not None:
             shares = [unknown_share(reranker.model, one[0].words) for one in found]
             counts |= {"lm_words": sum(seen for seen, _ in shares), "lm_unknown": sum(unknown for _, unknown in shares)}
         return {name: float(count) for name, count in counts.items()}
+
+
+def _pieces(line: str | SourceLine, most: int) -> Sequence[str | SourceLine]:
+    """The line, or the parts of a long one."""
+    return cut_words(line, most) if isinstance(line, str) else [line]
 
 
 def _as_one(pieces: list[list[Translation]]) -> list[Translation]:

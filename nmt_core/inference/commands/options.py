@@ -1,130 +1,198 @@
-"""What the options of ``nmt-core decode`` and ``tune-lm`` open: models, lexicons and language models."""
+"""The options of ``nmt-core decode`` and ``tune-lm`` as one object, which is made once and holds what goes together."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.messages import say
 from nmt_core.device import choose_device, usual_batch_tokens
-from nmt_core.inference.candidate_lists import CandidateLists
-from nmt_core.inference.commands.arguments import LanguageModel, SearchOptions, search_config
-from nmt_core.inference.output.lm import LanguageModelReranker
-from nmt_core.inference.output.unknowns import UnknownReplacement
-from nmt_core.inference.search.config import SamplingConfig
-from nmt_core.inference.search.ensemble import FusedLanguageModel
-from nmt_core.inference.translator import Translator
-from nmt_core.kenlm import NgramModel
-from nmt_core.model_directory.loaded_model import LoadedModel, load_models
-from nmt_core.models.build import is_language_model
-from nmt_core.text.lexicon import Keep, Lexicon, fit_lexicon, read_lexicon
-from nmt_core.text.vocabulary import joint_vocabulary
+from nmt_core.files import OutputDirectory
+from nmt_core.inference.commands.arguments import LanguageModel, SearchOptions, WordLimit
+from nmt_core.inference.moses_xml import XmlMode
+from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig, SamplingConfig
+
+SPLIT = "--max-words N,split"
 
 
-def settle_search(args: argparse.Namespace) -> None:
-    """Make one of the values of ``--search``, before a job notes its options; the device has ``batch_tokens``.
+@dataclass(frozen=True, kw_only=True)
+class TranslatorOptions:
+    """Models, and how they search or sample (``config``); ``search`` has what else ``--search`` says.
 
-    Raises ConfigError for keys that do not go together, and for an unknown device.
+    ``fused`` is the language model that takes part in search.
     """
-    usual = usual_batch_tokens(choose_device(args.device))
-    args.search = SearchOptions.from_mapping({"batch_tokens": usual, **dict(args.search)}, origin="--search")
+
+    models: tuple[str, ...]
+    device: str
+    dtype: str
+    search: SearchOptions
+    config: DecodingConfig | SamplingConfig
+    replace_unk: str | None
+    lexicon: str | None
+    fused: LanguageModel | None = None
+    attention: bool = False
 
 
-def open_translator(args: argparse.Namespace, *, fusion: FusedLanguageModel | None = None) -> Translator:
-    """The translator of the models and of the search that the options describe."""
-    config = search_config(args)
-    models = load_models(args.model.split(","), device=args.device, dtype=args.dtype)
-    if not isinstance(config, SamplingConfig):
-        _check_read_sources(models)
-    translator = Translator(
-        models,
-        config=config,
-        batch_tokens=args.search.batch_tokens,
-        attention=bool(args.alignments),
-        fusion=fusion,
-        unknowns=_open_unknowns(args, models),
-        candidates=_open_candidates(args, models),
-    )
-    if args.alignments:
-        translator.check_attends("--alignments")
-    return translator
+@dataclass(frozen=True, kw_only=True)
+class DecodeOptions(TranslatorOptions):
+    """The same with the texts, and what is asked of translations.
 
+    ``reranking`` is the language model that reranks a beam. Alignments go to a file, or as pictures to a directory.
+    """
 
-def _check_read_sources(models: Sequence[LoadedModel]) -> None:
-    """Raise ConfigError for a language model that would be searched: what it likes best is the same for every line."""
-    for loaded in models:
-        if is_language_model(loaded.config.model):
-            problem = "is a language model, which reads no source: it would write the same text for every line"
-            remedy = "give a translation model, and this one as --lm DIR=WEIGHT; --search samples=N draws texts of it"
-            raise ConfigError(f"--model {loaded.folder}: {problem}; {remedy}")
+    reranking: LanguageModel | None
+    window: int
+    input: str
+    output: str
+    raw: bool
+    nbest: int
+    scores: bool
+    alignments: str | None
+    pictures: str | None
+    prefix: str | None
+    constraints: str | None
+    xml_input: XmlMode
+    guidance: str | None
+    max_words: WordLimit
 
+    @property
+    def many(self) -> bool:
+        """Whether a line may have several translations."""
+        return self.nbest > 1 or self.search.samples > 1
 
-def _open_unknowns(args: argparse.Namespace, models: Sequence[LoadedModel]) -> UnknownReplacement | None:
-    """What replaces ``<unk>``. Raises ConfigError for options that do not go together, InputError for a bad lexicon."""
-    if args.lexicon and args.replace_unk in (None, "copy") and args.search.candidates is None:
-        raise ConfigError("--lexicon is for --replace-unk lexicon, lexicon-lowercase and --search candidates")
-    if args.replace_unk is None:
-        return None
-    if args.search.forbid_unknown:
-        raise ConfigError("--search forbid_unknown leaves no <unk> for --replace-unk; leave out one of them")
-    if args.replace_unk == "copy":
-        return UnknownReplacement("copy")
-    if args.lexicon:
-        return UnknownReplacement(args.replace_unk, _open_lexicon(args.lexicon, models, top=1))
-    bundled = models[0].lexicon
-    return UnknownReplacement(args.replace_unk, None if bundled is None else bundled.lexicon)
-
-
-def _open_candidates(args: argparse.Namespace, models: Sequence[LoadedModel]) -> CandidateLists | None:
-    options = args.search
-    if options.candidates is None:
-        if options.candidates_replace:
-            raise ConfigError("--search candidates_replace is for --search candidates")
-        return None
-    return CandidateLists(
-        models[0].target,
-        frequent=options.candidates,
-        lexicon=_open_lexicon(args.lexicon, models) if args.lexicon else None,
-        per_word=options.candidates_per_word,
-        replace=options.candidates_replace,
-        copying=models[0].config.copying,
-    )
-
-
-def _open_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None = None) -> Lexicon:
-    """The ``top`` entries of every word, in the models' words. Raises InputError, also for the other direction."""
-    source = joint_vocabulary([one.source for one in models])
-    fitted = fit_lexicon(read_lexicon(path, Keep(top=top)), source, models[0].target, path=path)
-    if fitted.remark:
-        say(f"nmt-core: {fitted.remark}")
-    return fitted.lexicon
-
-
-def open_reranker(args: argparse.Namespace) -> LanguageModelReranker | None:
-    """What re-ranks with the n-gram model of ``--lm``, None without one. Raises ConfigError or InputError."""
-    lm = language_model(args, neural=False)
-    if lm is None:
-        return None
-    return LanguageModelReranker(NgramModel(lm.path), weight=lm.weight, ranking=search_config(args).ranking)
-
-
-def open_fused(args: argparse.Namespace) -> FusedLanguageModel | None:
-    """The neural model of ``--lm``, None without one. Raises ConfigError or ModelError."""
-    lm = language_model(args, neural=True)
-    if lm is None:
-        return None
-    (loaded,) = load_models([lm.path], device=args.device, dtype=args.dtype)
-    return FusedLanguageModel(loaded, lm.weight)
-
-
-def language_model(args: argparse.Namespace, *, neural: bool) -> LanguageModel | None:
-    """The neural one of ``--lm``, or the n-gram model; None without one. Raises ConfigError for several."""
-    found: list[LanguageModel] = [lm for lm in args.lm if lm.is_neural == neural]
-    if len(found) > 1:
-        raise ConfigError(
-            f"--lm {found[0]} --lm {found[1]}: give one {'model directory' if neural else 'n-gram model'}"
+    @property
+    def asked(self) -> list[str]:
+        """The options given that ask for something in translations."""
+        return _given(
+            {
+                "--prefix": self.prefix,
+                "--constraints": self.constraints,
+                "--xml-input": self.xml_input != "pass-through",
+            }
         )
-    if found and args.search.samples_are_drawn:
+
+
+def translator_options(args: argparse.Namespace) -> TranslatorOptions:
+    """Those of ``tune-lm``, which needs the whole beam. Raises ConfigError for what does not go together."""
+    search = _search_options(args)
+    config = _search_config(args, search, whole_beam=True)
+    return TranslatorOptions(
+        models=tuple(args.model.split(",")),
+        device=args.device,
+        dtype=args.dtype,
+        search=search,
+        config=config,
+        replace_unk=args.replace_unk,
+        lexicon=args.lexicon,
+    )
+
+
+def decode_options(args: argparse.Namespace) -> DecodeOptions:
+    """Those of ``decode``. Raises ConfigError for what does not go together, and for an unknown device."""
+    search = _search_options(args)
+    # a language model, or the search for different texts, chooses among the whole beam
+    config = _search_config(args, search, nbest=args.nbest, whole_beam=bool(args.lm) or search.distinct)
+    draws = isinstance(args.alignments, OutputDirectory)
+    options = DecodeOptions(
+        models=tuple(args.model.split(",")),
+        device=args.device,
+        dtype=args.dtype,
+        search=search,
+        config=config,
+        replace_unk=args.replace_unk,
+        lexicon=args.lexicon,
+        fused=_language_model(args.lm, search, "model directory"),
+        reranking=_language_model(args.lm, search, "n-gram model"),
+        attention=bool(args.alignments),
+        alignments=None if draws else args.alignments,
+        pictures=args.alignments if draws else None,
+        **{
+            name: getattr(args, name)
+            for name in (
+                "window", "input", "output", "raw", "nbest", "scores", "prefix", "constraints", "xml_input", "guidance",
+                "max_words",
+            )
+        },
+    )  # fmt: skip
+    _check_texts(options)
+    _check_translations(options)
+    return options
+
+
+def _search_options(args: argparse.Namespace) -> SearchOptions:
+    """One of the values of ``--search``, before a job notes its options; the device has ``batch_tokens``."""
+    usual = usual_batch_tokens(choose_device(args.device))
+    return SearchOptions.from_mapping({"batch_tokens": usual, **dict(args.search)}, origin="--search")
+
+
+def _search_config(
+    args: argparse.Namespace, search: SearchOptions, *, nbest: int = 1, whole_beam: bool
+) -> DecodingConfig | SamplingConfig:
+    """How to search, or to sample. Raises ConfigError for what does not go together."""
+    searching, sampling = search.given_for(DecodingConfig), search.given_for(SamplingConfig)
+    if search.samples_are_drawn:
+        others = _given({"--beam": args.beam is not None})
+        others += [f"--search {key}" for key in sorted(searching.keys() - sampling.keys())]
+        if others:
+            raise ConfigError(f"{others[0]} is for search; leave out --search samples")
+        return SamplingConfig.from_mapping(sampling, origin="--search")
+    for key in sorted(sampling.keys() - searching.keys()):
+        raise ConfigError(f"--search {key} is for samples; give --search samples=N, too")
+    beam = max(USUAL_ROWS, nbest) if args.beam is None else args.beam
+    found = max(beam, nbest) if whole_beam else nbest
+    return DecodingConfig.from_mapping({**searching, "beam": beam, "nbest": found}, origin="decode")
+
+
+def _language_model(given: list[LanguageModel], search: SearchOptions, kind: str) -> LanguageModel | None:
+    """The one of this kind; None without one. Raises ConfigError for several."""
+    found = [lm for lm in given if lm.is_neural == (kind == "model directory")]
+    if len(found) > 1:
+        raise ConfigError(f"--lm {found[0]} --lm {found[1]}: give one {kind}")
+    if found and search.samples_are_drawn:
         raise ConfigError("--lm is for search; leave out --search samples")
     return found[0] if found else None
+
+
+def _check_texts(options: DecodeOptions) -> None:
+    """Raise ConfigError where what is asked of translations does not go together with the text."""
+    search, asked = options.search, options.asked
+    if asked and options.raw:
+        raise ConfigError(f"{asked[0]} is for tokenised text, in the words of the model; leave out --raw")
+    if asked and search.samples_are_drawn and options.xml_input != "ignore":
+        raise ConfigError(f"{asked[0]} is for search; leave out --search samples")
+    unguided = _given(
+        {
+            "--raw": options.raw,
+            "--search samples": search.samples_are_drawn,
+            "--search candidates": search.candidates,
+        }
+    )
+    if options.guidance and unguided:
+        raise ConfigError(f"--guidance is for search among all words of tokenised text; leave out {unguided[0]}")
+    for key in sorted(search.model_fields_set):
+        if key.startswith("guidance_") and not options.guidance:
+            raise ConfigError(f"--search {key} is for --guidance; give the file of n-grams")
+
+
+def _check_translations(options: DecodeOptions) -> None:
+    """Raise ConfigError where what is to be written does not go together."""
+    samples = options.search.samples_are_drawn
+    if samples and options.nbest > 1:
+        raise ConfigError("--search samples=N writes N translations a line already; leave out --nbest")
+    if options.many and options.scores:
+        raise ConfigError("n-best lists hold the scores already; leave out --scores")
+    if options.search.distinct and not options.many:
+        raise ConfigError("--search distinct is for --nbest and --search samples")
+    more = {
+        "--nbest": options.nbest > 1,
+        "--search samples": samples,
+        "--alignments": options.attention,
+        "--guidance": options.guidance,
+    }
+    for option in [*options.asked, *_given(more)] if options.max_words.splits else ():
+        raise ConfigError(f"{SPLIT} writes one translation a line; leave out {option}")
+
+
+def _given(options: Mapping[str, object]) -> list[str]:
+    return [option for option, value in options.items() if value]

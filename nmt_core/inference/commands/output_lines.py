@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
 from nmt_core.base.words import nbest_line
-from nmt_core.files import OutputFile
-from nmt_core.inference.commands.options import language_model
+from nmt_core.inference.commands.options import DecodeOptions
 from nmt_core.inference.output.alignment import line_writer
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.heatmap import load_figure_class, write_heatmap
@@ -23,29 +20,13 @@ Writer = Callable[[int, Sequence[Translation]], Iterable[str]]
 """The lines that the translations of a source line, whose number counts from 0, make in a file."""
 
 
-def open_writers(args: argparse.Namespace) -> list[Writer]:
+def open_writers(options: DecodeOptions) -> list[Writer]:
     """What makes the lines of ``--output``, and of ``--alignments`` where that is a file."""
-    writers: list[Writer] = [_nbest_lines if _many(args) else _scored_line if args.scores else _line]
-    if isinstance(args.alignments, OutputFile):
-        line_of = line_writer(args.alignments)
+    writers: list[Writer] = [_nbest_lines if options.many else _scored_line if options.scores else _line]
+    if options.alignments:
+        line_of = line_writer(options.alignments)
         writers.append(lambda _, found: [line_of(one.aligned) for one in found])
     return writers
-
-
-def check_output_options(args: argparse.Namespace) -> None:
-    """Raise ConfigError for options that do not go together."""
-    options = args.search
-    if options.samples_are_drawn and args.nbest > 1:
-        raise ConfigError("--search samples=N writes N translations a line already; leave out --nbest")
-    if _many(args) and args.scores:
-        raise ConfigError("n-best lists hold the scores already; leave out --scores")
-    if options.distinct and not _many(args):
-        raise ConfigError("--search distinct is for --nbest and --search samples")
-
-
-def _many(args: argparse.Namespace) -> bool:
-    """Whether a line may have several translations."""
-    return bool(args.nbest > 1 or args.search.samples > 1)
 
 
 def _line(_: int, found: Sequence[Translation]) -> list[str]:
@@ -86,10 +67,10 @@ def draw_pictures(directory: str, translations: Iterable[Sequence[Translation]],
 class Notices:
     """Adds up what the windows of a text have, and warns once as soon as there is reason to."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
-        self._args = args
+    def __init__(self, options: DecodeOptions) -> None:
+        self._options = options
         self._total: Counter[str] = Counter()
-        lm = language_model(args, neural=False)
+        lm = options.reranking
         self._coverage = None if lm is None else CoverageWarning(lm.path, _warn)
         self._share: UnknownShare | None = None
 
@@ -97,9 +78,9 @@ class Notices:
         """Take note of a window, counted by ``DecodeWorker``."""
         self._total.update({name: int(count) for name, count in counts.items()})
         if self._share is None:
-            hint = "" if self._args.raw else "Raw text needs --raw"
+            hint = "" if self._options.raw else "Raw text needs --raw"
             serve, usual = counts["serve"] > 0, counts["usual"] or None
-            self._share = UnknownShare(self._args.model, _warn, hint=hint, serve=serve, usual=usual)
+            self._share = UnknownShare(",".join(self._options.models), _warn, hint=hint, serve=serve, usual=usual)
         self._share.add(words=int(counts["words"]), unknown=int(counts["unknown"]))
         if self._coverage is not None:
             self._coverage.add(int(counts["lm_words"]), int(counts["lm_unknown"]))

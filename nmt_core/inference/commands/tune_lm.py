@@ -10,8 +10,8 @@ from nmt_core.base.messages import say
 from nmt_core.base.words import check_factors
 from nmt_core.files import open_output, read_parallel_lines
 from nmt_core.files.small import json_bytes
-from nmt_core.inference.commands.arguments import search_config
-from nmt_core.inference.commands.options import open_translator, settle_search
+from nmt_core.inference.commands.opening import open_translator
+from nmt_core.inference.commands.options import TranslatorOptions, translator_options
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import CoverageWarning, unknown_share, with_lm_log_probs
 from nmt_core.inference.output.lm_tuning import Tuning, parse_grid, tune_weight
@@ -23,29 +23,30 @@ _WINDOW = 1000  # lines translated together
 def tune_weight_of_lm(args: argparse.Namespace) -> int:
     """Tune."""
     weights = parse_grid(args.weights)
-    settle_search(args)
-    config = search_config(args)
+    options = translator_options(args)
     model = NgramModel(args.lm)
     references: list[str] = []
-    lists = [with_lm_log_probs(model, found) for found in _translations(args, references)]
+    lists = [with_lm_log_probs(model, found) for found in _translations(args, options, references)]
     coverage = CoverageWarning(model.path, lambda problem: say(f"nmt-core tune-lm: warning: {problem}"))
     for found in lists:
         coverage.add(*unknown_share(model, found[0].words))
     coverage.finish()
-    tuning = tune_weight(lists, references, weights, ranking=config.ranking, tokenized=not args.raw)
+    tuning = tune_weight(lists, references, weights, ranking=options.config.ranking, tokenized=not args.raw)
     _report(tuning, args.lm)
     if args.output:
-        _write(args, tuning)
+        _write(args, options, tuning)
     return 0
 
 
-def _translations(args: argparse.Namespace, references: list[str]) -> Iterator[list[Translation]]:
+def _translations(
+    args: argparse.Namespace, options: TranslatorOptions, references: list[str]
+) -> Iterator[list[Translation]]:
     """The beams of all sources; the references are put into the list."""
     pairs = list(read_parallel_lines([args.source, args.reference]))
     if not pairs:
         raise InputError(args.source, "is empty; there is nothing to tune on")
     references += [reference for _, reference in pairs]
-    translator = open_translator(args)
+    translator = open_translator(options)
     for number, (source, _) in enumerate(() if args.raw else pairs, start=1):
         check_factors(source, len(translator.models[0].factors), path=args.source, line=number)
     sources = [source for source, _ in pairs]
@@ -66,11 +67,11 @@ def _report(tuning: Tuning, lm: str) -> None:
         say("the best weight is the last of the grid; try greater ones with --weights")
 
 
-def _write(args: argparse.Namespace, tuning: Tuning) -> None:
-    settings = search_config(args).to_mapping()
+def _write(args: argparse.Namespace, options: TranslatorOptions, tuning: Tuning) -> None:
+    settings = options.config.to_mapping()
     content = {
         "lm": args.lm,
-        "models": args.model.split(","),
+        "models": [*options.models],
         "source": args.source,
         "reference": args.reference,
         **{key: settings[key] for key in ("beam", "length_normalization", "length_penalty")},

@@ -135,7 +135,7 @@ def test_what_needs_attention_is_refused_before_a_model_without_it_translates(
 ) -> None:
     if name == "none/" and jobs:
         pytest.skip("pictures are drawn by one process")
-    monkeypatch.setattr(Translator, "_translate", lambda *_, **__: pytest.fail("translated"))
+    monkeypatch.setattr(Translator, "translate", lambda *_, **__: pytest.fail("translated"))
     with pytest.raises(NmtError, match=r"--alignments needs a model with attention .*encdec has none"):
         run(folder, "--alignments", f"{folder}/{name}", *jobs, model="encdec")
     assert not (folder / "none").exists()
@@ -178,8 +178,8 @@ def test_a_full_gpu_is_one_line(
 
     command = ["decode", "--model", str(folder / "search"), "--input", str(folder / "source"), "--device", "cpu"]
     for place in (
-        "nmt_core.inference.commands.options.load_models",
-        "nmt_core.inference.translator.Translator.translate_stream",
+        "nmt_core.inference.commands.opening.load_models",
+        "nmt_core.inference.translator.Translator.translate",
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, fill)
