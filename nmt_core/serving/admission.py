@@ -27,10 +27,10 @@ from google.rpc import code_pb2
 
 from nmt_core.serving.call import ACCOUNT, CALL, SERVICE, Account, Call, ClientLimit, Memory, write
 from nmt_core.serving.credentials import Tokens, address_of, certified_name, identify, owner_of
+from nmt_core.serving.engine.slices import off_loop
 from nmt_core.serving.errors import RpcError, internal, invalid, trailers
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.logs import LogQueue
-from nmt_core.serving.off_loop import off_loop
 from nmt_core.serving.streams import StreamRequest
 from nmt_core.serving.telemetry import Metrics
 from nmt_core.serving.wire import SHAPES, has_more_fields

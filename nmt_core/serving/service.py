@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from nmt_core.serving.call import ACCOUNT, CALL, Memory
+from nmt_core.serving.engine.slices import off_loop
 from nmt_core.serving.errors import draining
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.costs import check_cost
@@ -22,8 +23,7 @@ from nmt_core.serving.methods.score import score
 from nmt_core.serving.methods.translate import translate
 from nmt_core.serving.models.devices import Devices, Load
 from nmt_core.serving.models.served import describe
-from nmt_core.serving.off_loop import off_loop
-from nmt_core.serving.streams import Answer, Read, Stream
+from nmt_core.serving.streams import Read, Stream
 from nmt_core.serving.telemetry import Metrics
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
@@ -130,8 +130,11 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def _stream(self, read: Read, context: Any, method: Method, message: Callable[..., Any]) -> None:
         """Answer the requests of a stream; all have its deadline."""
-        answer = Answer(lambda request: self._answer(method, request, context), message)
-        stream = Stream(context, answer, self.limits, self.memory, self._refused)
+
+        def answer(request: Any) -> Awaitable[bytes]:
+            return self._answer(method, request, context)
+
+        stream = Stream(context, answer, message, self.limits, self.memory, self._refused)
         self._streams.add(stream)
         try:
             if not self.devices.draining:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -12,10 +13,10 @@ from typing import Any, NamedTuple
 from google.rpc import code_pb2
 
 from nmt_core.serving.call import ACCOUNT, CALL, Account, Memory, write
+from nmt_core.serving.engine.slices import off_loop
 from nmt_core.serving.errors import RpcError, internal, invalid, to_error, unavailable
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.answers import in_stream
-from nmt_core.serving.off_loop import off_loop
 
 _LONGEST_ID = 128
 _LATER = ("QUEUE_FULL", "MEMORY_FULL")
@@ -34,25 +35,28 @@ Read = Callable[[], Awaitable[StreamRequest | None]]
 """Reads the next message of a stream; None behind the last one."""
 
 
-class Answer(NamedTuple):
-    """How a stream is answered: ``make`` makes the response to one request, ``message`` is what it travels in."""
-
-    make: Callable[[Any], Awaitable[bytes]]
-    message: Callable[..., Any]
-
-
 class _Unread(RpcError):
     """The client does not read its answers."""
 
 
 class Stream:
-    """The requests and answers of one call. ``refused`` is called with the reason where a request is rejected."""
+    """The requests and answers of one call.
+
+    ``answer`` makes the response to a request, ``message`` what an error travels in; ``refused`` is called with the
+    reason where a request is rejected.
+    """
 
     def __init__(
-        self, context: Any, answer: Answer, limits: Limits, memory: Memory, refused: Callable[[str], object]
+        self,
+        context: Any,
+        answer: Callable[[Any], Awaitable[bytes]],
+        message: Callable[..., Any],
+        limits: Limits,
+        memory: Memory,
+        refused: Callable[[str], object],
     ) -> None:
-        self._context, self._answer, self._limits, self._memory = context, answer, limits, memory
-        self._refused = refused
+        self._context, self._answer, self._message = context, answer, message
+        self._limits, self._memory, self._refused = limits, memory, refused
         self._free = asyncio.Semaphore(limits.stream_requests)
         self._writing = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -85,29 +89,22 @@ class Stream:
             await asyncio.gather(*left, return_exceptions=True)
 
     async def _read(self, read: Read) -> None:
-        more = True
-        while more:
+        """Start requests, each as soon as there is memory for it, until the last one."""
+        while True:
             await self._free.acquire()
-            more = await self._begin_next(read)
-
-    async def _begin_next(self, read: Read) -> bool:
-        """Read a request, and start it as soon as there is memory for it; False after the last one."""
-        request = await read()
-        if request is None:
-            return False
-        with contextlib.ExitStack() as held:
-            account = held.enter_context(Account(self._memory, CALL.get().client))
-            try:
-                while not self._has_memory(account, request.size):
-                    await asyncio.sleep(_PAUSE)
-                task = asyncio.create_task(self._one(await request.parse(), request.size, account))
-            finally:
-                del request  # which a kept exception would hold
-            until_done = held.pop_all()
-        task.add_done_callback(lambda _: until_done.close())
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
-        return True
+            if (request := await read()) is None:
+                return
+            with contextlib.ExitStack() as held:
+                account = held.enter_context(Account(self._memory, CALL.get().client))
+                try:
+                    while not self._has_memory(account, request.size):
+                        await asyncio.sleep(_PAUSE)
+                    task = asyncio.create_task(self._one(await request.parse(), request.size, account))
+                finally:
+                    del request  # which a kept exception would hold
+                until_done = held.pop_all()
+            task.add_done_callback(functools.partial(self._finished, until_done))
+            self._tasks.add(task)
 
     def _has_memory(self, account: Account, size: int) -> bool:
         """Charge for a request; True also for one that needs more memory than there is: it will be rejected."""
@@ -118,7 +115,8 @@ class Stream:
             return refusal.reason not in _LATER
         return True
 
-    def _finished(self, task: asyncio.Task[None]) -> None:
+    def _finished(self, held: contextlib.ExitStack, task: asyncio.Task[None]) -> None:
+        held.close()
         self._free.release()
         self._used = time.monotonic()
         if task.cancelled() or task.exception() is None:
@@ -144,7 +142,7 @@ class Stream:
 
     async def _refuse(self, name: str, refusal: RpcError) -> None:
         self._refused(refusal.reason)
-        await self._write(self._answer.message(id=name, error=to_error(refusal)).SerializeToString())
+        await self._write(self._message(id=name, error=to_error(refusal)).SerializeToString())
 
     async def _retried(self, request: Any, size: int, account: Account) -> bytes:
         """The response. While queue or memory is full the stream waits; its requests are not rejected."""
@@ -153,7 +151,7 @@ class Stream:
             try:
                 if not account.held:
                     account.charge_message(size)
-                return await self._answer.make(request)
+                return await self._answer(request)
             except RpcError as refusal:
                 if refusal.reason not in _LATER:
                     raise

@@ -1,18 +1,25 @@
-"""A long computation that is done in slices of time, with other work of the device in between."""
+"""A long computation that is done in slices of time, with other work in between: of a device, or off the event loop."""
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Generic, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Generic, TypeVar
 
 from nmt_core.base.pauses import held_up_by
 
 SLICE = 0.02
 """Seconds of a slice, for which others wait."""
 
+SMALL = 1 << 16
+"""Bytes of a request and its answer that the event loop may work through itself."""
+
+_OFF_LOOP = 0.005  # seconds, after which another request may have the thread
+_THREAD = ThreadPoolExecutor(max_workers=1, thread_name_prefix="off-loop")  # more would compete for the interpreter
 _Result = TypeVar("_Result")
 
 
@@ -95,3 +102,20 @@ class Sliced(Generic[_Result]):
         _CLOCK.rested += time.monotonic() - begin
         if self._given_up:
             raise _GivenUp
+
+
+async def off_loop(size: float, function: Callable[..., _Result], *arguments: Any) -> _Result:
+    """Call a function of something of so many bytes: a small one at once, a large one in slices, in turns with others.
+
+    Raises what the function raises. When nobody waits any more, the function ends at its next slice.
+    """
+    if size <= SMALL:
+        return function(*arguments)
+    loop, work = asyncio.get_running_loop(), Sliced(functools.partial(function, *arguments))
+    try:
+        while not await loop.run_in_executor(_THREAD, work.advance, _OFF_LOOP):
+            pass
+        return work.result()
+    finally:
+        work.give_up()
+        del work  # which an exception would hold, and with it the request

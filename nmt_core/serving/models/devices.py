@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple
+from concurrent.futures import Future
+from typing import NamedTuple, TypeVar
 
 from google.rpc import code_pb2
 
@@ -14,8 +16,9 @@ from nmt_core.serving.engine.jobs import Part
 from nmt_core.serving.errors import RpcError, draining, not_allowed, unavailable
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.models.served import Key, ServedModel, Warming
-from nmt_core.serving.off_loop import in_own_thread
 from nmt_core.serving.telemetry import Metrics
+
+_Result = TypeVar("_Result")
 
 Load = Callable[[str], Mapping[str, ServedModel]]
 """Loads all models for one device."""
@@ -64,7 +67,7 @@ class Devices:
 
     async def _load_for(self, device: str, load: Load) -> dict[str, ServedModel]:
         begin = time.monotonic()
-        models = dict(await in_own_thread(lambda: load(device), name=f"load {device}"))
+        models = dict(await _in_own_thread(lambda: load(device), name=f"load {device}"))
         for model in models.values():
             [[problem]] = await self.engines[device].submit(Warming(model), [Part("interactive", [None], [0])])
             if problem is not None:
@@ -115,3 +118,18 @@ class Devices:
         return [
             name for name, engine in self.engines.items() if not engine.down and engine.stuck_for < self._stuck_seconds
         ]
+
+
+async def _in_own_thread(function: Callable[[], _Result], *, name: str) -> _Result:
+    """Call ``function`` in a thread that does not keep the process alive, and wait for it."""
+    done: Future[_Result] = Future()
+    done.set_running_or_notify_cancel()  # what is under way cannot be cancelled
+
+    def work() -> None:
+        try:
+            done.set_result(function())
+        except BaseException as error:  # belongs to the caller
+            done.set_exception(error)
+
+    threading.Thread(target=work, name=name, daemon=True).start()
+    return await asyncio.wrap_future(done)

@@ -19,11 +19,11 @@ import pytest
 from nmt_core.serving import streams
 from nmt_core.serving.admission import HEALTH, Calls
 from nmt_core.serving.call import CALL, REQUEST_COPIES, Account, Call, Memory
+from nmt_core.serving.engine.slices import off_loop
 from nmt_core.serving.errors import RpcError, invalid
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.texts import ReadText, read_texts
 from nmt_core.serving.models.served import ServedModel
-from nmt_core.serving.off_loop import off_loop
 from nmt_core.v1 import nmt_pb2 as pb
 from tests.nmt_core.serving.http2 import RudeClient
 from tests.nmt_core.serving.in_process import one_pair, serving, until
@@ -219,8 +219,8 @@ async def test_a_stream_that_has_ended_does_not_hold_what_waited_for_room() -> N
     CALL.set(Call("ScoreStream", "", ""))
     memory = Memory(10)
     memory.held.add("another", 10)
-    answer: Any = streams.Answer(None, None)  # type: ignore[arg-type]  # nothing is answered
-    stream = streams.Stream(None, answer, Limits(), memory, print)
+    nothing: Any = None  # is answered
+    stream = streams.Stream(nothing, nothing, nothing, Limits(), memory, print)
     before = sys.getrefcount(content)
     running = asyncio.create_task(stream.run(read))
     for _ in range(10):

@@ -210,7 +210,7 @@ def test_phrase_vectors_are_the_summaries_of_the_encoder(both, models) -> None:
     phrases = ["un", "deux deux un", "rien du tout"]
     for phrase, vector in zip(phrases, client.encode(phrases), strict=True):
         with torch.inference_mode():
-            expected = loaded.model.encode(pad([loaded.source.encode(phrase)])).summary_BH[0].tolist()
+            expected = loaded.model.encode(pad([loaded.source.encode(phrase)])).first_BH[0].tolist()
         assert list(vector.values) == pytest.approx(expected, abs=1e-5)
     assert [vector.unknown_words for vector in client.encode(phrases)] == [0, 0, 3]
     described = {model.name: model for model in client.models()}

@@ -20,14 +20,13 @@ from nmt_core.inference.translator import open_translator
 from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.jobs import Job
-from nmt_core.serving.engine.slices import Sliced
+from nmt_core.serving.engine.slices import Sliced, off_loop
 from nmt_core.serving.engine.work import LARGE, BatchWork, StepWork
 from nmt_core.serving.errors import RpcError, invalid
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.costs import Cost, Proportions
 from nmt_core.serving.methods.plan import Plan, make_plan
 from nmt_core.serving.models.served import Decoding, Encoding, SampleItem, Sampling, Scoring, ServedModel
-from nmt_core.serving.off_loop import off_loop
 from tests.nmt_core.serving.test_engine import batches, submit, unthreaded, until
 
 
