@@ -10,7 +10,6 @@ searched once more in a wider beam, which follows nothing that is worse than wha
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,21 +28,6 @@ from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import joint_vocabulary
 
 _WIDER = 8  # times, with each search
-
-
-class GuidedTranslation(NamedTuple):
-    """log p(y | x), the score, and what the guide reached at the end of the translation."""
-
-    log_prob: float
-    score: float
-    reached: Any
-
-
-class GuidedTranslations(NamedTuple):
-    """The best of a sentence, best first; none where the guide allows none. ``proved``: there are no better ones."""
-
-    found: list[GuidedTranslation]
-    proved: bool
 
 
 class GuidedTranslator:
@@ -82,8 +66,11 @@ class GuidedTranslator:
             surface = preparation.open_surface("target", target)
             self._ids_of = remembered(lambda word: target.encode(surface.read(word).text))
 
-    def translate(self, sources: Sequence[str], guides: Sequence[Guide]) -> list[GuidedTranslations]:
-        """The best translations of every source, which has at least one word, by its guide."""
+    def translate(self, sources: Sequence[str], guides: Sequence[Guide]) -> list[Finished[int]]:
+        """The best translations of every source, which has at least one word, by its guide.
+
+        A source has none where its guide allows none. ``reached`` of a hypothesis says which of the guide's it is.
+        """
         texts = [source if self._source is None else self._source.read(source).text for source in sources]
         requests = [
             Request(number, self._models[0].encode_text(text), self._config, guide=GuideInIds(guide, self._ids_of))
@@ -97,7 +84,7 @@ class GuidedTranslator:
             for number, done in self._search(again).items():
                 if done.proved or _best(done) > _best(found[number]):
                     found[number] = done
-        return [_translations(found[number]) for number in range(len(requests))]
+        return [found[number] for number in range(len(requests))]
 
     def _search(self, requests: Iterable[Request[int]]) -> dict[int, Finished[int]]:
         longest_first = sorted(requests, key=lambda one: -len(one.source))
@@ -121,11 +108,6 @@ def _wider(request: Request[int], done: Finished[int], beam: int) -> Request[int
 
 def _best(done: Finished[int]) -> float:
     return done.hypotheses[0].score if done.hypotheses else -np.inf
-
-
-def _translations(done: Finished[int]) -> GuidedTranslations:
-    found = [GuidedTranslation(one.log_prob, one.score, one.reached) for one in done.hypotheses]
-    return GuidedTranslations(found, done.proved)
 
 
 def _check(models: Sequence[LoadedModel]) -> None:

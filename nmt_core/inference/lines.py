@@ -62,7 +62,8 @@ class SourceLine:
 
         ``met`` are the constraints met by its hypothesis. Only words unknown to the model differ.
         """
-        words = [*self.prefix_words, *words[len(self.prefix_words) :]]
+        prefix = self.prefix_words
+        words[: len(prefix)] = prefix
         for one in met:
             phrase = self.constraints[one.constraint].words[one.phrase]
             words[one.first : one.first + one.length] = phrase

@@ -68,7 +68,7 @@ class Searcher(Protocol):
     """What searches by guides: ``nmt_core.inference.guided_search.GuidedTranslator``."""
 
     def translate(self, sources: Sequence[str], guides: Sequence[Guide]) -> Sequence[Any]:
-        """For every source, which has words, what was ``found``, best first, and whether that is ``proved``."""
+        """For every source, which has words, its ``hypotheses``, best first, and whether these are ``proved``."""
         ...
 
 
@@ -101,7 +101,7 @@ def search_window(
         entries, proved = [], False
         if number in answers:
             proved = answers[number].proved
-            for one in answers[number].found:
+            for one in answers[number].hypotheses:
                 derivation = guides[number].derivation(one.reached)
                 total = graph_weight * derivation.score + nmt_weight * one.log_prob
                 more = {FEATURE: rounded(one.log_prob)}

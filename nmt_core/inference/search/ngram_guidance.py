@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -49,10 +49,23 @@ class GuidanceInIds(abc.ABC):
 
     def __init__(self, constant: float) -> None:
         self.constant = constant
+        self._added: dict[tuple[Any, ...], Added] = {}
 
     @abc.abstractmethod
+    def _context(self, words: Sequence[int]) -> tuple[Any, ...]:
+        """All that the bonuses behind these words depend on."""
+
+    @abc.abstractmethod
+    def _bonuses(self, context: Any) -> dict[int, float]:
+        """What words have there that other words do not have; none is above the constant."""
+
     def added(self, words: Sequence[int]) -> Added:
-        """Behind the first ``words`` of a translation; no bonus is above the constant."""
+        """The bonuses behind the first ``words`` of a translation."""
+        context = self._context(words)
+        known = self._added.get(context)
+        if known is None:
+            known = self._added[context] = added_of(self._bonuses(context))
+        return known
 
     def value(self, words: Sequence[int], word: int) -> float:
         """What ``word`` adds to the score behind ``words``; at most 0."""
@@ -60,6 +73,18 @@ class GuidanceInIds(abc.ABC):
         place = int(np.searchsorted(added.words_M, word))
         listed = place < len(added.words_M) and added.words_M[place] == word
         return (float(added.bonuses_M[place]) if listed else 0.0) - self.constant
+
+
+Word = TypeVar("Word", int, str)
+
+
+def _sums(after: Mapping[tuple[Word, ...], Mapping[Word, float]], history: tuple[Word, ...]) -> dict[Word, float]:
+    """The bonuses of the words that follow all of a history, or its last words, added up."""
+    sums: dict[Word, float] = {}
+    for size in range(len(history) + 1):
+        for word, bonus in after.get(history[len(history) - size :], {}).items():
+            sums[word] = sums.get(word, 0.0) + bonus
+    return sums
 
 
 class WordGuidance(GuidanceInIds):
@@ -71,7 +96,7 @@ class WordGuidance(GuidanceInIds):
 
     def __init__(
         self,
-        posteriors: Mapping[tuple[str, ...], float],
+        posteriors: Mapping[Words, float],
         target: Vocabulary,
         *,
         weight: float,
@@ -80,22 +105,9 @@ class WordGuidance(GuidanceInIds):
         super().__init__(weight * sum(factors))
         self._history = len(factors) - 1
         self._after: dict[tuple[int, ...], dict[int, float]] = {}
-        self._added: dict[tuple[int, ...], Added] = {}
         for ngram, posterior in posteriors.items():
             if len(ngram) <= len(factors) and (ids := _ids(ngram, target)):
                 self._after.setdefault(ids[:-1], {})[ids[-1]] = weight * factors[len(ids) - 1] * posterior
-
-    def added(self, words: Sequence[int]) -> Added:
-        """Behind the first ``words`` of a translation."""
-        context = self._context(words)
-        known = self._added.get(context)
-        if known is None:
-            sums: dict[int, float] = {}
-            for size in range(len(context) + 1):
-                for word, bonus in self._after.get(context[len(context) - size :], {}).items():
-                    sums[word] = sums.get(word, 0.0) + bonus
-            known = self._added[context] = added_of(sums)
-        return known
 
     def _context(self, words: Sequence[int]) -> tuple[int, ...]:
         """The last words, behind the beginning of the sentence."""
@@ -103,6 +115,9 @@ class WordGuidance(GuidanceInIds):
             return ()
         last = tuple(words[-self._history :])
         return last if len(last) == self._history else (_BEGIN_ID, *last)
+
+    def _bonuses(self, context: tuple[int, ...]) -> dict[int, float]:
+        return _sums(self._after, context)
 
 
 def _ids(ngram: Sequence[str], target: Vocabulary) -> tuple[int, ...] | None:
@@ -135,21 +150,13 @@ class JoinedGuidance(GuidanceInIds):
         super().__init__(weight * sum(factors))
         self._target, self._history = target, len(factors) - 1
         self._after: dict[Words, dict[str, float]] = {}
-        self._bonuses: dict[Words, dict[str, float]] = {}
-        self._added: dict[_Context, Added] = {}
+        self._sums: dict[Words, dict[str, float]] = {}
         for (*before, last), posterior in posteriors.items():
             if len(before) <= self._history and UNKNOWN not in (*before, last) and last != BEGIN:
                 self._after.setdefault(tuple(before), {})[last] = weight * factors[len(before)] * posterior
 
-    def added(self, words: Sequence[int]) -> Added:
-        """Behind the first ``words`` of a translation."""
-        context = self._context(self._target.decode(words))
-        known = self._added.get(context)
-        if known is None:
-            known = self._added[context] = self._computed(context)
-        return known
-
-    def _context(self, parts: Sequence[str]) -> _Context:
+    def _context(self, words: Sequence[int]) -> _Context:
+        parts = self._target.decode(words)
         end = _beginning(parts, len(parts) + 1)
         started = _joined(parts[end:])
         history: list[str] = []
@@ -160,7 +167,7 @@ class JoinedGuidance(GuidanceInIds):
         before = [BEGIN] if len(history) < self._history else []
         return _Context((*before, *reversed(history)), started)
 
-    def _computed(self, context: _Context) -> Added:
+    def _bonuses(self, context: _Context) -> dict[int, float]:
         history, started = context
         found: dict[int, float] = {}
         for word, bonus in self._bonuses_after(history).items():
@@ -172,17 +179,13 @@ class JoinedGuidance(GuidanceInIds):
         found.pop(UNKNOWN_ID, None)
         words = (*history, started) if started else history
         found[END_ID] = self._bonuses_after(words[max(0, len(words) - self._history) :]).get(END, 0.0)
-        return added_of(found)
+        return found
 
     def _bonuses_after(self, history: Words) -> dict[str, float]:
         """What each listed word has behind these words."""
-        known = self._bonuses.get(history)
-        if known is None:
-            known = self._bonuses[history] = {}
-            for size in range(len(history) + 1):
-                for word, bonus in self._after.get(history[len(history) - size :], {}).items():
-                    known[word] = known.get(word, 0.0) + bonus
-        return known
+        if history not in self._sums:
+            self._sums[history] = _sums(self._after, history)
+        return self._sums[history]
 
 
 def _beginning(parts: Sequence[str], end: int) -> int:

@@ -23,6 +23,7 @@ from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory, State
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from tests.pretended_gpu import PretendedGPU
 
 
 @dataclass(frozen=True)
@@ -150,3 +151,13 @@ def loaded(kind: str, *, seed: int = 3) -> LoadedModel:
 def load_tiny() -> Callable[..., LoadedModel]:
     """``load_tiny("rnnsearch", seed=3)``: a random network with vocabularies."""
     return loaded
+
+
+@pytest.fixture
+def gpu() -> Iterator[PretendedGPU | None]:
+    """The pretended GPU, or None where there is a real one."""
+    if torch.cuda.is_available():
+        yield None
+    else:
+        with PretendedGPU() as pretended:
+            yield pretended

@@ -82,16 +82,11 @@ def test_where_search_has_numbers_of_its_own() -> None:
     check(Translator([loaded], candidates=lists).translate([""])[0], pair_score([loaded]))
 
 
-@pytest.mark.parametrize("order", list(TargetOrder))
-def test_models_that_spell(order: TargetOrder) -> None:
-    loaded = spelling_model(order=order)
-    check(Translator([loaded]).translate([""])[0], pair_score([loaded]))
-
-
-@pytest.mark.parametrize("scheme", ["posunk", "posall", "copyable"])
-def test_models_of_annotated_text(tmp_path: Path, scheme: str) -> None:
-    loaded = load_model(make_annotated(tmp_path, scheme, scheme)[0])
-    check(Translator([loaded]).translate([""])[0], pair_score([loaded]))
+def test_models_that_spell_or_annotate(tmp_path: Path) -> None:
+    spell = [spelling_model(order=order) for order in TargetOrder]
+    annotate = [load_model(make_annotated(tmp_path, name, name)[0]) for name in ("posunk", "posall", "copyable")]
+    for loaded in (*spell, *annotate):
+        check(Translator([loaded]).translate([""])[0], pair_score([loaded]))
 
 
 def test_decode_writes_what_score_writes(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -62,38 +64,37 @@ def test_probabilities_are_those_of_the_restricted_softmax() -> None:
             assert hypothesis.log_prob >= model(batch).sum().item()  # a smaller normaliser
 
 
-def test_a_list_has_the_frequent_words_and_the_likely_translations() -> None:
-    target = Vocabulary([*SPECIAL_WORDS, "un", "groupe", "d&apos;", "hommes", "."])
-    lexicon = Lexicon(
-        {
-            "men": (Candidate("messieurs", 0.5), Candidate(".", 0.3), Candidate("hommes", 0.2), Candidate("un", 0.1)),
-            "group": (Candidate("groupe", 0.9),),
-        }
-    )
-    lists = CandidateLists(target, frequent=3, lexicon=lexicon, per_word=2)
-    assert lists.of(["men", "men", "who"]).tolist() == [0, 1, 2, 5, 6]
-    assert lists.of(["group"]).tolist() == [0, 1, 2, 3]
-    assert lists.of([]).tolist() == [0, 1, 2]
-    assert CandidateLists(target, frequent=1).of(["men"]).tolist() == [0, 1]
-    assert len(CandidateLists(target, frequent=99).of([])) == len(target)
+LEXICON = Lexicon(
+    {
+        "a": (Candidate("other", 0.5), Candidate("w5", 0.3), Candidate("w0", 0.2), Candidate("w1", 0.1)),
+        "b": (Candidate("w7", 1.0),),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "source", "expected"),
+    [
+        ({"frequent": 3}, "a a c", [0, 1, 2, 7]),  # the two likeliest that the vocabulary has
+        ({"frequent": 3}, "b", [0, 1, 2, 9]),
+        ({"frequent": 3}, "", [0, 1, 2]),
+        ({"frequent": 5}, "a b", [0, 1, 2, 3, 4, 7, 9]),
+        ({"frequent": 5, "replace": True}, "a b", [0, 1, 2, 7, 9]),
+        ({"frequent": 5, "replace": True}, "a", [0, 1, 2, 3, 7]),
+        ({"frequent": 5, "replace": True}, "c", [0, 1, 2, 3, 4]),
+        ({"frequent": 3, "replace": True}, "a b", [0, 1, 2, 7, 9]),
+        ({"frequent": 99}, "", list(range(10))),
+        ({"frequent": 1, "per_word": 0}, "a b", [0, 1]),
+    ],
+)
+def test_a_list_has_the_frequent_words_and_the_likely_translations(
+    options: dict[str, Any], source: str, expected: list[int]
+) -> None:
+    """Those of the lexicon come on top, or replace the least frequent."""
+    target = Vocabulary([*SPECIAL_WORDS, *(f"w{number}" for number in range(8))])
+    assert CandidateLists(target, lexicon=LEXICON, **{"per_word": 2, **options}).of(source.split()).tolist() == expected
     with pytest.raises(ConfigError, match="candidates"):
         CandidateLists(target, frequent=0)
-
-
-def test_words_of_the_lexicon_come_on_top_or_replace_the_least_frequent() -> None:
-    words = [f"w{number}" for number in range(8)]
-    target = Vocabulary([*SPECIAL_WORDS, *words])
-    lexicon = Lexicon({"a": (Candidate("w5", 0.6), Candidate("w0", 0.3)), "b": (Candidate("w7", 1.0),)})
-    options = {"frequent": 5, "lexicon": lexicon}
-    for replace, source, expected in (
-        (False, "a b", [0, 1, 2, 3, 4, 7, 9]),
-        (True, "a b", [0, 1, 2, 7, 9]),
-        (True, "a", [0, 1, 2, 3, 7]),
-        (True, "c", [0, 1, 2, 3, 4]),
-    ):
-        lists = CandidateLists(target, replace=replace, **options)
-        assert lists.of(source.split()).tolist() == expected
-    assert CandidateLists(target, frequent=3, lexicon=lexicon, replace=True).of(["a", "b"]).tolist() == [0, 1, 2, 7, 9]
 
 
 def test_translations_have_the_words_of_their_list_alone() -> None:

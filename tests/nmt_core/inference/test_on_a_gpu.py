@@ -7,24 +7,20 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
 
 from nmt_core.base.interfaces import PairScore, SentencePair
-from nmt_core.batches.padding import pad_pairs
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring import walk as tree_walk
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, Softmax
-from nmt_core.inference.search.beam import BeamSearch
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.ensemble import FusedLanguageModel
-from nmt_core.inference.search.predictor import ModelPredictor
-from nmt_core.inference.search.requests import Request
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
@@ -33,7 +29,6 @@ from nmt_core.models.deep_fusion import fuse
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
-from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.pretended_gpu import PretendedGPU
 from tests.spelling_models import spelling_model
@@ -45,25 +40,11 @@ VOCABULARY = Vocabulary([*SPECIAL_WORDS, *WORDS])
 SIZES = {"embedding": 6, "hidden": 10, "maxout": 4}
 CONFIGS: dict[str, ModelConfig] = {
     "rnnsearch": RNNsearchConfig(alignment=7, **SIZES),
-    "rnnsearch-conditional": RNNsearchConfig(alignment=7, order="conditional", tied=True, **SIZES),
     "rnnencdec": RNNencdecConfig(**SIZES),
     "rnnencdec-cho2014": RNNencdecConfig(summary="tanh", reset="context", order="conditional", output_rank=3, **SIZES),
-    "rnnsearch-deep": RNNsearchConfig(
-        alignment=7, encoder_depth=2, decoder_depth=2, cell="lstm", residual=True, shared_embeddings=True, **SIZES
-    ),
     "rnnlm": RNNLMConfig(embedding=6, hidden=10),
     "rnnlm-lstm": RNNLMConfig(embedding=6, hidden=10, cell="lstm"),
 }
-
-
-@pytest.fixture
-def gpu() -> Iterator[PretendedGPU | None]:
-    """The pretended GPU, or None where there is a real one."""
-    if torch.cuda.is_available():
-        yield None
-    else:
-        with PretendedGPU() as pretended:
-            yield pretended
 
 
 def loaded(kind: str, *, seed: int = 1) -> LoadedModel:
@@ -114,22 +95,6 @@ def assert_same_translations(found: list[list[Translation]], wanted: list[list[T
         assert [one.log_prob for one in mine] == pytest.approx([one.log_prob for one in theirs], abs=1e-9)
 
 
-@pytest.mark.parametrize("kind", [*CONFIGS, "deep fusion"])
-def test_scores_are_the_cpus(kind: str, gpu: PretendedGPU | None) -> None:
-    model = deeply_fused() if kind == "deep fusion" else loaded(kind)
-    pairs = some_pairs(200)
-    wanted = ModelPairScorer([model]).score(pairs, per_word=True, attention=True)
-    assert_same_scores(ModelPairScorer([there(model)]).score(pairs, per_word=True, attention=True), wanted)
-
-
-@pytest.mark.parametrize("kind", [*CONFIGS, "deep fusion"])
-@torch.inference_mode()
-def test_the_forward_pass_is_the_cpus(kind: str, gpu: PretendedGPU | None) -> None:
-    model = deeply_fused() if kind == "deep fusion" else loaded(kind)
-    batch = pad_pairs([(VOCABULARY.encode(source), VOCABULARY.encode(target)) for source, target in some_pairs(20)])
-    torch.testing.assert_close(there(model).model(batch.to("cuda")).cpu(), model.model(batch))
-
-
 @pytest.mark.parametrize("softmax", [5, "none"])
 def test_scores_with_another_softmax_are_the_cpus(softmax: Softmax, gpu: PretendedGPU | None) -> None:
     models = [loaded("rnnsearch"), loaded("rnnencdec-cho2014")]
@@ -174,24 +139,6 @@ def test_translations_are_the_cpus(name: str, gpu: PretendedGPU | None) -> None:
     make = translators()[name]
     sources = some_texts(30)
     assert_same_translations(make(there).translate(sources), make(lambda one: one).translate(sources))
-
-
-def test_decoding_waits_once_a_step(gpu: PretendedGPU | None) -> None:
-    """What was found has to be seen, whatever the number of sentences."""
-    if gpu is None:
-        pytest.skip("only the pretended GPU counts")
-    model = there(loaded("rnnsearch"))
-    waits = []
-    for count in (3, 60):
-        search = BeamSearch[int](ModelPredictor(model.model))
-        config = DecodingConfig(beam=4, max_length_ratio=0, max_length_extra=6)
-        before, steps = gpu.waits, 0
-        search.admit([Request(number, Sentence([2, 3, 4]), config) for number in range(count)])
-        while search.sentences:
-            search.step()
-            steps += 1
-        waits.append((gpu.waits - before) / steps)
-    assert waits == [1.0, 1.0]
 
 
 def test_a_tensor_left_on_the_cpu_is_an_error() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,6 +24,8 @@ from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.nematus import NematusConfig
 from nmt_core.models.presets import PRESETS
+from nmt_core.models.rnnlm import RNNLMConfig
+from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.nmt_core.inference.search.test_guided import random_guide
@@ -33,6 +35,7 @@ from tests.pretended_gpu import PretendedGPU
 WORDS = ["un", "groupe", "d&apos;", "hommes", ".", "w0", "w1"]
 VOCABULARY = Vocabulary([*SPECIAL_WORDS, *WORDS])
 SIZES: dict[str, Any] = {"embedding": 4, "hidden": 5, "maxout": 3, "alignment": 3, "output_rank": 3, "depth": 2}
+SMALL: dict[str, Any] = {"embedding": 4, "hidden": 5, "maxout": 3, "alignment": 3}
 SPELLED = {"source_characters": "abcw01", "target_characters": "abcw01", "longest_spelling": 5}
 PAIRS = [
     SentencePair("un groupe d&apos; hommes .", "w0 w1 un . hommes groupe"),
@@ -66,6 +69,11 @@ OPTIONS: dict[str, AnyConfig] = {
     "Nematus deep": NematusConfig(embedding=4, hidden=5, encoder_transitions=2, decoder_transitions=3, tied=True),
     "Nematus, parts normalised": NematusConfig(embedding=4, hidden=5, normalisation="parts"),
     "Nematus, whole normalised": NematusConfig(embedding=4, hidden=5, normalisation="whole", shared_embeddings=True),
+    "RNNsearch conditional": RNNsearchConfig(order="conditional", tied=True, **SMALL),
+    "RNNsearch deep": RNNsearchConfig(
+        encoder_depth=2, decoder_depth=2, cell="lstm", residual=True, shared_embeddings=True, **SMALL
+    ),
+    "RNNLM of LSTM": RNNLMConfig(embedding=4, hidden=5, cell="lstm"),
     "CSLM": CSLMConfig(order=4, embedding=4, hidden=(5, 4)),
 }
 LANGUAGE_MODELS = ("rnnlm", "cslm")
@@ -90,16 +98,6 @@ def loaded(name: str, seed: int = 1) -> LoadedModel:
     for parameter in model.parameters():
         parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.7)
     return LoadedModel(model, VOCABULARY, VOCABULARY, FolderConfig(model=config), f"{seed:012}", name)
-
-
-@pytest.fixture
-def gpu() -> Iterator[PretendedGPU | None]:
-    """The pretended GPU, or None where there is a real one."""
-    if torch.cuda.is_available():
-        yield None
-    else:
-        with PretendedGPU() as pretended:
-            yield pretended
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -187,5 +185,7 @@ def test_search_among_given_texts_is_the_cpus(gpu: PretendedGPU | None) -> None:
         for place in (lambda one: one, there)
     )
     for mine, theirs in zip(beyond, here, strict=True):
-        assert [one.reached for one in mine.found] == [one.reached for one in theirs.found]
-        assert [one.score for one in mine.found] == pytest.approx([one.score for one in theirs.found], abs=1e-9)
+        assert [one.reached for one in mine.hypotheses] == [one.reached for one in theirs.hypotheses]
+        assert [one.score for one in mine.hypotheses] == pytest.approx(
+            [one.score for one in theirs.hypotheses], abs=1e-9
+        )

@@ -76,13 +76,6 @@ def test_ensembles_need_one_target_vocabulary(load_tiny: Load) -> None:
         Translator([one, other])
 
 
-def test_different_models_make_an_ensemble(load_tiny: Load) -> None:
-    models = [load_tiny("rnnsearch"), load_tiny("rnnencdec")]
-    best = Translator(models, attention=True).translate(["men of a group"])[0][0]
-    assert best.attention is not None
-    assert best.attention.sum(axis=1) == pytest.approx(1.0)
-
-
 def test_more_translations_than_the_beam_holds_are_refused(load_tiny: Load) -> None:
     with pytest.raises(ConfigError, match="beam of at least 20"):
         Translator([load_tiny("rnnsearch")], config=DecodingConfig(beam=12, nbest=20))

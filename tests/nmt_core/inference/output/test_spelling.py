@@ -69,18 +69,14 @@ def test_pairs_have_the_numbers_of_the_model(order: TargetOrder, path: str) -> N
         assert score.unknown_target == sum(word not in TARGET for word in pair.target.split())
 
 
-def test_spellings_tell_pairs_apart_and_what_has_none_is_unknown() -> None:
-    scores = ModelPairScorer([spelling_model()]).score(PAIRS)
-    assert abs(scores[0].log_prob - scores[2].log_prob) > 1e-3
-    assert scores[5] == scores[6]._replace()
-
-
-def test_words_of_other_spellings_are_read_alike() -> None:
+def test_words_of_other_spellings_are_read_alike_and_what_has_none_is_unknown() -> None:
     """What follows them has the same numbers, since the word level reads ``<unk>``."""
     scores = ModelPairScorer([spelling_model()]).score(PAIRS, per_word=True)
     first, third = scores[0].word_log_probs, scores[2].word_log_probs
     assert first is not None and third is not None
     assert (first[0], first[2:]) == (third[0], third[2:])
+    assert abs(scores[0].log_prob - scores[2].log_prob) > 1e-3
+    assert scores[5] == scores[6]
 
 
 def test_an_ensemble_has_the_mean_of_its_members() -> None:
@@ -127,25 +123,28 @@ def assert_scored_as_written(found: Sequence[Sequence[Translation]], members: Se
         assert one.word_log_probs == pytest.approx(score.word_log_probs, abs=1e-4)
 
 
-@pytest.mark.parametrize("order", TargetOrder)
+MEMBERS = {
+    "left": lambda: [spelling_model(path="separate")],
+    "right": lambda: [spelling_model(order=TargetOrder.RIGHT_TO_LEFT, path="separate")],
+    "ensemble": lambda: [spelling_model(1), spelling_model(2, path="same")],
+    "bfloat16": lambda: [spelling_model(dtype=torch.bfloat16)],  # the numbers are the pair scorer's
+}
+
+
+@pytest.mark.parametrize("kind", MEMBERS)
 @pytest.mark.parametrize("config", [DecodingConfig(beam=4, nbest=3), SamplingConfig(samples=3)])
 def test_translations_are_spelled_and_have_the_score_of_their_text(
-    order: TargetOrder, config: DecodingConfig | SamplingConfig
+    kind: str, config: DecodingConfig | SamplingConfig
 ) -> None:
-    loaded = spelling_model(order=order, path="separate")
-    found = Translator([loaded], config=config).translate(LINES)
+    members = MEMBERS[kind]()
+    found = Translator(members, config=config).translate(LINES)
     words = [word for nbest in found for one in nbest for word in one.words]
     assert "<unk>" not in words
     assert any(word not in TARGET for word in words)
-    assert_scored_as_written(found, [loaded])
-    again = Translator([loaded], config=config, batch_tokens=3).translate(LINES)
-    assert [[one.text for one in nbest] for nbest in again] == [[one.text for one in nbest] for nbest in found]
-
-
-def test_an_ensemble_spells_with_the_mean_of_its_members() -> None:
-    members = [spelling_model(1), spelling_model(2, path="same")]
-    for config in (DecodingConfig(beam=3, nbest=2), SamplingConfig(samples=2)):
-        assert_scored_as_written(Translator(members, config=config).translate(LINES), members)
+    assert_scored_as_written(found, members)
+    if kind in ("left", "right"):
+        again = Translator(members, config=config, batch_tokens=3).translate(LINES)
+        assert [[one.text for one in nbest] for nbest in again] == [[one.text for one in nbest] for nbest in found]
 
 
 def test_the_order_of_translations_is_that_of_their_words() -> None:
@@ -160,13 +159,6 @@ def test_the_order_of_translations_is_that_of_their_words() -> None:
         assert [[word if word in TARGET else "<unk>" for word in one.words] for one in mine] == [
             list(one.words) for one in theirs
         ]
-
-
-def test_coarse_search_has_the_numbers_of_the_pair_scorer() -> None:
-    loaded = spelling_model(dtype=torch.bfloat16)
-    found = Translator([loaded], config=DecodingConfig(beam=3, nbest=2)).translate(LINES)
-    assert any(word not in TARGET for nbest in found for one in nbest for word in one.words)
-    assert_scored_as_written(found, [loaded])
 
 
 def test_a_wide_beam_finds_the_likeliest_spelling_that_is_no_word() -> None:

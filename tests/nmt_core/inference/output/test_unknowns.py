@@ -80,6 +80,7 @@ def test_the_end_of_the_source_is_never_looked_at() -> None:
     attention = looking_at(2, sources=2)
     attention[0, 1] = 0.05
     assert UnknownReplacement().replace([UNKNOWN], ["a", "b"], attention)[0] == ("b",)
+    assert UnknownReplacement().replace([UNKNOWN], [], np.ones((2, 1), np.float32)) == ((UNKNOWN,), UnknownCounts())
 
 
 @given(st.lists(st.sampled_from(["x", UNKNOWN]), max_size=6), st.integers(1, 4), st.integers(0, 2**32 - 1))
@@ -91,10 +92,6 @@ def test_nothing_but_unknown_words_changes(words: list[str], sources: int, seed:
     for place, (word, other) in enumerate(zip(words, found, strict=True)):
         assert other == (source[int(attention[place, :-1].argmax())] if word == UNKNOWN else word)
     assert counts == UnknownCounts(copied=words.count(UNKNOWN))
-
-
-def test_a_source_without_words_has_nothing_to_offer() -> None:
-    assert UnknownReplacement().replace([UNKNOWN], [], np.ones((2, 1), np.float32)) == ((UNKNOWN,), UnknownCounts())
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.hypothesis import Hypothesis
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.models.interface import NO_WORD, TranslationModel
-from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
+from nmt_core.text.vocabulary import END_ID
 
 MakeModel = Callable[..., TranslationModel]
 Enumerate = Callable[..., dict[tuple[int, ...], float]]
@@ -51,16 +51,6 @@ def test_a_wide_beam_finds_what_enumeration_finds(tiny: MakeModel, brute_force: 
         assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
 
 
-def test_all_translations_together_have_probability_one(tiny: MakeModel, brute_force: Enumerate) -> None:
-    # Those of up to four words, and what is beyond: the beginnings of five words.
-    model = tiny(words=WORDS, seed=4)
-    truth = brute_force(model, [4], longest=5, words=WORDS)
-    batch = pad_pairs([([4], words) for words in truth if len(words) == 5])
-    beyond = model(batch)[:, :5].sum(dim=1).exp().sum().item()
-    found = search(model, pad([[4]]), beam=600, nbest=600, max_length_ratio=0, max_length_extra=4)[0]
-    assert sum(math.exp(h.log_prob) for h in found) + beyond == pytest.approx(1.0, abs=1e-9)
-
-
 def test_log_probabilities_are_those_of_forward(tiny: MakeModel, sources: Padded) -> None:
     model = tiny(words=30, seed=5)
     found = search(model, sources, beam=6, nbest=6)
@@ -70,40 +60,6 @@ def test_log_probabilities_are_those_of_forward(tiny: MakeModel, sources: Padded
         for hypothesis, row in zip(hypotheses, expected, strict=True):
             np.testing.assert_allclose(hypothesis.word_log_probs, row[: len(hypothesis.words) + 1], atol=1e-9)
             assert hypothesis.log_prob == pytest.approx(row.sum().item(), abs=1e-9)
-
-
-def test_a_sentence_is_translated_alike_in_any_batch(tiny: MakeModel, sources: Padded) -> None:
-    model = tiny(words=30, seed=6)
-    together = search(model, sources, beam=5, nbest=5)
-    order = torch.tensor([3, 0, 5, 2, 4, 1])
-    shuffled = search(model, Padded(sources.words_BL[order], sources.mask_BL[order]), beam=5, nbest=5)
-    for place, row in enumerate(order.tolist()):
-        assert same(shuffled[place], together[row])
-    for row in range(sources.rows):
-        length = int(sources.mask_BL[row].sum())
-        one_row = Padded(sources.words_BL[[row], :length], sources.mask_BL[[row], :length])
-        alone = search(model, one_row, beam=5, nbest=5)
-        assert same(alone[0], together[row])
-        for one, other in zip(alone[0], together[row], strict=True):
-            if one.attention is not None and other.attention is not None:
-                np.testing.assert_allclose(one.attention, other.attention, atol=1e-9)
-
-
-def test_a_beam_of_one_is_greedy(tiny: MakeModel, sources: Padded) -> None:
-    model = tiny(words=30, seed=7)
-    for row, hypotheses in enumerate(search(model, sources, beam=1)):
-        length = int(sources.mask_BL[row].sum())
-        memory = model.encode(Padded(sources.words_BL[[row], :length], sources.mask_BL[[row], :length]))
-        state, previous = model.start(memory), torch.tensor([NO_WORD])
-        words: list[int] = []
-        limit = 2 * (length - 1) + 10
-        while len(words) < limit:
-            step = model.step(previous, state, memory)
-            previous, state = model.log_probs(step.readout_NL).argmax(dim=1), step.state
-            if previous.item() == END_ID:
-                break
-            words.append(int(previous))
-        assert hypotheses[0].words == tuple(words)
 
 
 def test_finished_hypotheses_leave_the_beam(markov: Callable[..., TranslationModel]) -> None:
@@ -139,22 +95,6 @@ def test_equal_scores_are_taken_in_the_order_of_words(markov: Callable[..., Tran
     assert found[0][0].words == (1,)
 
 
-def test_unknown_words_are_forbidden_on_demand(tiny: MakeModel, sources: Padded) -> None:
-    model = tiny(words=6, seed=8)
-    free = search(model, sources, beam=20, nbest=20)
-    assert any(UNKNOWN_ID in h.words for hypotheses in free for h in hypotheses)
-    bound = search(model, sources, beam=20, nbest=20, forbid_unknown=True)
-    assert not any(UNKNOWN_ID in h.words for hypotheses in bound for h in hypotheses)
-
-
-def test_lengths_keep_their_limits(tiny: MakeModel, sources: Padded) -> None:
-    settings = {"beam": 9, "nbest": 9, "min_length": 2, "max_length_ratio": 1.0, "max_length_extra": 1}
-    found = search(tiny(words=6, seed=9), sources, **settings)
-    lengths = (sources.mask_BL.sum(dim=1) - 1).tolist()
-    for length, hypotheses in zip(lengths, found, strict=True):
-        assert all(2 <= len(h.words) <= max(2, length + 1) for h in hypotheses)
-
-
 def test_a_sentence_that_never_ends_is_closed(markov: Callable[..., TranslationModel]) -> None:
     table = torch.zeros(6, 5, 4)
     table[:, :, END_ID] = -torch.inf
@@ -166,15 +106,6 @@ def test_a_sentence_that_never_ends_is_closed(markov: Callable[..., TranslationM
 def test_numbers_that_are_none_are_reported(markov: Callable[..., TranslationModel]) -> None:
     with pytest.raises(ModelError, match="not numbers"):
         search(markov(torch.full((6, 5, 4), torch.nan)), pad([[2]]))
-
-
-def test_attention_has_a_row_per_word_and_sums_to_one(tiny: MakeModel, sources: Padded) -> None:
-    lengths = sources.mask_BL.sum(dim=1).tolist()
-    for width, hypotheses in zip(lengths, search(tiny(words=9, seed=10), sources, beam=4, nbest=4), strict=True):
-        for hypothesis in hypotheses:
-            if hypothesis.attention is not None:
-                assert hypothesis.attention.shape == (len(hypothesis.words) + 1, width)
-                np.testing.assert_allclose(hypothesis.attention.sum(axis=1), 1.0, atol=1e-6)
 
 
 def test_attention_belongs_to_its_hypothesis(tiny: MakeModel) -> None:

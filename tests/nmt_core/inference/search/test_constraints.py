@@ -64,19 +64,36 @@ def same(found: Iterable[Hypothesis], truth: dict[Words, float]) -> None:
         assert one.log_prob == pytest.approx(truth[one.words], abs=1e-9)
 
 
-@pytest.mark.parametrize("phrases", [[(2,)], [(2, 3)], [(3,), (2,)], [(2, 2), (2,)], [(4, 3), (3, 4)], [(1, 2, 3, 4)]])
-def test_a_wide_beam_finds_every_translation_with_the_phrases(
-    tiny: MakeModel, brute_force: Enumerate, phrases: list[Words]
-) -> None:
-    model = tiny(words=WORDS, seed=1)
+PHRASES: list[list[Words]] = [[(2,)], [(2, 3)], [(3,), (2,)], [(2, 2), (2,)], [(4, 3), (3, 4)], [(1, 2, 3, 4)]]
+RULES: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Words], bool]]] = {  # of a config, of a request
+    **{
+        f"phrases {phrases}": (
+            {},
+            {"constraints": tuple(Constraint((phrase,)) for phrase in phrases)},
+            lambda words, phrases=phrases: has_phrases(words, phrases),
+        )
+        for phrases in PHRASES
+    },
+    "prefix": ({}, {"prefix": (3, 1)}, lambda words: words[:2] == (3, 1)),
+    **{
+        f"no {size} words twice": ({"no_repeat_ngram": size}, {}, lambda words, size=size: not repeats(words, size))
+        for size in (1, 2, 3)
+    },
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_wide_beam_finds_every_translation_that_obeys(tiny: MakeModel, brute_force: Enumerate, rule: str) -> None:
+    model, (settings_, asked, obeys) = tiny(words=WORDS, seed=1), RULES[rule]
     truth = brute_force(model, SOURCE, longest=LONGEST, words=WORDS)
-    constraints = tuple(Constraint((phrase,)) for phrase in phrases)
-    (found,) = search(model, Request(0, SOURCE, DecodingConfig(**WIDE), constraints=constraints))
-    same(found, {words: value for words, value in truth.items() if has_phrases(words, phrases)})
+    request = Request(0, SOURCE, DecodingConfig(**settings_, **WIDE), **asked)
+    (found,) = search(model, request)
+    same(found, {words: value for words, value in truth.items() if obeys(words)})
     for one in found:
+        assert len(one.met) == len(request.constraints)
         for placed in one.met:
-            assert one.words[placed.first : placed.first + placed.length] == phrases[placed.constraint]
-        assert len(one.met) == len(phrases)
+            (phrase,) = request.constraints[placed.constraint].phrases
+            assert one.words[placed.first : placed.first + placed.length] == phrase
 
 
 def test_one_of_several_phrases_is_taken_and_its_probability_counts(tiny: MakeModel, brute_force: Enumerate) -> None:
@@ -101,27 +118,10 @@ def test_an_offer_is_taken_where_that_is_best(tiny: MakeModel, brute_force: Enum
         assert found[0].words == best
 
 
-def test_a_wide_beam_finds_every_translation_with_the_prefix(tiny: MakeModel, brute_force: Enumerate) -> None:
-    model = tiny(words=WORDS, seed=4)
-    truth = brute_force(model, SOURCE, longest=LONGEST, words=WORDS)
-    (found,) = search(model, Request(0, SOURCE, DecodingConfig(**WIDE), prefix=(3, 1)))
-    same(found, {words: value for words, value in truth.items() if words[:2] == (3, 1)})
-
-
 def test_a_prefix_may_be_all_there_is(tiny: MakeModel) -> None:
     config = DecodingConfig(max_length_ratio=0, max_length_extra=3, forbid_unknown=True)
     (found,) = search(tiny(words=WORDS, seed=4), Request(0, SOURCE, config, prefix=(1, 1, 1)))
     assert [one.words for one in found] == [(1, 1, 1)]
-
-
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_a_wide_beam_finds_every_translation_without_repetition(
-    tiny: MakeModel, brute_force: Enumerate, size: int
-) -> None:
-    model = tiny(words=WORDS, seed=5)
-    truth = brute_force(model, SOURCE, longest=LONGEST, words=WORDS)
-    (found,) = search(model, Request(0, SOURCE, DecodingConfig(no_repeat_ngram=size, **WIDE)))
-    same(found, {words: value for words, value in truth.items() if not repeats(words, size)})
 
 
 @pytest.mark.parametrize(("alpha", "beta"), [(0.0, 0.0), (0.6, 0.0), (0.2, 0.2), (0.0, 1.0)])

@@ -93,9 +93,9 @@ def test_a_wide_beam_ranks_all_texts_by_the_pair_scorers_numbers(kind: str) -> N
     for source, guide, answer in zip(SOURCES, guides, found, strict=True):
         wanted = ranked(models, source, guide)
         assert answer.proved
-        assert [one.reached for one in answer.found] == [text for text, _, _ in wanted]
-        assert [one.log_prob for one in answer.found] == pytest.approx([one[1] for one in wanted], abs=1e-9)
-        assert [one.score for one in answer.found] == pytest.approx([one[2] for one in wanted], abs=1e-9)
+        assert [one.reached for one in answer.hypotheses] == [text for text, _, _ in wanted]
+        assert [one.log_prob for one in answer.hypotheses] == pytest.approx([one[1] for one in wanted], abs=1e-9)
+        assert [one.score for one in answer.hypotheses] == pytest.approx([one[2] for one in wanted], abs=1e-9)
 
 
 @pytest.mark.parametrize(("beam", "nbest"), [(1, 1), (3, 1), (6, 2)])
@@ -108,9 +108,9 @@ def test_what_is_proved_is_best_and_a_wider_beam_proves_it(beam: int, nbest: int
     for source, guide, one, other in zip(sources, guides, narrow, exact, strict=True):
         best = [text for text, _, _ in ranked(models, source, guide)[:nbest]]
         assert other.proved
-        assert [found.reached for found in other.found] == best
+        assert [found.reached for found in other.hypotheses] == best
         if one.proved:
-            assert [found.reached for found in one.found] == best
+            assert [found.reached for found in one.hypotheses] == best
         proved += one.proved
     assert 0 < proved < len(guides)
 
@@ -119,15 +119,15 @@ def test_words_unknown_to_the_model_stay_apart() -> None:
     guide = ListGuide({("un", "inconnu"): -1.0, ("un", "autre"): 0.0, ("un", "<unk>"): -2.0})
     models = [model_of("rnnsearch")]
     (answer,) = GuidedTranslator(models, beam=5, nbest=5).translate(["a group"], [guide])
-    assert [one.reached[1] for one in answer.found] == ["autre", "inconnu", "<unk>"]
-    assert len({round(one.log_prob, 12) for one in answer.found}) == 1
+    assert [one.reached[1] for one in answer.hypotheses] == ["autre", "inconnu", "<unk>"]
+    assert len({round(one.log_prob, 12) for one in answer.hypotheses}) == 1
 
 
 def test_a_guide_without_texts_leads_nowhere() -> None:
     guides = [ListGuide({}), random_guide(1)]
     empty, other = GuidedTranslator([model_of("rnnsearch")]).translate(SOURCES[:2], guides)
-    assert empty.found == []
-    assert other.found
+    assert empty.hypotheses == []
+    assert other.hypotheses
 
 
 def test_sentences_with_and_without_a_guide_are_searched_together() -> None:

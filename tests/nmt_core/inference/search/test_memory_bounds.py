@@ -64,17 +64,17 @@ def attention_values(search: BeamSearch[int]) -> int:
     return sum(rows_KS.size for one in searched for _, rows_KS in one.attention)
 
 
-def allocated(search: BeamSearch[int]) -> list[int]:
-    """The positions allocated after each step from now on."""
+def watched(search: BeamSearch[int], measure: Callable[[], int]) -> list[int]:
+    """What is measured after each step from now on."""
     found: list[int] = []
     step = search.step
 
-    def watched() -> object:
+    def measured() -> object:
         done = step()
-        found.append(positions(search))
+        found.append(measure())
         return done
 
-    search.step = watched
+    search.step = measured
     return found
 
 
@@ -84,7 +84,7 @@ def test_one_long_line_among_short_ones(tiny: MakeModel, longest_first: bool) ->
     lengths = lengths if longest_first else lengths[::-1]
     tokens = sum(lengths) + len(lengths)
     search: BeamSearch[int] = BeamSearch(ModelPredictor(tiny(words=8, seed=1)))
-    found = allocated(search)
+    found = watched(search, lambda: positions(search))
     assert len(list(search_all(search, requests(lengths), batch_tokens=2 * tokens))) == len(lengths)
     assert max(found) <= 4 * tokens  # 53,667 side by side
     assert positions(search) == 0
@@ -146,14 +146,7 @@ def test_a_wide_beam_does_not_multiply_the_rows(tiny: MakeModel, beam: int, most
     """100 source positions have 20 sentences of 5, or 240 rows of a beam of 12."""
     search: BeamSearch[int] = BeamSearch(ModelPredictor(tiny(words=30, seed=6)))
     config = DecodingConfig(beam=beam, max_length_ratio=0.0, max_length_extra=4, min_length=4)
-    rows, step = [0], search.step
-
-    def watched() -> object:
-        done = step()
-        rows.append(search.rows)
-        return done
-
-    search.step = watched
+    rows = watched(search, lambda: search.rows)
     assert len(list(search_all(search, requests([4] * 25, config), batch_tokens=100))) == 25
     assert most_rows / 2 < max(rows) <= most_rows
 

@@ -1,4 +1,4 @@
-"""Advice: search with posteriors of n-grams against the sum by hand over all translations."""
+"""N-gram guidance, of words and of the parts of words: search against the sum by hand over all translations."""
 
 from __future__ import annotations
 
@@ -18,15 +18,19 @@ from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.constraints import Constraint
 from nmt_core.inference.search.ensemble import make_predictor
-from nmt_core.inference.search.ngram_guidance import FACTORS, WordGuidance
+from nmt_core.inference.search.ngram_guidance import FACTORS, JoinedGuidance, WordGuidance
 from nmt_core.inference.search.requests import Finished, Request
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.sentence import TargetOrder
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from tests.nmt_core.inference.conftest import loaded, random_model
 
 Load = Callable[..., LoadedModel]
 Ngrams = dict[tuple[str, ...], float]
 WORDS = ("un", "groupe", "d&apos;", "hommes", ".")
+PARTS = ("ab@@", "a@@", "b", "ab", "c")
+JOINED = ("ab", "b", "abc", "abab", "c", "aab", "abd")
 SOURCES = ["a group of men", "men", "of a group $"]
 LONGEST = 3
 
@@ -43,6 +47,17 @@ def random_ngrams(seed: int) -> Ngrams:
         if len(ngram) > 1 and chance.random() < 0.2:
             ngram[-1] = "</s>"
         found[tuple(ngram)] = chance.random()
+    return found
+
+
+def random_joined_ngrams(seed: int) -> Ngrams:
+    """Of up to four words, some at the beginning or end, some of words that the parts cannot make."""
+    chance = random.Random(seed)
+    firsts, lasts = ("<s>", *JOINED), ("</s>", *JOINED)
+    found: Ngrams = {(word,): chance.random() for word in (*lasts, "<unk>")} | {("b", "<s>"): 1.0}
+    for between in range(120):
+        words = chance.choices(JOINED, k=between % 3)
+        found[chance.choice(firsts), *words, chance.choice(lasts)] = chance.random()
     return found
 
 
@@ -65,37 +80,64 @@ def shown(done: Finished[int]) -> list[Any]:
     return [(one.words, one.log_prob, one.score) for one in done.hypotheses]
 
 
-@pytest.mark.parametrize("kind", ["rnnsearch", "rnnencdec"])
+def joined_by_hand(ngrams: Ngrams, parts: tuple[str, ...], *, weight: float, factors: tuple[float, ...]) -> float:
+    """The sum over the parts and the end: words already whole, then the word of the part, or one that begins so."""
+
+    def bonus(before: list[str], word: str) -> float:
+        text = (*before, word)
+        sizes = range(1, min(len(factors), len(text)) + 1)
+        found = {size: ngrams.get(text[len(text) - size :], 0.0) for size in sizes}
+        return sum(factors[size - 1] * p for size, p in found.items() if "<unk>" not in text[len(text) - size :])
+
+    words, begun, total = ["<s>"], "", 0.0
+    listed = {ngram[-1] for ngram in ngrams} - {"</s>", "<s>", "<unk>"}
+    for part in parts:
+        begun += part.removesuffix("@@")
+        if part.endswith("@@"):
+            total += max([0.0, *(bonus(words, word) for word in listed if word.startswith(begun) and word != begun)])
+        else:
+            total += bonus(words, begun)
+            words, begun = [*words, begun], ""
+    total += bonus([*words, begun] if begun else words, "</s>")
+    return weight * (total - (len(parts) + 1) * sum(factors))
+
+
+def of_parts() -> LoadedModel:
+    """A model that writes words in parts."""
+    like = loaded("rnnsearch")
+    target = Vocabulary([*SPECIAL_WORDS, *PARTS])
+    model = random_model("rnnsearch", words=len(target), seed=3, source_words=len(like.source))
+    return dataclasses.replace(like, model=model, target=target)
+
+
+CASES = {
+    "rnnsearch": (lambda: loaded("rnnsearch"), WORDS, random_ngrams, WordGuidance, by_hand),
+    "rnnencdec": (lambda: loaded("rnnencdec"), WORDS, random_ngrams, WordGuidance, by_hand),
+    "parts": (of_parts, PARTS, random_joined_ngrams, JoinedGuidance, joined_by_hand),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(("weight", "factors"), [(0.8, FACTORS), (2.0, (0.0, 1.0)), (0.5, (1.0,))])
-def test_a_wide_beam_ranks_all_translations_by_the_sum(
-    load_tiny: Load, kind: str, weight: float, factors: tuple[float, ...]
-) -> None:
-    model = load_tiny(kind)
+def test_a_wide_beam_ranks_all_translations_by_the_sum(case: str, weight: float, factors: tuple[float, ...]) -> None:
+    make, vocabulary, random_of, guidance, hand = CASES[case]
+    model, made = make(), [random_of(seed) for seed in range(len(SOURCES))]
     config = DecodingConfig(beam=300, nbest=300, max_length_ratio=0, max_length_extra=LONGEST)
-    made = [random_ngrams(seed) for seed in range(len(SOURCES))]
     requests = [
         Request(
-            number,
-            model.encode_text(source),
-            config,
-            guidance=WordGuidance(ngrams, model.target, weight=weight, factors=factors),
+            n, model.encode_text(source), config, guidance=guidance(own, model.target, weight=weight, factors=factors)
         )
-        for number, (source, ngrams) in enumerate(zip(SOURCES, made, strict=True))
+        for n, (source, own) in enumerate(zip(SOURCES, made, strict=True))
     ]
-    texts = [words for size in range(LONGEST + 1) for words in itertools.product((*WORDS, "<unk>"), repeat=size)]
+    texts = [words for size in range(LONGEST + 1) for words in itertools.product((*vocabulary, "<unk>"), repeat=size)]
     for number, done in found(model, requests).items():
-        pairs = [SentencePair(SOURCES[number], " ".join(words)) for words in texts]
-        log_probs = [one.log_prob for one in ModelPairScorer([model]).score(pairs)]
-        scores = {
-            words: (log_prob + by_hand(made[number], words, weight=weight, factors=factors)) / (len(words) + 1)
-            for words, log_prob in zip(texts, log_probs, strict=True)
-        }
-        own = dict(zip(texts, log_probs, strict=True))
+        scores = ModelPairScorer([model]).score([SentencePair(SOURCES[number], " ".join(words)) for words in texts])
+        own = {words: score.log_prob for words, score in zip(texts, scores, strict=True)}
         assert len(done.hypotheses) == len(texts)
         for hypothesis in done.hypotheses:
             words = tuple(model.target.decode(hypothesis.words))
-            assert hypothesis.log_prob == pytest.approx(own[words], abs=1e-9)
-            assert hypothesis.score == pytest.approx(scores[words], abs=1e-9)
+            score = (own[words] + hand(made[number], words, weight=weight, factors=factors)) / (len(words) + 1)
+            assert (hypothesis.log_prob, hypothesis.score) == pytest.approx((own[words], score), abs=1e-9)
         ranked = [one.score for one in done.hypotheses]
         assert ranked == sorted(ranked, reverse=True)
 
@@ -161,3 +203,21 @@ def test_lines_with_advice_are_translated(load_tiny: Load) -> None:
         Translator([backwards]).translate([SourceLine(SOURCES[0], guidance=asked)])
     with pytest.raises(ConfigError, match="line 1: a prefix, constraints and guidance are for search"):
         Translator([model], config=SamplingConfig()).translate([SourceLine(SOURCES[0], guidance=asked)])
+
+
+def test_no_part_adds_more_than_0() -> None:
+    advice = JoinedGuidance(random_joined_ngrams(3), of_parts().target, weight=1.3)
+    ids = range(2, 2 + len(PARTS))
+    for size in range(5):
+        for words in itertools.product(ids, repeat=size):
+            assert all(advice.value(words, word) <= 1e-12 for word in (0, 1, *ids))
+
+
+def test_it_leads_to_a_word_from_its_first_part_on() -> None:
+    """A word is found of whose parts none is listed."""
+    text = ("<s>", "abab", "</s>")
+    every = {text[begin:end]: 1.0 for end in (2, 3) for begin in range(end)}
+    asked = NgramGuidance(every, 50.0, FACTORS, joined=True)
+    translator = Translator([of_parts()], config=DecodingConfig(beam=4))
+    ((best,),) = translator.translate([SourceLine("a", guidance=asked)])
+    assert best.text.replace("@@ ", "") == "abab"
