@@ -27,7 +27,6 @@ from nmt_core.training.data.stored import Sentences
 from nmt_core.training.tasks import Task
 
 _DIGITS = 16  # of a hash
-_DIVISION = "the division of an update's pairs among microbatches"  # which older versions made in another way
 _WITHOUT_EFFECT = {
     "training.max_epochs",
     "training.max_updates",
@@ -93,8 +92,6 @@ def identity(run: RunConfig, content: Mapping[str, str]) -> RunIdentity:
         for key, value in settings.items()
         if key not in _WITHOUT_EFFECT and (value != defaults.get(key) or key == "model.type")
     }
-    if run.training.plan.even:
-        effective[_DIVISION] = "evenly by length"
     return RunIdentity(effective, defaults, content, dotted({"data": run.data.to_mapping()}))
 
 

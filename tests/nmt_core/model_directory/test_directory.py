@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from safetensors.torch import load_file
 
 from nmt_core.base.errors import ModelError, NmtError
@@ -259,6 +260,19 @@ def test_what_did_not_change_keeps_its_name_and_a_killed_saving_leaves_nothing_f
     (parameters,) = set(names) - {"config.yaml", "model-of-mine.safetensors", "source.vocab", "target.vocab"}
     assert load_model(str(folder)).config.files == {"model.safetensors": parameters} and len(names) == 5
     assert load_model(str(shutil.copytree(folder, tmp_path / "n"))).fingerprint == load_model(str(folder)).fingerprint
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_directories_of_older_formats_load_and_are_replaced(tmp_path: Path, version: int) -> None:
+    folder = tmp_path / "m"
+    _save(str(folder), words=1)
+    fingerprint = load_model(str(folder)).fingerprint
+    settings = yaml.safe_load((folder / "config.yaml").read_text())
+    assert settings.pop("files") == {} and sorted(os.listdir(folder)) == _FILES
+    (folder / "config.yaml").write_text(yaml.safe_dump({**settings, "format_version": version}))
+    assert load_model(str(folder)).fingerprint == fingerprint
+    _save(str(folder), words=2)
+    assert _words(str(folder)) == 2 and len(os.listdir(folder)) == 4
 
 
 def test_a_new_folder_for_which_the_disk_has_no_space_is_removed(

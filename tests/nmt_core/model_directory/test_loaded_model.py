@@ -199,13 +199,6 @@ def test_a_newer_format_is_refused(folder: Path) -> None:
         load_model(str(folder))
 
 
-def test_a_damaged_file_is_refused(folder: Path) -> None:
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ModelError, match="is damaged"):
-        load_model(str(folder))
-
-
 @pytest.mark.parametrize("missing", ["config.yaml", "model.safetensors", "source.vocab"])
 def test_a_missing_file_is_named(folder: Path, missing: str, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / missing).unlink()

@@ -6,6 +6,7 @@ import fcntl
 import gzip
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -245,23 +246,19 @@ def test_settings_that_do_not_fit(tmp_path: Path, settings: dict[str, Any], prob
         prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN), **settings)
 
 
-def test_unknown_settings_are_named() -> None:
-    with pytest.raises(ConfigError, match=r"unknown key 'subwords.merge'; did you mean 'merges'"):
-        config(subwords={"type": "bpe", "merge": 3})
-
-
-@pytest.mark.parametrize("content", ["{}", "[1", '{"version": 99}'])
-def test_a_damaged_record_is_named(tmp_path: Path, content: str) -> None:
-    (tmp_path / "preparation.json").write_text(content)
-    with pytest.raises(InputError, match=r"preparation.json: "):
-        read_record(str(tmp_path / "preparation.json"))
-
-
-def test_a_newer_record_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda _: "{}", "preparation.json: "),
+        (lambda _: "[1", "preparation.json: "),
+        (lambda text: json.dumps(json.loads(text) | {"version": 2}), "newer version"),
+    ],
+)
+def test_a_damaged_or_newer_record_is_named(tmp_path: Path, change: Callable[[str], str], problem: str) -> None:
     prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN))
     path = tmp_path / "out/preparation.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 2}))
-    with pytest.raises(InputError, match="newer version"):
+    path.write_text(change(path.read_text()))
+    with pytest.raises(InputError, match=problem):
         read_record(str(path))
 
 

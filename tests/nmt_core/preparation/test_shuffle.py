@@ -66,18 +66,8 @@ def test_a_killed_one_leaves_nothing_that_stays(corpus: list[str], tmp_path: Pat
     """Its text lies in files without names, and the next one removes its unfinished output."""
     os.mkfifo(tmp_path / "pipe")
     output = [str(tmp_path / "out.a")]
-    command = [
-        sys.executable,
-        "-m",
-        "nmt_core",
-        "prepare",
-        "shuffle",
-        str(tmp_path / "pipe"),
-        "--seed",
-        "1",
-        "--output",
-        *output,
-    ]
+    arguments = ["prepare", "shuffle", str(tmp_path / "pipe"), "--seed", "1", "--output", *output]
+    command = [sys.executable, "-m", "nmt_core", *arguments]
     process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     with open(tmp_path / "pipe", "wb") as stream:
         stream.write(b"a line\n" * 100_000)  # more than a pipe holds: some are in files now

@@ -11,25 +11,10 @@ import sacremoses
 from nmt_core.text.moses_scripts import PunctuationNormalizer, open_tokenizer
 
 _PIECES = [
-    ".",
-    "..",
-    '"',
-    "'",
+    *[".", "..", '"', "'", "<", "a", "B", "Mr.", "U.S.", "z.B.", "3.", ",", "„", "%", "é.", "("],
     " ",
-    "<",
-    "a",
-    "B",
-    "Mr.",
-    "U.S.",
-    "z.B.",
-    "3.",
-    ",",
     "\u00a0",
-    "\u201e",
-    "%",
-    "é.",
     "\n",
-    "(",
 ]
 
 

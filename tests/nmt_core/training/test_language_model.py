@@ -106,8 +106,9 @@ def test_a_continuous_space_model_learns_a_chain_of_words(corpus: Path, capsys: 
     assert math.exp(-sum(score.log_prob for score in scores) / words) == pytest.approx(min(reported), rel=1e-3)
 
 
-@pytest.mark.parametrize("model", [{}, CSLM, CSLM | {"initialisation": "uniform"}])
-@pytest.mark.parametrize("partitions", [False, True])
+@pytest.mark.parametrize(
+    ("model", "partitions"), [({}, True), (CSLM, False), (CSLM | {"initialisation": "uniform"}, True)]
+)
 def test_a_resumed_run_ends_like_an_uninterrupted_one(corpus: Path, model: dict[str, Any], partitions: bool) -> None:
     whole, parts = write_config(corpus, "whole", model=model), write_config(corpus, "parts", model=model)
     for path in (whole, parts) if partitions else ():

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import load_file
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.commands.main import main
 from nmt_core.models.build import new_model
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.presets import preset
@@ -133,67 +128,30 @@ def test_a_fused_language_model_reads_the_words_of_the_partition() -> None:
     assert set(changed.tolist()) <= set(part.target.words_C.tolist())
 
 
-WORDS_OF_TEXT = [f"w{number}" for number in range(30)]
-
-
-@pytest.fixture
-def text(tmp_path: Path) -> Path:
-    generator = np.random.default_rng(5)
-    for name, count in (("train", 200), ("dev", 20)):
-        lines = [" ".join(generator.choice(WORDS_OF_TEXT, 4)) for _ in range(count)]
-        (tmp_path / f"{name}.s").write_text("".join(f"{line}\n" for line in lines))
-        (tmp_path / f"{name}.t").write_text("".join(f"{line[::-1]}\n" for line in lines))
-    return tmp_path
-
-
-def trained(text: Path, folder: str, *runs: list[str], **training: object) -> dict[str, torch.Tensor]:
-    """The final state of training into ``folder``, in several runs if told so."""
-    settings = {
-        "folder": str(text / folder),
-        "model": {"type": "rnnsearch", "hidden": 6, "embedding": 5, "alignment": 4, "maxout": 4, "dropout": 0.1,
-                  "initialisation": "glorot"},
-        "data": {name: str(text / file) for name, file in
-                 (("source", "train.s"), ("target", "train.t"), ("dev_source", "dev.s"), ("dev_target", "dev.t"))},
-        "training": {"batch_sentences": 4, "window": 2, "validate_every": 9, "dev_beam": 1, **training},
-    }  # fmt: skip
-    path = text / f"{folder}.yaml"
-    path.write_text(yaml.safe_dump(settings))
-    for more in runs or ([],):
-        assert main(["train", str(path), "--quiet", "--device", "cpu", *more]) == 0
-    return load_file(str(text / folder / "training.safetensors"))
-
-
 @pytest.mark.parametrize("optimizer", ["adadelta", "adam"])
-def test_a_partition_of_all_words_is_ordinary_training(text: Path, optimizer: str) -> None:
-    plain = trained(text, "plain", optimizer=optimizer, max_updates=40)
-    large = trained(text, "large", optimizer=optimizer, max_updates=40, partition_words=1000)
+def test_a_partition_of_all_words_is_ordinary_training(runs, optimizer: str) -> None:
+    runs.write("plain", optimizer=optimizer, max_updates=40)
+    runs.write("large", optimizer=optimizer, max_updates=40, partition_words=1000)
+    assert runs.go_on("plain") == runs.go_on("large") == 0
+    plain, large = runs.state("plain"), runs.state("large")
     assert plain.keys() == large.keys()
     assert all(torch.equal(tensor, large[name]) for name, tensor in plain.items())
 
 
-def test_an_interrupted_run_resumes_exactly(text: Path) -> None:
-    options = {"partition_words": 24, "max_updates": 70, "freeze_embeddings_after": 30}
-    whole = trained(text, "whole", **options)
-    stops = [["--set", "training.max_updates=13"], ["--resume", "--set", "training.max_updates=44"], ["--resume"]]
-    parts = trained(text, "parts", *stops, **options)
-    assert whole.keys() == parts.keys()
-    assert all(torch.equal(tensor, parts[name]) for name, tensor in whole.items())
-
-
-def test_frozen_embeddings_stay_as_they_are(text: Path) -> None:
-    early = trained(text, "early", max_updates=20, freeze_embeddings_after=20)
-    later = trained(text, "later", max_updates=40, freeze_embeddings_after=20)
+def test_frozen_embeddings_stay_as_they_are(runs) -> None:
+    runs.write("run", freeze_embeddings_after=20)
+    assert runs.go_on("run", "training.max_updates=20") == 0
+    early = runs.state("run")
+    assert runs.go_on("run", "training.max_updates=40") == 0
+    later = runs.state("run")
     for name, tensor in early.items():
         if name.startswith("parameter."):
             assert torch.equal(tensor, later[name]) == ("embedding" in name), name
 
 
-def test_too_small_partitions_are_one_clear_line(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = {"folder": str(text / "x"), "model": {"type": "rnnsearch", "hidden": 4, "embedding": 4},
-                "data": {"source": str(text / "train.s"), "target": str(text / "train.t"), "hold_out": 10},
-                "training": {"partition_words": 5}}  # fmt: skip
-    (text / "x.yaml").write_text(yaml.safe_dump(settings))
-    assert main(["train", str(text / "x.yaml"), "--quiet", "--device", "cpu"]) == 2
+def test_too_small_partitions_are_one_clear_line(runs, capsys: pytest.CaptureFixture[str]) -> None:
+    runs.write("run", partition_words=5)
+    assert runs.go_on("run") == 2
     error = capsys.readouterr().err
     assert "training.partition_words 5" in error
     assert len(error.splitlines()) == 1

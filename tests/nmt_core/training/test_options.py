@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -12,9 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import yaml
 from numpy.typing import NDArray
 
 from nmt_core.batches.padding import pad_pairs
+from nmt_core.commands.main import main
 from nmt_core.models.build import new_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
@@ -31,9 +32,13 @@ LUONG = {"optimizer": "sgd", "gradient": "sentence", "clip": 5.0, "schedule": "h
 @pytest.mark.parametrize(
     "training",
     [
+        pytest.param({}, id="adadelta"),
         pytest.param({**LUONG, "decay_every": 0.25}, id="sgd-halving"),
         pytest.param({"optimizer": "adam", "learning_rate": 0.01, "ema": 0.9, "gradient": "word"}, id="ema-adam"),
-        pytest.param({"ema": 0.9, "partition_words": 24, "average": 2}, id="ema-partitions"),
+        pytest.param(
+            {"ema": 0.9, "partition_words": 24, "average": 2, "freeze_embeddings_after": 15},
+            id="ema-partitions",
+        ),
         pytest.param({"optimizer": "sgd", "ema": 0.9, "freeze_embeddings_after": 15}, id="ema-sgd-freezing"),
         pytest.param({"update_every": 2, "batch_sentences": 5}, id="accumulation"),
         pytest.param({"update_every": 2, "batch_sentences": 4, "partition_words": 24}, id="accumulation-partitions"),
@@ -51,7 +56,7 @@ def test_every_option_resumes_exactly(runs, training: dict[str, object]) -> None
 def test_several_texts_with_weights_resume_exactly(runs) -> None:
     files = {side: [runs.file(f"{name}.{side[0]}") for name in ("train", "other")] for side in ("source", "target")}
     runs.assert_resumes_exactly(data={**files, "weights": [2, 1]}, ema=0.9, optimizer="adam", learning_rate=0.01)
-    cursors = json.loads(Path(runs.file("whole/training.json")).read_text())["cursors"]
+    cursors = runs.progress("whole")["cursors"]
     done = [
         cursor["epoch"] * updates + cursor["groups"] for cursor, updates in zip(cursors.values(), (24, 6), strict=True)
     ]
@@ -140,21 +145,16 @@ def test_accumulated_minibatches_are_one_larger_minibatch() -> None:
         torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-14)
 
 
-@pytest.mark.parametrize("gradient", ["sum", "sentence", "word"])
-def test_a_run_that_accumulates_is_one_with_larger_minibatches(runs, gradient: str) -> None:
-    settings = {
-        "gradient": gradient,
-        "max_updates": 12,
-        "model": {"dropout": 0},
-        "optimizer": "sgd",
-        "learning_rate": 0.1,
-    }
-    runs.write("large", batch_sentences=12, window=2, **settings)
-    runs.write("small", batch_sentences=4, window=6, update_every=3, **settings)
-    assert runs.go_on("large") == 0
-    assert runs.go_on("small") == 0
-    large, small = runs.model("large"), runs.model("small")
-    for name, tensor in large.items():
+@pytest.mark.parametrize(
+    ("gradient", "parts"), [("sum", "update_every"), ("sentence", "microbatches"), ("word", "update_every")]
+)
+def test_a_run_that_accumulates_is_one_with_larger_minibatches(runs, gradient: str, parts: str) -> None:
+    how = {"gradient": gradient, "max_updates": 12, "optimizer": "sgd", "learning_rate": 0.1, "model": {"dropout": 0}}
+    runs.write("large", batch_sentences=12, window=2, **how)
+    runs.write("small", batch_sentences=4, window=6, **{parts: 3}, **how)
+    assert runs.go_on("large") == runs.go_on("small") == 0
+    small = runs.model("small")
+    for name, tensor in runs.model("large").items():
         torch.testing.assert_close(small[name], tensor, rtol=1e-4, atol=1e-6)
 
 
@@ -186,9 +186,7 @@ def test_the_average_of_weights_is_validated_and_kept_and_changes_no_update(runs
     assert all(torch.equal(tensor, averaged[name]) for name, tensor in plain.items())
     for name, tensor in runs.model("averaged/snapshots/000000012").items():
         assert torch.equal(tensor, averaged[f"optimizer.average.{name}"])
-    nats = [
-        json.loads(Path(runs.file(f"{name}/training.json")).read_text())["history"] for name in ("plain", "averaged")
-    ]
+    nats = [runs.progress(name)["history"] for name in ("plain", "averaged")]
     assert nats[0][-1]["nats_per_word"] != nats[1][-1]["nats_per_word"]
 
 
@@ -243,8 +241,6 @@ def test_few_pairs_of_one_length_may_be_fewer_minibatches(pairs: int, group: int
 def test_texts_are_drawn_by_their_weights(runs) -> None:
     files = {side: [runs.file(f"{name}.{side[0]}") for name in ("train", "other")] for side in ("source", "target")}
     runs.write("run", data={**files, "weights": [3, 1]})
-    import yaml
-
     run = RunConfig.from_mapping(yaml.safe_load(Path(runs.file("run.yaml")).read_text()), origin="test")
     tasks = prepare(run).tasks
     assert [len(task.corpus) for task in tasks] == [240, 60]
@@ -272,13 +268,11 @@ def test_several_development_sets_are_measured_and_the_first_decides(runs, capsy
     dev = {f"dev_{side}": [runs.file(f"{name}.{side[0]}") for name in ("dev", "dev2")] for side in ("source", "target")}
     runs.write("several", max_updates=12, data=dev)
     runs.write("one", max_updates=12)
-    from nmt_core.commands.main import main
-
     assert main(["train", runs.file("several.yaml"), "--device", "cpu"]) == 0
     message = capsys.readouterr().err
     assert message.count("; dev2.s: BLEU") == 3  # two validations and the end
     assert runs.go_on("one") == 0
-    history = [json.loads(Path(runs.file(f"{n}/training.json")).read_text())["history"] for n in ("several", "one")]
+    history = [runs.progress(name)["history"] for name in ("several", "one")]
     others = [entry.pop("others") for entry in history[0]]
     assert [[other["name"] for other in entry] for entry in others] == [["dev2.s"]] * 2
     assert [{**entry, "others": []} for entry in history[0]] == history[1]

@@ -227,16 +227,3 @@ def test_all_processes_save_at_the_same_updates_whatever_their_own_clocks_say(
         assert runs.go_on(f"pace{pace}") == 0
     assert saved[0.0] == saved[3.0]
     assert set(saved[0.0]) - {8, 16, 24, 30}
-
-
-def test_microbatches_are_one_large_minibatch(runs: Any) -> None:
-    """Up to rounding, whatever their number, where nothing is random."""
-    common = {"window": 1, "max_updates": 6, "gradient": "sentence", "optimizer": "sgd", "learning_rate": 0.5}
-    runs.write("large", batch_sentences=24, **common, model={"dropout": 0.0})
-    runs.write("small", batch_sentences=6, microbatches=4, **{**common, "window": 4}, model={"dropout": 0.0})
-    assert runs.go_on("large") == 0
-    assert runs.go_on("small") == 0
-    large, small = runs.state("large"), runs.state("small")
-    for name in large:
-        if name.startswith("parameter."):
-            torch.testing.assert_close(small[name], large[name], rtol=1e-4, atol=1e-6)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import fcntl
-import json
 import math
 import os
 import resource
 import shutil
-import stat
 from pathlib import Path
 
 import pytest
@@ -17,11 +15,10 @@ import torch
 import yaml
 
 from nmt_core.commands.main import main
-from nmt_core.training.config import RunConfig, TrainingConfig
-from nmt_core.training.fingerprint import identity
+from nmt_core.training.config import RunConfig
 from nmt_core.training.report import Reporter
 from nmt_core.training.start import prepare
-from nmt_core.training.state import Progress
+from nmt_core.training.state import check_disk_space
 from nmt_core.training.trainer import MOST_SKIPPED_IN_A_ROW, Trainer
 from nmt_core.training.validation import Validation
 from tests.model_files import parameters_file
@@ -98,8 +95,6 @@ def test_a_loss_that_is_no_number_is_one_line_with_its_update(runs, capsys: pyte
 
 
 def _settings(runs, name: str) -> dict:
-    import yaml
-
     return yaml.safe_load(Path(runs.file(f"{name}.yaml")).read_text())
 
 
@@ -110,6 +105,7 @@ def _settings(runs, name: str) -> dict:
     ("change", "message"),
     [
         ("training.label_smoothing=0.1", "training.label_smoothing was 0.0 and is 0.1"),
+        ("training.seed=9", "training.seed was 1 and is 9"),
         ("model.dropout=0.3", "model.dropout was 0.1 and is 0.3"),
         ("text.escape=false", "text.escape was True and is False"),
         ("data.max_length=3", "the training text is another; data.max_length was 50 and is 3"),
@@ -123,19 +119,6 @@ def test_resuming_names_what_is_another(runs, capsys: pytest.CaptureFixture[str]
     error = capsys.readouterr().err
     assert message in error
     assert len(error.splitlines()) == 1
-
-
-def test_a_run_of_microbatches_that_were_divided_in_another_way_is_named(runs) -> None:
-    runs.write("run", max_updates=3)
-    settings = _settings(runs, "run")
-    shared = RunConfig.from_mapping(
-        {**settings, "training": {**settings["training"], "microbatches": 2}}, origin="test"
-    )
-    older = json.loads(identity(shared, {}).to_json())
-    assert identity(shared, {}).difference(json.dumps(older)) is None
-    del older["settings"]["the division of an update's pairs among microbatches"]
-    problem = identity(shared, {}).difference(json.dumps(older))
-    assert problem == "the division of an update's pairs among microbatches was not given and is evenly by length"
 
 
 @pytest.mark.parametrize("name", ["train.s", "dev.t"])
@@ -220,12 +203,6 @@ def test_two_runs_into_one_folder_are_told_at_once(runs, capsys: pytest.CaptureF
     assert "/nowhere" in capsys.readouterr().err
 
 
-def test_a_run_that_did_not_begin_leaves_no_folder(runs) -> None:
-    runs.write("run", data={"source": "/nowhere"})
-    assert runs.go_on("run") == 2
-    assert not os.path.exists(runs.file("run"))
-
-
 def test_a_full_disk_is_reported_before_training(runs, capsys: pytest.CaptureFixture[str]) -> None:
     runs.write("run", max_updates=3)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -240,37 +217,17 @@ def test_a_full_disk_is_reported_before_training(runs, capsys: pytest.CaptureFix
     assert not os.path.exists(runs.file("run"))
 
 
-def test_the_space_that_is_tried_out_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that ``kill -9`` leaves no file of the size of a run."""
-    from nmt_core.training.state import check_disk_space
-
-    seen: list[list[str]] = []
-    monkeypatch.setattr(os, "posix_fallocate", lambda *_: seen.append(os.listdir(tmp_path)))
+def test_space_is_tried_out_without_a_name_and_beside_what_a_run_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So ``kill -9`` leaves no file of the size of a run, and one that a full disk stopped goes on when it can."""
+    seen: list[tuple[list[str], int]] = []
+    monkeypatch.setattr(os, "posix_fallocate", lambda _, __, size: seen.append((sorted(os.listdir(tmp_path)), size)))
     check_disk_space(str(tmp_path), 1000)
-    assert seen == [[]]
-
-
-def test_space_that_a_run_has_already_is_not_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that was stopped by a full disk goes on as soon as there is what it needs."""
-    from nmt_core.training.state import check_disk_space
-
-    asked: list[int] = []
-    monkeypatch.setattr(os, "posix_fallocate", lambda _file, _begin, size: asked.append(size))
     (tmp_path / "training.safetensors").write_bytes(b"x" * 400)
-    (tmp_path / "model.safetensors").write_bytes(b"x" * 100)
+    (tmp_path / "model-0123456789abcdef.safetensors").write_bytes(b"x" * 100)
     check_disk_space(str(tmp_path), 1000)
-    assert asked == [500]
-
-
-def test_the_files_of_a_model_have_the_permissions_of_the_umask(runs) -> None:
-    runs.write("run", max_updates=6, keep_best=1)
-    before = os.umask(0o027)
-    try:
-        assert runs.go_on("run") == 0
-    finally:
-        os.umask(before)
-    for name in (parameters_file(runs.file("run")).name, "config.yaml", "training.safetensors", "training.json"):
-        assert stat.S_IMODE(os.stat(runs.file(f"run/{name}")).st_mode) == 0o640, name
+    assert seen == [([], 1000), (["model-0123456789abcdef.safetensors", "training.safetensors"], 500)]
 
 
 def test_a_disk_that_fills_up_later_is_one_line_and_loses_nothing(
@@ -398,15 +355,6 @@ def test_average_does_not_overwrite_a_model(runs, capsys: pytest.CaptureFixture[
         assert main(["average", runs.file("run"), "--output", runs.file(output)]) == 2
         assert problem in capsys.readouterr().err
     assert parameters_file(runs.file("run")).read_bytes() == before
-
-
-def test_progress_is_remembered(runs) -> None:
-    runs.write("run", max_updates=7)
-    assert runs.go_on("run") == 0
-    found = runs.progress("run")
-    assert found.keys() == {field.name for field in dataclasses.fields(Progress)}
-    assert found["update"] == 7
-    assert TrainingConfig().save_every == 10.0
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -81,7 +80,7 @@ def test_a_run_of_tasks_resumes_exactly(runs, training: dict[str, Any]) -> None:
     for name in ("", "tasks/fr/", "tasks/copy-y/", "tasks/halves/"):
         one, other = (load_parameters(runs.file(f"{folder}/{name}")) for folder in ("whole", "parts"))
         assert all(torch.equal(tensor, other[key]) for key, tensor in one.items())
-    history = json.loads(Path(runs.file("whole/training.json")).read_text())["history"]
+    history = runs.progress("whole")["history"]
     assert [one["name"] for one in history[0]["others"]] == ["fr", "halves"]
 
 
@@ -164,7 +163,7 @@ def test_an_autoencoder_learns_its_sentence(runs) -> None:
     task |= {"source": runs.file("x"), "dev_source": runs.file("x")}
     write(runs, "run", [task], max_updates=60, validate_every=60, optimizer="adam", learning_rate=0.05)
     assert runs.go_on("run", "model.dropout=0") == 0
-    (last,) = json.loads(Path(runs.file("run/training.json")).read_text())["history"]
+    (last,) = runs.progress("run")["history"]
     assert math.exp(last["others"][0]["nats_per_word"]) < 1.1
 
 
@@ -194,14 +193,17 @@ def test_a_task_that_cannot_be_is_one_line(runs, change: dict[str, Any], message
     assert message in lines[0]
 
 
-@pytest.mark.parametrize(("kind", "message"), [("autoencoder", "no sentence to"), ("halves", "of 4 words or more")])
-def test_a_task_that_nothing_would_measure_is_one_line(runs, kind: str, message: str, capsys) -> None:
-    Path(runs.file("few")).write_text("w1 w2 w3\n" if kind == "halves" else "")
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [("autoencoder", "", "has no sentence to"), ("halves", "w1 w2 w3\n", "of 4 words or more")],
+)
+def test_a_task_that_nothing_would_measure_is_one_line(runs, kind: str, text: str, message: str, capsys) -> None:
+    Path(runs.file("few")).write_text(text)
     task = {"name": "x", "kind": kind, "share": "both", "ratio": 1.0}
     write(runs, "run", [{**task, "source": runs.file("other.s"), "dev_source": runs.file("few")}], max_updates=2)
     assert runs.go_on("run") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"tasks.x.dev_source: has {message}" in line.replace("no sentence of", "of")
+    assert "tasks.x.dev_source: " in line and message in line
 
 
 @pytest.mark.parametrize(

@@ -111,20 +111,6 @@ def test_with_some_words_in_training_sources_are_read_as_with_all() -> None:
     assert torch.equal(narrow.starts_MH, whole.starts_MH)
 
 
-def test_it_is_trained_with_some_of_the_words(tmp_path: Path) -> None:
-    write(tmp_path, names=NAMES[:10])
-    for side in "st":
-        (tmp_path / f"{side}.words").write_text("</s>\n<unk>\n" + "\n".join(["the", "of", "is", "la", "de", "b", "x"]))
-    found = []
-    for name, stops in (("whole", [8]), ("parts", [3, 8])):
-        for stop in stops:
-            resumed = ["--resume"] if stop != stops[0] else []
-            options = {"max_updates": stop, "validate_every": 4, "batch_sentences": 1, "partition_words": 4}
-            assert train(tmp_path, name, {}, *resumed, **options) == 0
-        found.append(dict(load_model(str(tmp_path / name)).model.named_parameters()))
-    assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
-
-
 def test_the_folder_has_the_characters_and_its_fingerprint_changes_with_them(tmp_path: Path) -> None:
     write(tmp_path, names=["a'ä", "ß\u2028|", '"#: {', "0123", "\u200dx"], frames=[("of {}", "la {}")] * 4)
     assert train(tmp_path, max_updates=1) == 0
