@@ -6,7 +6,9 @@ import random
 
 import pytest
 
-from nmt_core.serving.engine.work import BatchSpeed
+from nmt_core.serving.engine import work
+from nmt_core.serving.engine.jobs import Entry
+from nmt_core.serving.engine.work import BatchSpeed, StepWork
 
 TURN = 0.02  # seconds
 
@@ -60,3 +62,53 @@ def test_times_too_short_to_be_measured_count_as_a_tenth_of_a_millisecond() -> N
     speed = BatchSpeed(20_000)
     speed.note(10, 0.0)
     assert speed.tokens_in(TURN) == pytest.approx(2000, rel=0.01)
+
+
+class Clocked:
+    """A decoder whose steps take ``start`` seconds, and ``each`` for every token that it has."""
+
+    waits = tokens = 0.0
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, start: float, each: float) -> None:
+        self.now, self._start, self._each = 0.0, start, each
+        monkeypatch.setattr(work, "working_time", lambda: self.now)
+
+    def admit(self, requests: object) -> None: ...
+
+    def step(self) -> list[tuple[int, object]]:
+        self.now += self._start + self._each * self.tokens
+        return []
+
+    def cancel(self, keys: object) -> None: ...
+
+
+def test_the_first_step_tells_how_long_steps_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a tenth of it would be counted, and too much be let in for a while."""
+    decoder = Clocked(monkeypatch, start=0.1, each=0.0)
+    steps = StepWork("test", decoder, most=100)
+    assert (steps.room(0.5), steps.room(0.02)) == (100, 12)  # before it, a short turn has a small batch
+    decoder.tokens = 100.0
+    assert steps.iterate([]) == []
+    decoder.tokens = 0.0
+    assert steps.room(0.05) == 50
+
+
+def test_where_turns_are_short_from_the_beginning_a_fast_search_has_larger_batches_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Clients share it beside another class: without the time of small batches it would have no others."""
+    decoder = Clocked(monkeypatch, start=0.001, each=0.00001)
+    steps, made = StepWork("test", decoder, most=1600), []
+    for _ in range(100):
+        decoder.tokens += steps.room(0.01) // 12 * 12  # sentences of so many tokens
+        made.append(decoder.tokens)
+        steps.iterate([])
+        decoder.tokens = max(0.0, decoder.tokens - 12)
+    assert made[0] <= 100  # before anything was measured
+    assert max(made) > 700
+
+
+def test_many_ordinary_items_make_no_step_a_long_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They count in full until they are answered: under load, some 40 of 100 steps were in slices."""
+    steps = StepWork("test", Clocked(monkeypatch, start=0.0, each=0.0), most=10)
+    assert steps.expected([Entry(key, None, 0, "a", 10) for key in range(3)]) == 0.0

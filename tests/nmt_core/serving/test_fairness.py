@@ -15,9 +15,9 @@ from nmt_core.base.interfaces import PairScore
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.jobs import Job, RoundRobin
-from nmt_core.serving.engine.work import BatchWork, StepWork
+from nmt_core.serving.engine.work import StepWork
 from nmt_core.serving.errors import RpcError
-from nmt_core.serving.models.served import Decoding, Scoring, ServedModel
+from nmt_core.serving.models.served import Scoring, ServedModel
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.service import NmtServicer
 from nmt_core.serving.telemetry import Metrics
@@ -240,37 +240,6 @@ async def test_a_device_that_hangs_is_not_healthy_until_it_goes_on() -> None:
     await asking
     await until(lambda: server.health.serving)
     await server.stop(1.0)
-
-
-async def test_long_searches_have_a_lane_of_their_own() -> None:
-    decoders: list[Countdown] = []
-
-    class Model:
-        def work(self, key):
-            decoders.append(Countdown(pause=0.01))
-            return StepWork("translate", decoders[-1], most=100)
-
-    engine = Engine(lambda key: key.model.work(key))
-    key = Decoding(Model())
-    long = asyncio.create_task(submit(engine, key, [1000], tokens=[5000], priority="long", client="a"))
-    await until(lambda: engine.running_items == 1)
-    begin = time.monotonic()
-    assert await submit(engine, key, [10], tokens=[5], client="b") == ["done"]
-    taken = time.monotonic() - begin
-    long.cancel()
-    await asyncio.gather(long, return_exceptions=True)
-    await engine.close()
-    assert taken < 2.0  # behind the long one it would be 10 s
-    assert len(decoders) == 2
-
-
-async def test_works_that_nobody_will_use_again_are_forgotten() -> None:
-    engine = Engine(lambda key: BatchWork("test", list))
-    for key in "ab":
-        await submit(engine, key, [1], tokens=[1])
-    engine.forget(lambda key: key == "a")
-    await until(lambda: [key for key, _ in engine._queues.queues] == ["b"])
-    await engine.close()
 
 
 async def test_works_that_are_busy_when_nobody_will_use_them_again_are_forgotten_when_they_are_done() -> None:

@@ -1,8 +1,9 @@
-"""Items that take long are done in slices, with the work of others in between; in counted steps."""
+"""What takes long, batches and steps of searches, is done in slices, with the work of others in between."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import math
 import threading
 import time
@@ -18,16 +19,20 @@ from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.layers.normalizer import BlockNormalizer
+from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.serving.engine.engine import Engine
-from nmt_core.serving.engine.jobs import Job
+from nmt_core.serving.engine.jobs import Entry, Job
 from nmt_core.serving.engine.slices import Sliced, off_loop
 from nmt_core.serving.engine.work import LARGE, BatchWork, StepWork
 from nmt_core.serving.errors import RpcError, invalid
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.costs import Cost, Proportions
 from nmt_core.serving.methods.plan import Plan, make_plan
+from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.serving.models.served import Decoding, Encoding, SampleItem, Sampling, Scoring, ServedModel
-from tests.nmt_core.serving.test_engine import batches, submit, unthreaded, until
+from tests.nmt_core.serving.test_engine import held, submit, unthreaded, until
+
+FULL = 10
 
 
 def runs_until(condition: Callable[[], bool]) -> None:
@@ -37,22 +42,113 @@ def runs_until(condition: Callable[[], bool]) -> None:
         yield_point()
 
 
-async def test_others_have_their_turns_while_a_large_item_is_done() -> None:
-    answered = threading.Event()
+class Paused:
+    """Items that take until ``goes_on`` is set, as a batch or as the step of a search; ``bad`` ones break it."""
 
-    def run(key, items):
-        if key == "large":
-            runs_until(answered.is_set)
-        return [answered.is_set() for _ in items]
+    waits = tokens = 0.0
 
-    engine = Engine(batches(run))
-    large = asyncio.create_task(submit(engine, "large", [0], tokens=[LARGE + 1], priority="long", client="a"))
-    await until(lambda: engine.running_items == 1)
-    small = [await submit(engine, "small", [0], tokens=[1], client="b") for _ in range(3)]
-    answered.set()
-    found = await large
+    def __init__(self, kind: str = "step") -> None:
+        self.kind, self.items = kind, dict[int, Any]()
+        self.begun, self.goes_on, self.ended = threading.Event(), threading.Event(), threading.Event()
+
+    def open(self, key: object) -> BatchWork | StepWork:
+        """The work of a key: all but "slow" ones are done at once."""
+        if key != "slow":
+            return BatchWork("test", list)
+        return BatchWork("test", self.run) if self.kind == "batch" else StepWork("test", self, most=FULL)
+
+    def run(self, items: Sequence[Any]) -> Sequence[Any]:
+        self.begun.set()
+        try:
+            runs_until(self.goes_on.is_set)
+        finally:
+            self.ended.set()
+        if "bad" in items:
+            raise ValueError("broken")
+        return items
+
+    def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
+        self.items.update(requests)
+        yield_point()
+
+    def step(self) -> list[tuple[int, Any]]:
+        values = self.run(list(self.items.values()))
+        found = list(zip(self.items, values, strict=True))
+        self.items.clear()
+        return found
+
+    def cancel(self, keys: Sequence[int]) -> None:
+        for key in keys:
+            self.items.pop(key, None)
+
+
+KINDS = pytest.mark.parametrize("kind", ["batch", "step"])
+
+
+@KINDS
+async def test_others_have_their_turns_while_a_large_item_is_done(kind: str) -> None:
+    paused = Paused(kind)
+    engine = Engine(paused.open)
+    large = asyncio.create_task(submit(engine, "slow", ["a"], tokens=[LARGE + 1], priority="long", client="a"))
+    await until(paused.begun.is_set)
+    for _ in range(3):
+        assert await submit(engine, "fast", ["b"], tokens=[1], client="b") == ["b"]
+    assert not paused.ended.is_set()
+    paused.goes_on.set()
+    assert await large == ["a"]
     await engine.close()
-    assert (*small, found) == ([False], [False], [False], [True])
+
+
+@KINDS
+async def test_what_nobody_waits_for_any_more_ends_where_it_is(kind: str) -> None:
+    paused = Paused(kind)
+    engine = Engine(paused.open)
+    large = asyncio.create_task(submit(engine, "slow", ["large"], tokens=[LARGE + 1]))
+    await until(paused.begun.is_set)
+    large.cancel()
+    await until(lambda: engine.running_items == 0)
+    assert paused.ended.is_set()
+    assert not paused.items
+    paused.goes_on.set()
+    assert await submit(engine, "slow", ["other"], tokens=[LARGE + 1]) == ["other"]
+    await engine.close()
+
+
+@KINDS
+async def test_what_fails_in_a_slice_takes_no_other_with_it(kind: str) -> None:
+    def open_work(key: object) -> BatchWork | StepWork:
+        paused = Paused(kind)
+        paused.goes_on.set()
+        return paused.open(key)
+
+    engine = Engine(open_work)
+    good, bad = await submit(engine, "slow", ["good", "bad"], tokens=[LARGE + 1] * 2)
+    assert good == "good"
+    assert isinstance(bad, ValueError)
+    await engine.close()
+
+
+async def test_a_caller_that_leaves_within_a_step_leaves_the_search_after_it() -> None:
+    """Nobody enters or leaves a search within its step."""
+
+    class SomeStay(Paused):
+        def step(self) -> list[tuple[int, Any]]:
+            runs_until(self.goes_on.is_set)
+            return [] if "leaves" in self.items.values() else super().step()
+
+    decoder = SomeStay()
+    engine = Engine(decoder.open)
+    async with held(engine, FULL + 2):
+        stays = asyncio.create_task(submit(engine, "slow", ["stays"], tokens=[1], client="a"))
+        leaves = asyncio.create_task(submit(engine, "slow", ["leaves"], tokens=[FULL + 1], client="b"))
+    await until(lambda: len(decoder.items) == 2)
+    late = asyncio.create_task(submit(engine, "slow", ["late"], tokens=[1], client="a"))
+    leaves.cancel()
+    await asyncio.wait([leaves])
+    assert sorted(decoder.items.values()) == ["leaves", "stays"]
+    decoder.goes_on.set()
+    assert [*await stays, *await late] == ["stays", "late"]
+    await engine.close()
 
 
 def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_iterations() -> None:
@@ -102,43 +198,6 @@ class Counted:
     def expired(self, device: str) -> None: ...
 
 
-async def test_a_large_item_that_nobody_waits_for_any_more_is_given_up() -> None:
-    ended = threading.Event()
-
-    def run(items: Sequence[str]) -> Sequence[str]:
-        try:
-            runs_until(lambda: items[0] != "large")
-        finally:
-            ended.set()
-        return items
-
-    engine = Engine(lambda key: BatchWork("test", run))
-    large = asyncio.create_task(submit(engine, "x", ["large"], tokens=[LARGE + 1]))
-    await until(lambda: engine.running_items == 1)
-    large.cancel()
-    assert await asyncio.to_thread(ended.wait, 30)
-    found = await submit(engine, "x", ["other"], tokens=[LARGE + 1])
-    assert engine.running_items == 0
-    await engine.close()
-    assert found == ["other"]
-
-
-async def test_a_large_item_that_fails_takes_no_other_with_it() -> None:
-    def run(key, items):
-        for _ in range(100):
-            yield_point()
-        if "bad" in items:
-            raise ValueError("broken")
-        return items
-
-    engine = Engine(batches(run))
-    found = await submit(engine, "x", ["good", "bad"], tokens=[LARGE + 1] * 2)
-    await engine.close()
-    good, bad = found
-    assert good == "good"
-    assert isinstance(bad, ValueError)
-
-
 def parts_of(items: Sequence[Any], tokens: Sequence[int], kind: Callable[[Any], Any] = Scoring) -> dict[str, list[Any]]:
     """The items of a request by the priority class that they wait in."""
     model = ServedModel(None, decoder=None)  # type: ignore[arg-type]
@@ -154,12 +213,8 @@ def planned(key: Any, items: Sequence[Any], tokens: Sequence[int]) -> Plan:
     return make_plan(key, items, tokens, priority=0, cost=Cost(0, 0, 0), limits=Limits(), reply=reply)
 
 
-def test_large_items_wait_in_the_class_for_long_searches() -> None:
-    assert parts_of(["aa", "bbbb", "cc"], [5, LARGE + 1, LARGE]) == {"interactive": ["aa", "cc"], "long": ["bbbb"]}
-
-
 @pytest.mark.parametrize(
-    ("kind", "most"), [(Decoding, Proportions().together // 16), (Sampling, LARGE), (Encoding, LARGE)]
+    ("kind", "most"), [(Decoding, Proportions().together // 16), (Sampling, LARGE), (Encoding, LARGE), (Scoring, LARGE)]
 )
 def test_what_takes_long_waits_in_its_own_class_for_every_kind_of_work(kind: Callable[[Any], Any], most: int) -> None:
     items = ["short", "longer", "long", "short, too"]
@@ -381,3 +436,34 @@ def test_a_computation_that_is_given_up_before_its_first_slice_never_begins() ->
     sliced.give_up()
     assert sliced._thread is None
     assert not begun.is_set()
+
+
+def test_reading_a_long_text_and_a_step_with_a_wide_beam_pause(folder: str) -> None:
+    pauses: list[None] = []
+    search = RunningSearch([load_model(folder)], attention=False)
+    words, beam = 300, 100
+    with held_up_by(lambda: pauses.append(None)):
+        search.admit([(0, SearchItem(" ".join(["un"] * words), DecodingConfig(beam=beam)))])
+        assert len(pauses) > 2 * words  # in both directions
+        for _ in range(5):  # until the beam is full
+            pauses.clear()
+            search.step()
+    assert len(pauses) >= 2  # rows are attended from some at a time
+
+
+def test_a_search_in_slices_finds_the_same(folder: str) -> None:
+    items = [SearchItem(" ".join(["un", "deux"] * 40), DecodingConfig(beam=beam)) for beam in (9, 3)]
+
+    def searched(seconds: float) -> list[Any]:
+        work = StepWork("test", RunningSearch([load_model(folder)], attention=False), most=10_000)
+        entries = [Entry(place, None, place, item, 81 * item.config.beam) for place, item in enumerate(items)]
+        found: dict[int, Any] = {}
+        while len(found) < len(items):
+            step = Sliced(functools.partial(work.iterate, entries))
+            while not step.advance(seconds):
+                pass
+            found.update(step.result())
+            entries = []
+        return [[(one.text, one.score) for one in found[place]] for place in range(len(items))]
+
+    assert searched(0.0) == searched(60.0)
