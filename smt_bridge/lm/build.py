@@ -17,12 +17,12 @@ from nmt_core.base.tied import tied
 from nmt_core.files import open_output, read_lines
 from nmt_core.processes import orderly_end
 from smt_bridge.errors import ToolError
-from smt_bridge.lm.arpa import write_arpa
-from smt_bridge.lm.estimate import SPECIAL, estimate, read_text
+from smt_bridge.lm.estimate import SPECIAL, Order, estimate, read_text
 
 LMPLZ = "lmplz"
 _BLANKS = bytes.maketrans(b"\0\t\r", b"   ")
 _LAST_LINES = 3
+_AT_A_TIME = 100_000  # n-grams that are written together
 
 
 def build_lm(args: argparse.Namespace) -> int:
@@ -123,3 +123,34 @@ def _tokens(lines: Iterable[bytes], path: str) -> Iterator[list[bytes]]:
             problem = f"the word {special.decode()} has a meaning of its own; remove it"
             raise InputError(path, problem, line=number)
         yield words
+
+
+def write_arpa(stream: BinaryIO, words: Sequence[bytes], orders: Sequence[Order]) -> None:
+    """Write a model in ARPA format, as KenLM reads it.
+
+    Of every order: log10 probability, tab, words, tab, log10 back-off (but in the highest).
+    """
+    stream.write(b"\\data\\\n")
+    for number, order in enumerate(orders, start=1):
+        stream.write(b"ngram %d=%d\n" % (number, len(order.last)))
+    texts: list[bytes] = []
+    for number, order in enumerate(orders, start=1):
+        last = [words[word] for word in order.last.tolist()]
+        texts = (
+            last
+            if number == 1
+            else [b"%s %s" % (texts[prefix], word) for prefix, word in zip(order.prefix.tolist(), last, strict=True)]
+        )
+        stream.write(b"\n\\%d-grams:\n" % number)
+        for start in range(0, len(texts), _AT_A_TIME):
+            stream.write(b"".join(_arpa_lines(order, texts, slice(start, start + _AT_A_TIME))))
+    stream.write(b"\n\\end\\\n")
+
+
+def _arpa_lines(order: Order, texts: Sequence[bytes], part: slice) -> list[bytes]:
+    probabilities = order.log10_probability[part].tolist()
+    if order.log10_backoff is None:
+        return [b"%.7g\t%s\n" % (value, text) for value, text in zip(probabilities, texts[part], strict=True)]
+    backoffs = order.log10_backoff[part].tolist()
+    rows = zip(probabilities, texts[part], backoffs, strict=True)
+    return [b"%.7g\t%s\t%.7g\n" % row for row in rows]

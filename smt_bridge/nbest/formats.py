@@ -28,10 +28,16 @@ from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
 from smt_bridge.moses_lines import look_factored
 from smt_bridge.nbest.entry import SEPARATOR, NbestEntry
-from smt_bridge.nbest.fairseq import MARK, read_fairseq_entries
 from smt_bridge.nbest.json_lines import read_json_entries
 from smt_bridge.nbest.moses import clean_words, is_row_of_numbers, parse_entry, parse_id
-from smt_bridge.nbest.plain import numbered, read_line_entries, read_scored_entries, read_tabbed_entries
+from smt_bridge.nbest.plain import (
+    MARK,
+    numbered,
+    read_fairseq_entries,
+    read_line_entries,
+    read_scored_entries,
+    read_tabbed_entries,
+)
 
 AUTO = "auto"
 _HEAD = 500  # lines looked at

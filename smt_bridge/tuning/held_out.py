@@ -32,14 +32,13 @@ import numpy.typing as npt
 from smt_bridge.errors import WiringError
 from smt_bridge.nbest.merge import baselines, column_of
 from smt_bridge.ordered_sum import ordered_sum
-from smt_bridge.tuning.pool import Floats, NbestPool, Tuned, normalised
+from smt_bridge.tuning.pool import Floats, NbestPool, Tuned
 from smt_bridge.tuning.tune import (
     Search,
     Start,
     TuningOptions,
     TuningReport,
     report_of_search,
-    score_of,
     search,
     start_weights,
 )
@@ -158,8 +157,8 @@ def _tuned(pool: NbestPool, plan: Plan) -> tuple[Search, list[Tuned]]:
     spreads = pool.spreads()
     mean = ordered_sum(np.stack([_unit(run.weights, spreads) for run in found.runs]).T) / len(found.runs)
     begun = _unit(found.start.weights, spreads)
-    damped = [normalised((1.0 - ridge) * mean + ridge * begun) for ridge in plan.ridges]
-    return found, [Tuned(weights, score_of(pool, weights)) for weights in damped]
+    damped = [(1.0 - ridge) * mean + ridge * begun for ridge in plan.ridges]
+    return found, [pool.judged(weights) for weights in damped]
 
 
 def _unit(weights: Floats, spreads: Floats) -> Floats:

@@ -138,7 +138,7 @@ def tune_mert(
     Columns outside ``tuned`` keep their start weight. The same seed gives the same weights,
     whatever the number of threads. Raises WiringError where sparse columns are to be tuned.
     """
-    searched = pool.varying() if tuned is None else tuned & pool.varying()
+    searched = pool.searched(tuned)
     if searched[pool.dense :].any():
         raise WiringError(
             f"MERT tunes up to {MAXIMAL_COLUMNS} values, and there are {len(pool.columns)}: use --tuner mira or"
@@ -146,7 +146,7 @@ def tune_mert(
         )
     columns = np.flatnonzero(searched)
     if not len(columns):
-        return Tuned(normalised(start), float(pool.metric.score(pool.best_statistics(start))))
+        return Tuned(normalised(start), pool.score(start))
     generator = np.random.default_rng(seed)
     spreads = pool.spreads()
     start = _unit_spread(start, spreads)
@@ -239,12 +239,11 @@ def _directions(columns: int, random_directions: int, generator: np.random.Gener
 
 def _best_of(search: _Search, pool: NbestPool, start: Floats, *, columns: Integers, spreads: Floats) -> Tuned:
     """Scale back, and judge by the weights as they will be used; the start stays if nothing beats it."""
-    best = Tuned(normalised(start), float(pool.metric.score(pool.best_statistics(start))))
+    best = Tuned(normalised(start), pool.score(start))
     for row in np.argsort(-search.best, kind="stable")[:3]:
         weights = start.copy()
         weights[columns] = search.weights[row] / spreads
-        weights = normalised(weights)
-        score = float(pool.metric.score(pool.best_statistics(weights)))
-        if score > best.score:
-            best = Tuned(weights, score)
+        found = pool.judged(weights)
+        if found.score > best.score:
+            best = found
     return best

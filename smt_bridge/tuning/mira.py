@@ -23,8 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from smt_bridge.tuning.pool import Floats, NbestPool, Tuned, normalised
-from smt_bridge.tuning.sparse_rows import bincount
+from smt_bridge.tuning.pool import Floats, NbestPool, Tuned, bincount, normalised
 
 _MOST_INFLUENCE = 5.0  # of the model on the hope, as a multiple of the gain's, with safe hope
 _NOTHING = 1e-8
@@ -63,8 +62,8 @@ def tune_mira(
     options: MiraOptions = MiraOptions(),  # noqa: B008 (it cannot be changed)
 ) -> Tuned:
     """Weights of high corpus score, never below that of a start other than 0; sentences are shuffled by ``seed``."""
-    searched = pool.varying() if tuned is None else tuned & pool.varying()
-    before = Tuned(normalised(start), float(pool.metric.score(pool.best_statistics(start))))
+    searched = pool.searched(tuned)
+    before = Tuned(normalised(start), pool.score(start))
     if not searched.any():
         return before
     best = before if start.any() else before._replace(score=-math.inf)  # weights of 0 rank nothing
@@ -78,10 +77,9 @@ def tune_mira(
             order = generator.permutation(len(lists))
         for sentence in order.tolist():
             background = _step(lists[sentence], weights, background, pool, options)
-        candidate = normalised(weights.mean())
-        score = float(pool.metric.score(pool.best_statistics(candidate)))
-        if score > best.score and candidate.any():
-            best = Tuned(candidate, score)
+        candidate = pool.judged(weights.mean())
+        if candidate.score > best.score and candidate.weights.any():
+            best = candidate
     return before if best.score == -math.inf else best
 
 

@@ -20,11 +20,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from smt_bridge.metrics import bleu as bleu_counts
+from smt_bridge.metrics.bleu import Counts, sentence_bleu
 from smt_bridge.metrics.metric import BLEU, Metric
 from smt_bridge.ordered_sum import ordered_sum
-from smt_bridge.tuning.pool import Floats, NbestPool, Tuned, normalised
-from smt_bridge.tuning.sparse_rows import NO_ROWS, SparseRows
+from smt_bridge.tuning.pool import NO_ROWS, Floats, NbestPool, SparseRows, Tuned, normalised
 
 SAMPLED = 5000
 KEPT = 50
@@ -42,8 +41,8 @@ def tune_pro(pool: NbestPool, start: Floats, *, tuned: npt.NDArray[np.bool_] | N
     The start is kept where the corpus score would be lower. Columns outside ``tuned`` take part with their
     start weight.
     """
-    before = Tuned(normalised(start), float(pool.metric.score(pool.best_statistics(start))))
-    searched = pool.varying() if tuned is None else tuned & pool.varying()
+    before = Tuned(normalised(start), pool.score(start))
+    searched = pool.searched(tuned)
     if not searched.any():
         return before
     base = pool.scores(np.where(searched, 0.0, start))
@@ -52,9 +51,8 @@ def tune_pro(pool: NbestPool, start: Floats, *, tuned: npt.NDArray[np.bool_] | N
         return before
     weights = start.copy()
     weights[searched] = logistic_regression(examples, prior=_PRIOR / _DIRECTIONS) / pool.spreads()[searched]
-    weights = normalised(weights)
-    score = float(pool.metric.score(pool.best_statistics(weights)))
-    return Tuned(weights, score) if score > before.score else before
+    found = pool.judged(weights)
+    return found if found.score > before.score else before
 
 
 class Examples(NamedTuple):
@@ -125,18 +123,9 @@ def _dot(first: Floats, second: Floats) -> float:
     return math.fsum((first * second).tolist())
 
 
-def sentence_scores(counts: Floats, metric: Metric) -> Floats:
-    """Scores (N,) of single hypotheses (N, C); BLEU with one added to the counts of bigrams and longer.
-
-    That is BLEU+1 of Lin and Och (2004), which the paper uses.
-    """
-    if metric is not BLEU:
-        return metric.score(counts)
-    smoothed = counts.astype(np.float64)
-    order = bleu_counts.ORDER
-    smoothed[:, 1:order] += 1.0
-    smoothed[:, order + 1 : 2 * order] += 1.0
-    return bleu_counts.bleu(smoothed)
+def sentence_scores(counts: Counts, metric: Metric) -> Floats:
+    """Scores (N,) of single hypotheses (N, C); of BLEU that of Lin and Och (2004), which the paper uses."""
+    return sentence_bleu(counts) if metric is BLEU else metric.score(counts)
 
 
 def _examples(
@@ -164,7 +153,7 @@ def _pairs(pool: NbestPool, generator: np.random.Generator) -> tuple[_Places, _P
     pairs = [(np.zeros(0, np.intp), np.zeros(0, np.intp))]
     for sentence in range(len(pool.padding)):
         real = np.flatnonzero(np.isfinite(pool.padding[sentence]))
-        scores = sentence_scores(pool.statistics[sentence, real].astype(np.float64), pool.metric)
+        scores = sentence_scores(pool.statistics[sentence, real], pool.metric)
         first, second = generator.integers(0, len(real), (2, SAMPLED))
         gaps = scores[first] - scores[second]
         order = np.argsort(-np.abs(gaps), kind="stable")[:KEPT]

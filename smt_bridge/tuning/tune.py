@@ -153,7 +153,7 @@ def search(pool: NbestPool, start: Start | None, options: TuningOptions, *, tune
         raise ConfigError("runs must be at least 1, seed and restarts at least 0")
     tuned = _tuned_columns(pool, options.features)
     weights = _start(pool, start, tuned, tuner)
-    begun = Tuned(weights, score_of(pool, weights))
+    begun = Tuned(weights, pool.score(weights))
     note = _why_not(pool, tuned)
     return Search(begun, (begun,) if note else tuple(_runs(pool, weights, tuned, options, tuner)), note)
 
@@ -177,7 +177,7 @@ def _runs(pool: NbestPool, start: Floats, tuned: _Mask, options: TuningOptions, 
 
 def report_of(pool: NbestPool, weights: Floats, *, note: str) -> TuningReport:
     """A report of weights (in the order of the columns) that were not searched for; ``note`` says why."""
-    result = Tuned(weights, score_of(pool, weights))
+    result = Tuned(weights, pool.score(weights))
     return report_of_search(pool, Search(result, (result,), note), result)
 
 
@@ -250,11 +250,6 @@ def _start(pool: NbestPool, start: Start | None, tuned: _Mask, tuner: str) -> Fl
         return np.zeros(len(tuned))
     dense = tuned & (np.arange(len(tuned)) < pool.dense)
     return dense / max(int(dense.sum()), 1)
-
-
-def score_of(pool: NbestPool, weights: Floats) -> float:
-    """The metric's score of the hypotheses that these weights choose."""
-    return float(pool.metric.score(pool.best_statistics(weights)))
 
 
 def _tuned_columns(pool: NbestPool, features: Sequence[str] | None) -> _Mask:

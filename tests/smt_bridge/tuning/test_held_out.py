@@ -8,7 +8,7 @@ import pytest
 from smt_bridge.errors import WiringError
 from smt_bridge.tuning.held_out import RIDGES, Comparison, Plan, tune_by_plan
 from smt_bridge.tuning.pool import Column, NbestPool
-from smt_bridge.tuning.tune import TuningOptions, TuningReport, score_of, start_weights, tune
+from smt_bridge.tuning.tune import TuningOptions, TuningReport, start_weights, tune
 
 SENTENCES, ENTRIES = 40, 8
 
@@ -111,7 +111,7 @@ def test_folds_choose_how_far_weights_go_back_to_the_start() -> None:
     assert damped.ridge > 0.0
     assert damped.report.score_at_start <= damped.report.score <= plain.report.score
     assert damped.report.scores == plain.report.scores
-    scores = [score_of(outside, start_weights(outside, judged.report.weights)) for judged in (plain, damped)]
+    scores = [outside.score(start_weights(outside, judged.report.weights)) for judged in (plain, damped)]
     assert scores[1] > scores[0] + 1
 
 

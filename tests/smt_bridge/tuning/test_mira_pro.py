@@ -17,9 +17,8 @@ from smt_bridge.ordered_sum import ordered_sum
 from smt_bridge.tuning.mert import tune_mert
 from smt_bridge.tuning.mira import AveragedWeights, MiraOptions, extremes, tune_mira
 from smt_bridge.tuning.moses_dat import pool_from_moses
-from smt_bridge.tuning.pool import Column, NbestPool, PoolBuilder, Tuned
+from smt_bridge.tuning.pool import NO_ROWS, Column, NbestPool, PoolBuilder, Tuned
 from smt_bridge.tuning.pro import Examples, _examples, logistic_regression, sentence_scores, tune_pro
-from smt_bridge.tuning.sparse_rows import NO_ROWS
 from smt_bridge.tuning.tune import TuningOptions, tune
 
 TUNERS = pytest.mark.parametrize("tune", [tune_mira, tune_pro])
