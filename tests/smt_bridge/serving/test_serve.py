@@ -111,12 +111,25 @@ def metric(server: ServerProcess, name: str) -> float:
     return float(next(line.split()[-1] for line in page.splitlines() if line.startswith(name)))
 
 
-def test_translations_are_those_of_the_command(place: Place, hybrid: NmtClient) -> None:
+def command(place: Place, *options: str) -> list[str]:
+    """What ``smt-bridge translate`` makes of the sources; its lists are in ``expected.nbest``."""
     with contextlib.chdir(place.folder):
-        options = ["--recipe", "recipe.json", "--moses", place.moses, "--device", "cpu", "--quiet"]
-        assert main(["translate", *options, "--input", "dev", "--output", "expected"]) == 0
+        files = ["--input", "dev", "--output", "expected", "--nbest-output", "expected.nbest"]
+        assert main(["translate", *options, "--moses", place.moses, "--device", "cpu", "--quiet", *files]) == 0
+    return (place.folder / "expected").read_text().splitlines()
+
+
+def given_up_after(server: ServerProcess, model: str, texts: list[str]) -> None:
+    """A client that goes after half a second."""
+    stub = nmt_pb2_grpc.NmtServiceStub(grpc.insecure_channel(server.address))
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.Translate(pb.TranslateRequest(model=model, texts=texts), timeout=0.5)
+    assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def test_translations_are_those_of_the_command(place: Place, hybrid: NmtClient) -> None:
     found = hybrid.translate(SOURCE)
-    assert best(found) == (place.folder / "expected").read_text().splitlines()
+    assert best(found) == command(place, "--recipe", "recipe.json")
     for source, sentence in zip(SOURCE, found, strict=True):
         (one,) = sentence.translations
         assert not one.degraded
@@ -135,11 +148,6 @@ def test_a_list_is_ordered_by_the_totals_and_has_the_numbers_of_the_neural_model
         assert one.log_prob == pytest.approx(score.log_prob, abs=1e-5)
         assert sum(one.word_log_probs) == pytest.approx(one.log_prob, abs=1e-9)
         assert len(one.word_log_probs) == len(one.words) + 1
-
-
-def test_a_no_break_space_is_a_word(hybrid: NmtClient) -> None:
-    (found,) = hybrid.translate(["\u00a0"], nbest=20)
-    assert {system for one in found.translations for system in one.systems} == {"moses", "nmt"}
 
 
 def test_it_scores_as_its_neural_model_and_says_what_it_is(hybrid: NmtClient, neural: NmtClient) -> None:
@@ -171,40 +179,34 @@ def test_what_a_hybrid_cannot_do_is_refused(hybrid: NmtClient, options, code, pr
     assert caught.value.code() == code
 
 
-def test_raw_text_and_markup(hybrid: NmtClient, neural: NmtClient) -> None:
+def test_raw_text_markup_and_a_no_break_space(hybrid: NmtClient) -> None:
     (raw,) = hybrid.translate(["AB cd, ef|x"], raw=True)
     assert raw.translations[0].text and not raw.translations[0].degraded
     (marked,) = hybrid.translate(["ab [cd] <x>"], nbest=9)
     assert not any(set("[]<>|") & set(one.text.replace("<unk>", "")) for one in marked.translations)
+    (found,) = hybrid.translate(["\u00a0"], nbest=20)  # it is a word
+    assert {system for one in found.translations for system in one.systems} == {"moses", "nmt"}
 
 
-def test_a_sentence_moses_dies_of_is_left_to_the_neural_model(server: ServerProcess, hybrid: NmtClient) -> None:
+def test_what_moses_has_no_translation_of_is_left_to_the_neural_model(server: ServerProcess, hybrid: NmtClient) -> None:
+    """A sentence that it dies of, and one that it does not translate."""
     before = metric(server, "moses_given_up_sentences_total")
-    found = hybrid.translate(["ab cd", "ab DIE", "ef"])
-    assert [one.translations[0].degraded for one in found] == [False, True, False]
-    assert found[1].translations[0].systems == ["nmt"]
+    found = hybrid.translate(["ab cd", "ab DIE", "ef", "ab NOTHING"])
+    assert [one.translations[0].degraded for one in found] == [False, True, False, True]
+    assert found[1].translations[0].systems == found[3].translations[0].systems == ["nmt"]
     assert metric(server, "moses_given_up_sentences_total") == before + 1
-    assert metric(server, 'hybrid_degraded_sentences_total{model="h",reason="given_up"}') >= 1
-
-
-def test_a_sentence_without_a_translation_is_counted_as_such(server: ServerProcess, hybrid: NmtClient) -> None:
-    before = metric(server, "moses_given_up_sentences_total")
-    (found,) = hybrid.translate(["ab NOTHING"])
-    assert found.translations[0].degraded and found.translations[0].systems == ["nmt"]
-    assert metric(server, 'hybrid_degraded_sentences_total{model="h",reason="untranslated"}') == 1
-    assert metric(server, "moses_given_up_sentences_total") == before
+    for reason in ("given_up", "untranslated"):
+        assert metric(server, f'hybrid_degraded_sentences_total{{model="h",reason="{reason}"}}') >= 1
 
 
 def test_search_graphs_are_searched_as_by_the_command(place: Place) -> None:
     with contextlib.chdir(place.folder):
         recipe(place.moses, *GRAPHS, name="graphs.json")
-        options = ["--recipe", "graphs.json", "--moses", place.moses, "--device", "cpu", "--quiet"]
-        files = ["--input", "dev", "--output", "expected", "--nbest-output", "expected.nbest"]
-        assert main(["translate", *options, *files]) == 0
+    expected_lines = command(place, "--recipe", "graphs.json")
     server = place.serve("--hybrid", "g=graphs.json")
     with NmtClient(server.address, model="g") as hybrid:
         found = hybrid.translate(SOURCE, nbest=50)
-        assert best(found) == (place.folder / "expected").read_text().splitlines()
+        assert best(found) == expected_lines
         listed = [one for sentence in found for one in sentence.translations if one.text]
         expected = {entry.text for entry in read_entries(str(place.folder / "expected.nbest"))}
         assert {one.text for one in listed} == expected
@@ -216,24 +218,21 @@ def test_search_graphs_are_searched_as_by_the_command(place: Place) -> None:
     assert any("no list of its search graph" in line and "wrote no search graph" in line for line in server.lines)
 
 
-def test_advice_is_that_of_the_command(place: Place) -> None:
-    files = ["--input", "dev", "--output", "expected", "--nbest-output", "expected.nbest"]
-    with contextlib.chdir(place.folder):
-        options = [
-            "--moses",
-            place.moses,
-            "--search",
-            "guidance_weight=20",
-            "guidance_scale=2",
-            "--device",
-            "cpu",
-            "--quiet",
-        ]
-        assert main(["translate", *LISTS, *options, *files, "--write-recipe", "advised.json"]) == 0
+@pytest.fixture
+def advised(place: Place) -> Iterator[tuple[ServerProcess, list[str]]]:
+    """A server of a hybrid with n-gram guidance, ``a``, and what the command translates with it."""
+    guidance = ["--search", "guidance_weight=20", "--search", "guidance_scale=2"]
+    expected = command(place, *LISTS, *guidance, "--write-recipe", "advised.json")
     server = place.serve("--hybrid", f"a={changed(place.folder, 'advised.json', moses_timeout=2.0)}")
-    with NmtClient(server.address, model="a") as advised, NmtClient(server.address, model="n") as neural:
-        found = advised.translate(SOURCE, nbest=3)
-        assert best(found) == (place.folder / "expected").read_text().splitlines()
+    yield server, expected
+    ends_and_leaves_nothing(server)
+
+
+def test_guidance_is_that_of_the_command(place: Place, advised: tuple[ServerProcess, list[str]]) -> None:
+    server, expected = advised
+    with NmtClient(server.address, model="a") as advised_model, NmtClient(server.address, model="n") as neural:
+        found = advised_model.translate(SOURCE, nbest=3)
+        assert best(found) == expected
         lists = [(number, one) for number, sentence in enumerate(found) for one in sentence.translations if one.text]
         for entry, (number, one) in zip(read_entries(str(place.folder / "expected.nbest")), lists, strict=True):
             assert (entry.sentence, entry.text) == (number, one.text)
@@ -242,39 +241,21 @@ def test_advice_is_that_of_the_command(place: Place) -> None:
             assert one.systems == ["nmt"] and not one.degraded
         free = neural.translate(SOURCE, beam=4, nbest=3, forbid_unknown=True)
         assert best(free) != best(found)
-        alone = advised.translate(["ab DIE", "HANG", "NOTHING ab"])
+        texts = ["ab DIE", "HANG", "NOTHING ab"]
+        alone = advised_model.translate(texts)
         assert all(one.translations[0].degraded for one in alone)
-        assert best(alone) == best(neural.translate(["ab DIE", "HANG", "NOTHING ab"], beam=4, forbid_unknown=True))
-        described = {model.name: model for model in advised.models()}
-        assert described["a"].kind == pb.MODEL_KIND_HYBRID
+        assert best(alone) == best(neural.translate(texts, beam=4, forbid_unknown=True))
+        assert {model.name: model for model in neural.models()}["a"].kind == pb.MODEL_KIND_HYBRID
     for reason, number in (("given_up", 2), ("untranslated", 1)):
         assert metric(server, f'hybrid_degraded_sentences_total{{model="a",reason="{reason}"}}') == number
-    ends_and_leaves_nothing(server)
 
 
-def test_who_has_gone_before_moses_had_advice_is_not_translated(place: Place) -> None:
-    with contextlib.chdir(place.folder):
-        options = [
-            "--moses",
-            place.moses,
-            "--search",
-            "guidance_weight=20",
-            "--device",
-            "cpu",
-            "--quiet",
-            "--input",
-            "dev",
-        ]
-        assert main(["translate", *LISTS, *options, "--output", "out", "--write-recipe", "advised.json"]) == 0
-    server = place.serve("--hybrid", f"a={changed(place.folder, 'advised.json', moses_timeout=2.0)}")
-    stub = nmt_pb2_grpc.NmtServiceStub(grpc.insecure_channel(server.address))
-    with pytest.raises(grpc.RpcError) as caught:
-        stub.Translate(pb.TranslateRequest(model="a", texts=["HANG", *["ab cd"] * 50]), timeout=0.5)
-    assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-    with NmtClient(server.address, model="a") as advised:
-        assert best(advised.translate(["ef"]))
+def test_who_has_gone_before_moses_had_guidance_is_not_translated(advised: tuple[ServerProcess, list[str]]) -> None:
+    server, _ = advised
+    given_up_after(server, "a", ["HANG", *["ab cd"] * 50])
+    with NmtClient(server.address, model="a") as client:
+        assert best(client.translate(["ef"]))
     assert metric(server, "moses_waiting_sentences") == 0
-    ends_and_leaves_nothing(server)
 
 
 def test_the_device_is_others_while_moses_hangs(server: ServerProcess, hybrid: NmtClient, neural: NmtClient) -> None:
@@ -288,10 +269,7 @@ def test_the_device_is_others_while_moses_hangs(server: ServerProcess, hybrid: N
 
 
 def test_who_has_gone_is_not_translated(server: ServerProcess, hybrid: NmtClient) -> None:
-    stub = nmt_pb2_grpc.NmtServiceStub(grpc.insecure_channel(server.address))
-    with pytest.raises(grpc.RpcError) as caught:
-        stub.Translate(pb.TranslateRequest(model="h", texts=["HANG", *["ab cd"] * 50]), timeout=0.5)
-    assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    given_up_after(server, "h", ["HANG", *["ab cd"] * 50])
     assert best(hybrid.translate(["ef"]))
     assert metric(server, "moses_waiting_sentences") == 0
     assert metric(server, "nmt_cancelled_items_total") >= 50
@@ -360,13 +338,9 @@ def ends_and_leaves_nothing(server: ServerProcess) -> None:
 def test_a_moses_that_is_killed_or_stopped_is_started_again(tmp_path: Path, program: Callable[[Path], str]) -> None:
     """Nothing is lost or degraded, and nothing stays behind."""
     folder, moses = make(tmp_path, program)
+    expected = command(Place(folder, moses, ServerProcess), "--recipe", "recipe.json")
+    path = changed(folder, moses_timeout=5.0)
     with contextlib.chdir(folder):
-        options = ["--recipe", "recipe.json", "--moses", moses]
-        assert (
-            main(["translate", *options, "--device", "cpu", "--quiet", "--input", "dev", "--output", "expected"]) == 0
-        )
-        expected = Path("expected").read_text().splitlines()
-        path = changed(folder, moses_timeout=5.0)
         server = ServerProcess("--hybrid", f"h={path}", "--limit", "grace=1", **installed(folder))
     try:
         server.wait_ready()
