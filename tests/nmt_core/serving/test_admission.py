@@ -274,41 +274,6 @@ def test_scores_whose_attention_is_too_large_are_refused_before_they_are_compute
     assert metrics_of(strict).get(batches, 0) == before
 
 
-@pytest.mark.parametrize(
-    ("options", "field"),
-    [
-        ({"length_normalization": 400.0}, "length_normalization"),
-        ({"length_normalization": float("nan")}, "length_normalization"),
-        ({"max_length_ratio": float("inf")}, "max_length_ratio"),
-        ({"max_length_ratio": float("nan")}, "max_length_ratio"),
-        ({"max_length_ratio": 1e308}, "max_length_ratio"),
-        ({"beam": 2**32 - 1}, "beam"),
-    ],
-)
-def test_numbers_out_of_bounds_name_their_field(stub, options, field: str) -> None:
-    with pytest.raises(grpc.RpcError) as caught:
-        stub.Translate(pb.TranslateRequest(texts=["un"], **options), metadata=METADATA)
-    assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert caught.value.details().startswith(field)
-
-
-@pytest.mark.parametrize("number", [1e308, -1e308, 1e31, float("inf"), float("nan")])
-@pytest.mark.parametrize("place", ["weight", "value", "model"])
-def test_weights_and_values_have_bounds(stub, number: float, place: str) -> None:
-    hypotheses = [pb.Hypothesis(target="one", values=[number if place == "value" else 1.0] * 2) for _ in range(2)]
-    request = pb.RerankRequest(
-        columns=[pb.FeatureColumn(weight=number if place == "weight" else 1.0)] * 2,
-        model_weight=number if place == "model" else 1.0,
-        lists=[pb.NbestList(source="un", hypotheses=hypotheses)],
-    )
-    with pytest.raises(grpc.RpcError) as caught:
-        stub.Rerank(request, metadata=METADATA)
-    found = caught.value.code(), from_trailers(caught.value.trailing_metadata())[0]
-    assert found == (grpc.StatusCode.INVALID_ARGUMENT, "BAD_OPTION")
-    field = {"weight": "columns", "value": "lists[0].hypotheses[0].values", "model": "model_weight"}[place]
-    assert field.encode() in b"".join(value for key, value in caught.value.trailing_metadata() if key.endswith("-bin"))
-
-
 @pytest.mark.parametrize("attention", [False, True])
 @pytest.mark.parametrize("nbest", [1, 5])
 def test_an_answer_is_never_larger_than_was_expected(strict, attention: bool, nbest: int) -> None:
