@@ -13,10 +13,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nmt_core.commands.main import main
+from nmt_core.serving.engine.engine import Engine
 
 ROOT = Path(__file__).parents[3]
 
@@ -29,6 +31,20 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     names = inspect.signature(pyfuncitem.obj).parameters
     asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
     return True
+
+
+@pytest.fixture
+def open_engine() -> Iterator[Callable[..., Engine[Any]]]:
+    """Opens engines, which are closed with the test."""
+    opened: list[Engine[Any]] = []
+
+    def begin(*arguments: Any, **options: Any) -> Engine[Any]:
+        opened.append(Engine(*arguments, **options))
+        return opened[-1]
+
+    yield begin
+    for engine in opened:
+        asyncio.run(engine.close())
 
 
 class ServerProcess:

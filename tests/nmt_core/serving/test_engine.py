@@ -138,15 +138,14 @@ async def test_jobs_of_one_key_that_wait_are_done_together() -> None:
     assert sorted(calls) == [("x", [1, 3, 4]), ("y", [2])]
 
 
-async def test_an_item_that_cannot_be_done_takes_no_other_with_it() -> None:
+async def test_an_item_that_cannot_be_done_takes_no_other_with_it(open_engine) -> None:
     def run(key, items):
         if 7 in items:
             raise ValueError("broken")
         return items
 
-    engine = Engine(batches(run))
+    engine = open_engine(batches(run))
     answers = await submit(engine, "x", list(range(20)), tokens=[1] * 20)
-    await engine.close()
     assert [answer for answer in answers if not isinstance(answer, int)] == [answers[7]]
     assert isinstance(answers[7], ValueError)
 
@@ -170,9 +169,9 @@ async def _one_job(work: BatchWork, items: int) -> None:
     assert all(isinstance(answer, MemoryError) for answer in answers)
 
 
-async def test_a_full_queue_refuses_at_once_and_says_when_to_come_again() -> None:
+async def test_a_full_queue_refuses_at_once_and_says_when_to_come_again(open_engine) -> None:
     work = HeldUp()
-    engine = Engine(batches(work), capacity=10)
+    engine = open_engine(batches(work), capacity=10)
     running = asyncio.create_task(submit(engine, "x", [1], tokens=[8]))
     await until(lambda: engine.running_items == 1)
     waiting = asyncio.create_task(submit(engine, "x", [2], tokens=[8]))
@@ -185,12 +184,11 @@ async def test_a_full_queue_refuses_at_once_and_says_when_to_come_again() -> Non
     assert await running == [1]
     assert await waiting == [2]
     assert engine.waiting_tokens == engine.running_items == 0
-    await engine.close()
 
 
-async def test_a_caller_who_goes_away_makes_room_at_once() -> None:
+async def test_a_caller_who_goes_away_makes_room_at_once(open_engine) -> None:
     work = HeldUp()
-    engine = Engine(batches(work), capacity=10)
+    engine = open_engine(batches(work), capacity=10)
     running = asyncio.create_task(submit(engine, "x", ["running"], tokens=[9]))
     await until(lambda: engine.running_items == 1)
     gone = asyncio.create_task(submit(engine, "x", ["gone"], tokens=[9]))
@@ -203,32 +201,30 @@ async def test_a_caller_who_goes_away_makes_room_at_once() -> None:
     await asyncio.sleep(0)
     work.release()
     assert await stays == ["stays"]
-    await engine.close()
     assert work.done == ["running", "stays"]
 
 
-async def test_a_large_job_is_cut_and_others_come_in_between() -> None:
+async def test_a_large_job_is_cut_and_others_come_in_between(open_engine) -> None:
     sizes: list[int] = []
 
     def run(key, items):
         sizes.append(len(items))
         return items
 
-    engine = Engine(batches(run, most=10))
+    engine = open_engine(batches(run, most=10))
     large, small = await asyncio.gather(
         submit(engine, "x", list(range(35)), tokens=[1] * 35),
         submit(engine, "x", ["small"], tokens=[50]),
     )
     assert large == list(range(35))
     assert small == ["small"]
-    await engine.close()
     assert sizes == [10, 10, 10, 5, 1]
 
 
-async def test_sentences_enter_and_leave_a_running_batch() -> None:
+async def test_sentences_enter_and_leave_a_running_batch(open_engine) -> None:
     decoder = Countdown(pause=0.002)
     order: list[str] = []
-    engine = Engine(lambda key: StepWork("test", decoder, most=2))
+    engine = open_engine(lambda key: StepWork("test", decoder, most=2))
 
     async def ask(name: str, steps: int) -> None:
         assert await submit(engine, "x", [steps], tokens=[1]) == ["done"]
@@ -237,13 +233,12 @@ async def test_sentences_enter_and_leave_a_running_batch() -> None:
     async with held(engine, 4):
         asked = asyncio.gather(ask("long", 40), ask("a", 5), ask("b", 5), ask("c", 5))
     await asked
-    await engine.close()
     assert order == ["a", "b", "c", "long"]
     assert max(decoder.sizes) == 2
     assert len(decoder.sizes) <= 42
 
 
-async def test_rows_of_a_caller_who_has_gone_are_freed_within_a_step() -> None:
+async def test_rows_of_a_caller_who_has_gone_are_freed_within_a_step(open_engine) -> None:
     steps = threading.Semaphore(0)
 
     class Waiting(Countdown):
@@ -254,7 +249,7 @@ async def test_rows_of_a_caller_who_has_gone_are_freed_within_a_step() -> None:
             return super().step()
 
     decoder = Waiting()
-    engine = Engine(lambda key: StepWork("test", decoder, most=10))
+    engine = open_engine(lambda key: StepWork("test", decoder, most=10))
     gone = asyncio.create_task(submit(engine, "x", [10_000, 10_000], tokens=[5, 5]))
     await until(lambda: len(decoder.live) == 2)
     gone.cancel()
@@ -264,14 +259,13 @@ async def test_rows_of_a_caller_who_has_gone_are_freed_within_a_step() -> None:
     steps.release(2)
     assert await following == ["done"]
     assert engine.running_items == 0
-    await engine.close()
     assert len(decoder.gone) == 2
     assert decoder.sizes == [2, 1]  # the step that ran, and one of the next caller alone
 
 
-async def test_work_whose_deadline_has_passed_is_never_begun() -> None:
+async def test_work_whose_deadline_has_passed_is_never_begun(open_engine) -> None:
     work = HeldUp()
-    engine = Engine(batches(work))
+    engine = open_engine(batches(work))
     running = asyncio.create_task(submit(engine, "x", ["first"], tokens=[1]))
     await until(lambda: engine.running_items == 1)
     late = asyncio.create_task(submit(engine, "x", ["late"], tokens=[1], deadline=time.monotonic() + 0.05))
@@ -281,40 +275,37 @@ async def test_work_whose_deadline_has_passed_is_never_begun() -> None:
     with pytest.raises(RpcError, match="deadline"):
         await late
     assert engine.waiting_tokens == 0
-    await engine.close()
     assert work.done == ["first"]
 
 
-async def test_a_step_that_fails_is_repeated_in_halves() -> None:
+async def test_a_step_that_fails_is_repeated_in_halves(open_engine) -> None:
     decoders: list[Countdown] = []
 
     def open_work(key):
         decoders.append(Countdown())
         return StepWork("test", decoders[-1], most=100)
 
-    engine = Engine(open_work)
+    engine = open_engine(open_work)
     answers = await submit(engine, "x", [3, -1, 4], tokens=[1] * 3)
     assert await submit(engine, "x", [2], tokens=[1]) == ["done"]
-    await engine.close()
     first, bad, second = answers
     assert (first, second) == ("done", "done")
     assert isinstance(bad, ValueError)
 
 
-async def test_a_work_that_cannot_be_opened_is_an_answer() -> None:
+async def test_a_work_that_cannot_be_opened_is_an_answer(open_engine) -> None:
     def open_work(key):
         if key == "bad":
             raise RuntimeError("no")
         return BatchWork("test", list)
 
-    engine = Engine(open_work)
+    engine = open_engine(open_work)
     (answer,) = await submit(engine, "bad", [1], tokens=[1])
     assert isinstance(answer, RuntimeError)
     assert await submit(engine, "good", [1], tokens=[1]) == [1]
-    await engine.close()
 
 
-async def test_interactive_jobs_pass_bulk_jobs_and_neither_starves() -> None:
+async def test_interactive_jobs_pass_bulk_jobs_and_neither_starves(open_engine) -> None:
     """In the order of batches, which holds on a busy machine too: there only the bulk job has more between requests."""
     begun: list[object] = []  # keys in the order in which the device worked for them
     meanwhile: list[int] = []  # batches of the bulk job that began while an interactive request waited
@@ -324,7 +315,7 @@ async def test_interactive_jobs_pass_bulk_jobs_and_neither_starves() -> None:
         time.sleep(0.004)
         return items
 
-    engine = Engine(batches(run, most=4))
+    engine = open_engine(batches(run, most=4))
     bulk = asyncio.create_task(submit(engine, "bulk", list(range(2000)), tokens=[1] * 2000, priority="bulk"))
     while "bulk" not in begun:
         await asyncio.sleep(0.001)
@@ -336,7 +327,6 @@ async def test_interactive_jobs_pass_bulk_jobs_and_neither_starves() -> None:
     assert not bulk.done()
     bulk.cancel()
     await asyncio.gather(bulk, return_exceptions=True)
-    await engine.close()
     assert sorted(meanwhile)[len(meanwhile) // 2] < 10  # behind the bulk job it would be 500
     assert begun.count("bulk") >= 4
 
@@ -349,7 +339,7 @@ async def test_closing_finishes_what_was_accepted() -> None:
     assert [await one for one in waiting] == [["a"], ["b"], ["c"]]
 
 
-async def test_many_random_callers_are_all_answered_or_gone() -> None:
+async def test_many_random_callers_are_all_answered_or_gone(open_engine) -> None:
     decoders: list[Countdown] = []
     chosen = random.Random(1)
 
@@ -357,7 +347,7 @@ async def test_many_random_callers_are_all_answered_or_gone() -> None:
         decoders.append(Countdown())
         return StepWork("test", decoders[-1], most=30) if key == "steps" else BatchWork("test", list)
 
-    engine = Engine(open_work)
+    engine = open_engine(open_work)
     answered = cancelled = 0
 
     async def caller() -> None:
@@ -379,7 +369,6 @@ async def test_many_random_callers_are_all_answered_or_gone() -> None:
     await asyncio.gather(*(caller() for _ in range(400)))
     await until(lambda: engine.running_items == 0)
     assert engine.waiting_tokens == 0
-    await engine.close()
     answered, cancelled = answered, cancelled
     assert answered + cancelled == 400
     assert answered >= 100
@@ -404,7 +393,7 @@ class Elsewhere(Countdown):
         return []
 
 
-async def test_work_that_waits_for_somebody_else_leaves_the_device_to_others() -> None:
+async def test_work_that_waits_for_somebody_else_leaves_the_device_to_others(open_engine) -> None:
     decoder, run = Elsewhere(), []
 
     def open_work(key: object) -> BatchWork | StepWork:
@@ -412,7 +401,7 @@ async def test_work_that_waits_for_somebody_else_leaves_the_device_to_others() -
             return StepWork("test", decoder, most=100)
         return BatchWork("test", lambda items: run.append(len(items)) or items)
 
-    engine = Engine(open_work)
+    engine = open_engine(open_work)
     waiting = asyncio.create_task(submit(engine, "hybrid", [1], tokens=[1]))
     await until(lambda: decoder.sizes)
     for item in range(5):
@@ -425,11 +414,10 @@ async def test_work_that_waits_for_somebody_else_leaves_the_device_to_others() -
     assert not waiting.done()
     decoder.ready = True
     answer = await waiting
-    await engine.close()
     assert answer == ["done"]
 
 
-async def test_a_batch_that_takes_long_leaves_turns_to_others_and_what_is_cancelled_is_not_done() -> None:
+async def test_a_batch_that_takes_long_leaves_turns_to_others_and_what_is_cancelled_is_not_done(open_engine) -> None:
     ran: list[tuple[object, list]] = []
     first, release = threading.Event(), threading.Event()
 
@@ -443,7 +431,7 @@ async def test_a_batch_that_takes_long_leaves_turns_to_others_and_what_is_cancel
         choose = (lambda items: [items.index(min(items))]) if key == "long" else None
         return BatchWork("test", lambda items: run(key, list(items)), choose=choose)
 
-    engine = Engine(open_work)
+    engine = open_engine(open_work)
     async with held(engine, 5):
         long = asyncio.create_task(submit(engine, "long", [3, 1, 2], tokens=[1, 1, 1]))
         gone = asyncio.create_task(submit(engine, "long", [4, 5], tokens=[1, 1]))
@@ -454,7 +442,6 @@ async def test_a_batch_that_takes_long_leaves_turns_to_others_and_what_is_cancel
     await asyncio.wait([gone])
     release.set()
     answers = await long, await short
-    await engine.close()
     assert answers == ([3, 1, 2], ["x"])
     assert ran == [("long", [1]), ("short", ["x"]), ("long", [2]), ("long", [3])]
 
@@ -466,7 +453,7 @@ class Unfinishing(Countdown):
         return [(key, Unfinished(answer, 3)) for key, answer in super().step()]
 
 
-async def test_second_jobs_finish_what_a_search_has_found() -> None:
+async def test_second_jobs_finish_what_a_search_has_found(open_engine) -> None:
     finished: list[list[str]] = []
     work = HeldUp()
 
@@ -478,7 +465,7 @@ async def test_second_jobs_finish_what_a_search_has_found() -> None:
     def open_work(key: object) -> BatchWork | StepWork:
         return StepWork("test", Unfinishing(), most=100, second="finish") if key == "x" else BatchWork("test", finish)
 
-    engine = Engine(open_work, capacity=10)
+    engine = open_engine(open_work, capacity=10)
     first = asyncio.create_task(submit(engine, "x", [1, 2], tokens=[4, 4], client="a"))
     await until(work.begun.is_set)
     gone = asyncio.create_task(submit(engine, "x", [1], tokens=[1], client="b"))
@@ -488,21 +475,19 @@ async def test_second_jobs_finish_what_a_search_has_found() -> None:
     work.release()
     answers = await first
     assert (engine.waiting_tokens, engine.running_items) == (0, 0)
-    await engine.close()
     assert answers == ["finished: done"] * 2
     assert [one for some in finished for one in some] == ["done"] * 2
 
 
-async def test_a_second_job_that_fails_is_the_answer() -> None:
+async def test_a_second_job_that_fails_is_the_answer(open_engine) -> None:
     def finish(items: Sequence[str]) -> list[str]:
         raise ValueError("broken")
 
-    engine = Engine(
+    engine = open_engine(
         lambda key: (
             StepWork("test", Unfinishing(), most=100, second="finish") if key == "x" else BatchWork("test", finish)
         )
     )
     answers = await submit(engine, "x", [1], tokens=[1])
-    await engine.close()
     (answer,) = answers
     assert isinstance(answer, ValueError)

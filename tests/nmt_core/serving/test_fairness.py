@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from nmt_core.base.interfaces import PairScore
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.jobs import Job, RoundRobin
 from nmt_core.serving.engine.work import StepWork
 from nmt_core.serving.errors import RpcError
@@ -43,7 +42,7 @@ def test_every_job_has_its_turn_and_each_clients_are_in_order(jobs: list[tuple[s
     assert len(found) == len(jobs)
 
 
-async def test_a_client_with_many_jobs_lets_others_pass() -> None:
+async def test_a_client_with_many_jobs_lets_others_pass(open_engine) -> None:
     order: list[str] = []
     release = threading.Event()
 
@@ -52,14 +51,13 @@ async def test_a_client_with_many_jobs_lets_others_pass() -> None:
         order.extend(items)
         return items
 
-    engine = Engine(batches(run, most=100, rate=1e9))
+    engine = open_engine(batches(run, most=100, rate=1e9))
     many = [asyncio.create_task(submit(engine, "x", ["many"], tokens=[100], client="a")) for _ in range(400)]
     await until(lambda: engine.waiting_tokens >= 30_000)
     other = asyncio.create_task(submit(engine, "x", ["one"], tokens=[100], client="b"))
     await asyncio.sleep(0)
     release.set()
     await asyncio.gather(other, *many)
-    await engine.close()
     assert order.index("one") < 50
 
 
@@ -74,9 +72,9 @@ class Sized(Countdown):
         return []
 
 
-async def test_a_client_that_has_nothing_running_enters_a_full_batch() -> None:
+async def test_a_client_that_has_nothing_running_enters_a_full_batch(open_engine) -> None:
     decoder = Countdown(pause=0.002)
-    engine = Engine(lambda key: StepWork("test", decoder, most=10))
+    engine = open_engine(lambda key: StepWork("test", decoder, most=10))
     first = asyncio.create_task(submit(engine, "x", [2000] * 10, tokens=[1] * 10, client="a"))
     await until(lambda: len(decoder.live) == 10)
     begin = time.monotonic()
@@ -84,7 +82,6 @@ async def test_a_client_that_has_nothing_running_enters_a_full_batch() -> None:
     taken = time.monotonic() - begin
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
-    await engine.close()
     assert taken < 2.0  # the first client's take 4 s
 
 
@@ -140,14 +137,14 @@ def test_a_newcomer_whose_deadline_has_passed_is_not_let_in() -> None:
     assert waiting.queue.waiting_tokens.total() == 6
 
 
-async def test_one_client_cannot_fill_the_queue() -> None:
+async def test_one_client_cannot_fill_the_queue(open_engine) -> None:
     release = threading.Event()
 
     def run(key, items):
         assert release.wait(10)
         return items
 
-    engine = Engine(batches(run), capacity=100, client_capacity=25)
+    engine = open_engine(batches(run), capacity=100, client_capacity=25)
     running = asyncio.create_task(submit(engine, "x", [0], tokens=[1], client="a"))
     await until(lambda: engine.running_items == 1)
     waiting = [asyncio.create_task(submit(engine, "x", [1], tokens=[20], client=name)) for name in "ab"]
@@ -156,11 +153,10 @@ async def test_one_client_cannot_fill_the_queue() -> None:
         await submit(engine, "x", [2], tokens=[20], client="a")
     release.set()
     await asyncio.gather(running, *waiting)
-    await engine.close()
 
 
-async def test_a_thread_that_fails_fails_its_jobs_and_begins_anew(monkeypatch) -> None:
-    engine = Engine(batches(lambda key, items: items))
+async def test_a_thread_that_fails_fails_its_jobs_and_begins_anew(open_engine, monkeypatch) -> None:
+    engine = open_engine(batches(lambda key, items: items))
     choose, broken = engine._queues.choose, [True]
 
     def fails_once():
@@ -173,7 +169,6 @@ async def test_a_thread_that_fails_fails_its_jobs_and_begins_anew(monkeypatch) -
         await asyncio.wait_for(submit(engine, "x", [1], tokens=[1]), 10)
     assert await asyncio.wait_for(submit(engine, "x", [2], tokens=[1]), 10) == [2]
     assert engine.waiting_tokens == engine.running_items == 0
-    await engine.close()
 
 
 class Scores:
@@ -242,14 +237,16 @@ async def test_a_device_that_hangs_is_not_healthy_until_it_goes_on() -> None:
     await server.stop(1.0)
 
 
-async def test_works_that_are_busy_when_nobody_will_use_them_again_are_forgotten_when_they_are_done() -> None:
+async def test_works_that_are_busy_when_nobody_will_use_them_again_are_forgotten_when_they_are_done(
+    open_engine,
+) -> None:
     release = threading.Event()
 
     def run(key, items):
         assert release.wait(60)
         return items
 
-    engine = Engine(batches(run))
+    engine = open_engine(batches(run))
     queues = engine._queues.queues
     running = asyncio.create_task(submit(engine, "old", [1], tokens=[1]))
     await until(lambda: engine.running_items == 1)
@@ -263,7 +260,6 @@ async def test_works_that_are_busy_when_nobody_will_use_them_again_are_forgotten
     await submit(engine, "old", [2], tokens=[1])  # of a call that has the old model
     await submit(engine, "new", [2], tokens=[1])
     await until(lambda: [key for key, _ in queues] == ["new"])
-    await engine.close()
 
 
 def test_requests_for_metrics_that_stop_half_way_delay_no_others(server) -> None:

@@ -20,7 +20,6 @@ from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.model_directory.loaded_model import load_model
-from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.jobs import Entry, Job
 from nmt_core.serving.engine.slices import Sliced, off_loop
 from nmt_core.serving.engine.work import LARGE, BatchWork, StepWork
@@ -86,9 +85,9 @@ KINDS = pytest.mark.parametrize("kind", ["batch", "step"])
 
 
 @KINDS
-async def test_others_have_their_turns_while_a_large_item_is_done(kind: str) -> None:
+async def test_others_have_their_turns_while_a_large_item_is_done(open_engine, kind: str) -> None:
     paused = Paused(kind)
-    engine = Engine(paused.open)
+    engine = open_engine(paused.open)
     large = asyncio.create_task(submit(engine, "slow", ["a"], tokens=[LARGE + 1], priority="long", client="a"))
     await until(paused.begun.is_set)
     for _ in range(3):
@@ -96,13 +95,12 @@ async def test_others_have_their_turns_while_a_large_item_is_done(kind: str) -> 
     assert not paused.ended.is_set()
     paused.goes_on.set()
     assert await large == ["a"]
-    await engine.close()
 
 
 @KINDS
-async def test_what_nobody_waits_for_any_more_ends_where_it_is(kind: str) -> None:
+async def test_what_nobody_waits_for_any_more_ends_where_it_is(open_engine, kind: str) -> None:
     paused = Paused(kind)
-    engine = Engine(paused.open)
+    engine = open_engine(paused.open)
     large = asyncio.create_task(submit(engine, "slow", ["large"], tokens=[LARGE + 1]))
     await until(paused.begun.is_set)
     large.cancel()
@@ -111,24 +109,22 @@ async def test_what_nobody_waits_for_any_more_ends_where_it_is(kind: str) -> Non
     assert not paused.items
     paused.goes_on.set()
     assert await submit(engine, "slow", ["other"], tokens=[LARGE + 1]) == ["other"]
-    await engine.close()
 
 
 @KINDS
-async def test_what_fails_in_a_slice_takes_no_other_with_it(kind: str) -> None:
+async def test_what_fails_in_a_slice_takes_no_other_with_it(open_engine, kind: str) -> None:
     def open_work(key: object) -> BatchWork | StepWork:
         paused = Paused(kind)
         paused.goes_on.set()
         return paused.open(key)
 
-    engine = Engine(open_work)
+    engine = open_engine(open_work)
     good, bad = await submit(engine, "slow", ["good", "bad"], tokens=[LARGE + 1] * 2)
     assert good == "good"
     assert isinstance(bad, ValueError)
-    await engine.close()
 
 
-async def test_a_caller_that_leaves_within_a_step_leaves_the_search_after_it() -> None:
+async def test_a_caller_that_leaves_within_a_step_leaves_the_search_after_it(open_engine) -> None:
     """Nobody enters or leaves a search within its step."""
 
     class SomeStay(Paused):
@@ -137,7 +133,7 @@ async def test_a_caller_that_leaves_within_a_step_leaves_the_search_after_it() -
             return [] if "leaves" in self.items.values() else super().step()
 
     decoder = SomeStay()
-    engine = Engine(decoder.open)
+    engine = open_engine(decoder.open)
     async with held(engine, FULL + 2):
         stays = asyncio.create_task(submit(engine, "slow", ["stays"], tokens=[1], client="a"))
         leaves = asyncio.create_task(submit(engine, "slow", ["leaves"], tokens=[FULL + 1], client="b"))
@@ -148,7 +144,6 @@ async def test_a_caller_that_leaves_within_a_step_leaves_the_search_after_it() -
     assert sorted(decoder.items.values()) == ["leaves", "stays"]
     decoder.goes_on.set()
     assert [*await stays, *await late] == ["stays", "late"]
-    await engine.close()
 
 
 def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_iterations() -> None:
@@ -259,7 +254,7 @@ async def test_large_requests_take_turns_off_the_event_loop_and_end_with_their_c
     assert await asyncio.to_thread(ended.wait, 30)
 
 
-async def test_samples_with_many_different_options_let_others_pass() -> None:
+async def test_samples_with_many_different_options_let_others_pass(open_engine) -> None:
     drawn: list[tuple[int, list[str]]] = []
     release = threading.Event()
 
@@ -272,7 +267,7 @@ async def test_samples_with_many_different_options_let_others_pass() -> None:
         return draw
 
     model = ServedModel(None, decoder=None, sampler=sampler, defaults=DecodingConfig())  # type: ignore[arg-type]
-    engine = Engine(lambda key: key.model.work(key))
+    engine = open_engine(lambda key: key.model.work(key))
 
     def ask(text: str, seed: int, client: str):
         item = SampleItem(text, SamplingConfig(seed=seed))
@@ -284,7 +279,6 @@ async def test_samples_with_many_different_options_let_others_pass() -> None:
     await asyncio.sleep(0)
     release.set()
     found = await asyncio.gather(*many, other)
-    await engine.close()
     assert found == [[["many"]]] * 200 + [[["other"]]]
     assert next(place for place, (_, texts) in enumerate(drawn) if "other" in texts) < 50
     assert len({seed for seed, _ in drawn}) == 201
@@ -370,9 +364,11 @@ def never_ends() -> tuple[Callable[[Sequence[str]], Sequence[str]], threading.Ev
     return run, begun, ended
 
 
-async def test_what_is_done_in_slices_ends_when_an_engine_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_done_in_slices_ends_when_an_engine_begins_anew(
+    open_engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run, begun, ended = never_ends()
-    engine = Engine(lambda key: BatchWork("test", run if key == "large" else list))
+    engine = open_engine(lambda key: BatchWork("test", run if key == "large" else list))
     large = asyncio.create_task(submit(engine, "large", ["a"], tokens=[LARGE + 1]))
     await until(begun.is_set)
 
@@ -384,10 +380,9 @@ async def test_what_is_done_in_slices_ends_when_an_engine_begins_anew(monkeypatc
     assert [type(found) for found in await large] == [RpcError]
     assert await asyncio.to_thread(ended.wait, 30)
     assert await submit(engine, "small", ["b"], tokens=[1]) == ["b"]
-    await engine.close()
 
 
-async def test_what_is_done_in_slices_ends_when_its_work_fails() -> None:
+async def test_what_is_done_in_slices_ends_when_its_work_fails(open_engine) -> None:
     """Of two sentences that are completed in slices one breaks the step."""
     run, begun, ended = never_ends()
 
@@ -419,7 +414,7 @@ async def test_what_is_done_in_slices_ends_when_its_work_fails() -> None:
                 if key in self.sliced:
                     self.sliced.pop(key).give_up()
 
-    engine = Engine(lambda key: StepWork("test", Breaking(), most=100))
+    engine = open_engine(lambda key: StepWork("test", Breaking(), most=100))
     good = asyncio.create_task(submit(engine, "x", ["good"], tokens=[1]))
     await until(begun.is_set)
     bad = asyncio.create_task(submit(engine, "x", ["bad"], tokens=[1]))
@@ -427,7 +422,6 @@ async def test_what_is_done_in_slices_ends_when_its_work_fails() -> None:
     good.cancel()
     (found,) = await bad
     assert isinstance(found, ValueError)
-    await engine.close()
 
 
 def test_a_computation_that_is_given_up_before_its_first_slice_never_begins() -> None:
