@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import sacrebleu
 
-from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.errors import ConfigError, InputError, NmtError
 from smt_bridge.commands import rerank
 from smt_bridge.errors import FormatError
 from smt_bridge.lists import rerank as lists_rerank
@@ -141,17 +141,15 @@ def test_blank_reference_line_is_named(files: Path, capsys: pytest.CaptureFixtur
     assert "reference:2: blank lines (2)" in capsys.readouterr().err
 
 
-def test_id_without_a_source_is_named(files: Path) -> None:
-    (files / "source").write_text("one\ntwo\n")
-    with pytest.raises(FormatError, match=r"nbest:3: has ids up to 2 but .*source has only 2 lines"):
-        call(*arguments(files))
-    assert not (files / "out").exists()
-
-
-def test_id_without_a_reference_is_named(files: Path) -> None:
-    (files / "reference").write_text("one\ntwo\n")
-    with pytest.raises(InputError, match=r"reference: has 2 lines but .* 3 lines are needed"):
-        call(*arguments(files, "--reference", files / "reference"))
+def test_id_without_a_source_or_a_reference_is_named(files: Path) -> None:
+    for name in ("reference", "source"):
+        (files / name).write_text("one\ntwo\n")
+        said = {"source": r"nbest:3: has ids up to 2 but .*source has only 2 lines"}.get(
+            name, r"reference: has 2 lines but .* 3 lines are needed"
+        )
+        with pytest.raises(NmtError, match=said):
+            call(*arguments(files, "--reference", files / "reference"))
+        assert not (files / "out").exists()
 
 
 @pytest.mark.parametrize(

@@ -66,12 +66,6 @@ def test_equal_pairs_of_a_window_are_scored_once() -> None:
     assert scorer.calls == [[SentencePair("s", "x y"), SentencePair("sss", "")]]
 
 
-def test_reverse_score_swaps_the_sides() -> None:
-    scorer = RecordingScorer()
-    PairFeature(scorer, direction="reverse").compute([Candidates("s", ["x y"])])
-    assert scorer.calls == [[SentencePair("x y", "s")]]
-
-
 def test_id_beyond_the_source_names_line_and_counts() -> None:
     with pytest.raises(FormatError, match=r"list:3: id 2 .* 2 lines"):
         list(annotate(entries(*LINES), [WordCount()], ["s", "ss"], path="list"))

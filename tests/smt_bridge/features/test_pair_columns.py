@@ -65,43 +65,41 @@ def test_language_model_reads_no_source() -> None:
     assert PairFeature(scorer, LOG_PROB, direction="target").compute(GROUP) == [[(-2.0,)]]
 
 
-def test_coverage_is_the_penalty_of_wu_et_al() -> None:
-    # Totals of s, t, u: 1.1 (counts as 1), 0.6 and 0.2; the end's own column counts for nothing.
-    score = looking((0.7, 0.2, 0.1, 0.0), (0.3, 0.3, 0.1, 0.3), (0.1, 0.1, 0.0, 0.8))
-    penalty, uncovered = coverage(PAIR, score)
-    assert penalty == pytest.approx(math.log(0.6) + math.log(0.2))
-    assert uncovered == pytest.approx(1 / 3)
+LN = math.log
 
 
-def test_word_without_attention_has_the_floor() -> None:
-    assert coverage(PAIR, looking((1.0, 0.0, 0.0))) == (pytest.approx(math.log(ATTENTION_FLOOR)), 0.5)
+@pytest.mark.parametrize(
+    ("pair", "rows", "penalty", "uncovered"),
+    [
+        # Totals of s, t, u: 1.1 (counts as 1), 0.6 and 0.2; the end's own column counts for nothing.
+        (PAIR, ((0.7, 0.2, 0.1, 0.0), (0.3, 0.3, 0.1, 0.3), (0.1, 0.1, 0.0, 0.8)), LN(0.6) + LN(0.2), 1 / 3),
+        (PAIR, ((1.0, 0.0, 0.0),), LN(ATTENTION_FLOOR), 0.5),
+        (SentencePair("", "x"), ((1.0,), (1.0,)), 0.0, 0.0),
+    ],
+)
+def test_coverage_is_the_penalty_of_wu_et_al(
+    pair: SentencePair, rows: tuple[tuple[float, ...], ...], penalty: float, uncovered: float
+) -> None:
+    assert coverage(pair, looking(*rows)) == pytest.approx((penalty, uncovered))
 
 
-def test_empty_source_is_covered() -> None:
-    assert coverage(SentencePair("", "x"), looking((1.0,), (1.0,))) == (0.0, 0.0)
-
-
-def test_attention_along_the_diagonal_is_sharp_and_in_order() -> None:
-    rows = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-    assert attention_shape(SentencePair("s t", "x y"), looking(*rows)) == (0.0, 0.0, 0.0)
-
-
-def test_attention_that_jumps() -> None:
-    # Places 1, 0, 2 with -1 before: jumps over 1, back 2, over 1, so (1 + 2 + 1) / 3; one move of three is back.
-    rows = ((0.0, 1.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (0.0, 0.5, 0.0, 0.5), (0.0, 0.0, 0.0, 1.0))
-    entropy, distortion, backward = attention_shape(SentencePair("s t u", "x y z"), looking(*rows))
-    assert entropy == pytest.approx(math.log(2) / 4)
-    assert distortion == pytest.approx(4 / 3)
-    assert backward == pytest.approx(1 / 3)
-
-
-def test_attention_that_stays_does_not_go_back() -> None:
-    rows = ((1.0, 0.0), (1.0, 0.0), (0.0, 1.0))
-    assert attention_shape(SentencePair("s", "x y"), looking(*rows)) == (0.0, 0.5, 0.0)
-
-
-def test_empty_hypothesis_has_entropy_only() -> None:
-    assert attention_shape(SentencePair("s", ""), looking((0.5, 0.5))) == (pytest.approx(math.log(2)), 0.0, 0.0)
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, 0.0)),
+        # Places 1, 0, 2 with -1 before: jumps over 1, back 2, over 1, so (1 + 2 + 1) / 3; one move of three is back.
+        (
+            ((0.0, 1.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (0.0, 0.5, 0.0, 0.5), (0.0, 0.0, 0.0, 1.0)),
+            (LN(2) / 4, 4 / 3, 1 / 3),
+        ),
+        (((1.0, 0.0), (1.0, 0.0), (0.0, 1.0)), (0.0, 0.5, 0.0)),  # it stays
+        (((0.5, 0.5),), (LN(2), 0.0, 0.0)),  # of an empty hypothesis
+    ],
+)
+def test_attention_is_sharp_in_order_and_goes_back(
+    rows: tuple[tuple[float, ...], ...], expected: tuple[float, float, float]
+) -> None:
+    assert attention_shape(PAIR, looking(*rows)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("measure", [COVERAGE, ATTENTION_SHAPE, WEAKEST_WORD])

@@ -37,14 +37,6 @@ def test_pipe_is_read_like_a_file(tmp_path: Path) -> None:
     writer.join()
 
 
-def test_errors_name_the_file_and_line(tmp_path: Path) -> None:
-    path = tmp_path / "list"
-    path.write_bytes(b"0 ||| a ||| A= 1 ||| 1\n0 ||| a ||| A= x ||| 1\n")
-    with pytest.raises(FormatError, match=r"list:2: ") as caught, ordered_lists(str(path)) as ordered:
-        list(ordered.lists)
-    assert caught.value.line == 2
-
-
 @pytest.mark.parametrize("then", [[0, 1, 2], [1, 0], [0]])
 def test_a_list_that_is_replaced_while_it_is_read_is_refused(tmp_path: Path, then: list[int]) -> None:
     """Its ids were found before: references and lines of the output are counted by them."""

@@ -31,14 +31,16 @@ def test_totals_are_dot_products_and_ties_keep_their_order() -> None:
     assert chosen.best(group).hypothesis == b"h1"
 
 
-def test_feature_without_weight_is_named() -> None:
-    with pytest.raises(WiringError, match="no weight for B, C"):
-        reranker({"A": (1.0,)}).best(list_of(b"A= 1 B= 2 C= 3"))
-
-
-def test_weight_without_feature_is_named_and_explained() -> None:
-    with pytest.raises(WiringError, match=r"weight of LM1 .*tuneable=false"):
-        reranker({"A": (1.0,), "LM1": (1.0,), "UnknownWordPenalty0": (1.0,)}).best(list_of(b"A= 1"))
+@pytest.mark.parametrize(
+    ("weights", "features", "said"),
+    [
+        ({"A": (1.0,)}, b"A= 1 B= 2 C= 3", "no weight for B, C"),
+        ({"A": (1.0,), "LM1": (1.0,), "UnknownWordPenalty0": (1.0,)}, b"A= 1", r"weight of LM1 .*tuneable=false"),
+    ],
+)
+def test_one_side_without_the_other_is_named(weights: dict[str, tuple[float, ...]], features: bytes, said: str) -> None:
+    with pytest.raises(WiringError, match=said):
+        reranker(weights).best(list_of(features))
 
 
 def test_unknown_word_penalty_and_sparse_features_need_no_partner() -> None:
