@@ -24,6 +24,7 @@ from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig, LengthNormalization
 from nmt_core.inference.search.hypothesis import Hypothesis, Matrix
 from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.text.sentence import TargetOrder
 
 
 @dataclass(frozen=True)
@@ -85,15 +86,16 @@ class Finisher:
         self.rescores, self.spells = rescores, models[0].model.spells
         self._speller = Speller(models) if self.spells else None
         self._copying, self._unknowns = models[0].copying, unknowns
-        self._pointed = unknowns or replacement_of(models[0])
+        if self._copying is not None:
+            self._unknowns = unknowns or replacement_of(models[0])
 
     def finish(self, sentences: Sequence[Searched]) -> list[list[Translation]]:
         """The translations of every source; a source without words has the empty one, with the pair scorer's number."""
-        order = self._models[0].target_order
-        in_text = [
-            one._replace(hypotheses=[hypothesis.in_text_order(order, self._aligns) for hypothesis in one.hypotheses])
-            for one in sentences
-        ]
+        order, in_text = self._models[0].target_order, list(sentences)
+        if order is not TargetOrder.LEFT_TO_RIGHT:
+            for number, one in enumerate(sentences):
+                turned = [hypothesis.in_text_order(order, self._aligns) for hypothesis in one.hypotheses]
+                in_text[number] = one._replace(hypotheses=turned)
         if self.rescores:
             in_text = self._rescored(in_text)
         if not all(one.source for one in in_text):
@@ -130,7 +132,7 @@ class Finisher:
     def _scores(self, pairs: Iterable[tuple[str, Hypothesis]]) -> list[PairScore]:
         target = self._models[0].target
         read = [SentencePair(source, " ".join(target.decode(hypothesis.words))) for source, hypothesis in pairs]
-        return ModelPairScorer(self._models).score_as_read(read, per_word=True)
+        return ModelPairScorer(self._models).score(read, per_word=True, annotated=True)
 
     def _words(self, hypothesis: Hypothesis, one: Searched) -> tuple[str, ...]:
         """The words of a translation; prefix and constraints have their words as given."""
@@ -142,13 +144,14 @@ class Finisher:
         hypothesis, words = found
         numbers, attention, aligns = hypothesis.word_log_probs, hypothesis.attention, self._aligns
         counts = NOTHING_REPLACED
-        if self._copying is not None:
+        unknowns = self._unknowns
+        if self._copying is not None and unknowns is not None:
             words, numbers, attention, counts = restore(
-                self._copying, self._pointed, words, source, word_log_probs=numbers, attention=attention, aligns=aligns
+                self._copying, unknowns, words, source, word_log_probs=numbers, attention=attention, aligns=aligns
             )
             aligns = "written"
-        elif self._unknowns is not None and attention is not None:
-            words, counts = self._unknowns.replace(words, source, attention, aligns)
+        elif unknowns is not None and attention is not None:
+            words, counts = unknowns.replace(words, source, attention, aligns)
         return Translation(
             text=" ".join(words),
             words=words,

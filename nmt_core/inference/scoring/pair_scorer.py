@@ -147,25 +147,24 @@ class ModelPairScorer:
         }
         return signature_of(self.models, *(field for field, there in fields.items() if there))
 
+    @torch.inference_mode()
     def score(
-        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
+        self,
+        pairs: Sequence[SentencePair],
+        *,
+        per_word: bool = False,
+        attention: bool = False,
+        annotated: bool = False,
     ) -> list[PairScore]:
         """Score every pair; one answer per pair, in order.
 
-        Raises ConfigError for pairs whose annotation has to be given (scheme ``posall``).
+        Targets are text, or as models of annotated text read them (``annotated``). Raises ConfigError for pairs whose
+        annotation has to be given (scheme ``posall``).
         """
-        copying = self.copying
-        if copying is None:
-            return self.score_as_read(pairs, per_word=per_word, attention=attention)
-        read = {pair: as_read(copying, pair) for pair in pairs}
-        scores = self.score_as_read([read[pair] for pair in pairs], per_word=per_word, attention=attention)
-        return [of_text(copying, pair, score) for pair, score in zip(pairs, scores, strict=True)]
-
-    @torch.inference_mode()
-    def score_as_read(
-        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
-    ) -> list[PairScore]:
-        """The same of targets as the models read them, annotated where their text is."""
+        if self.copying is not None and not annotated:
+            copying, read = self.copying, {pair: as_read(self.copying, pair) for pair in pairs}
+            scores = self.score([read[one] for one in pairs], per_word=per_word, attention=attention, annotated=True)
+            return [of_text(copying, pair, score) for pair, score in zip(pairs, scores, strict=True)]
         distinct = sorted(set(pairs))
         lengths = [pair.target.count(" ") + 2 for pair in distinct]
         answers: dict[SentencePair, PairScore] = {}

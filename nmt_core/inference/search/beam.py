@@ -70,12 +70,22 @@ class BeamSearch(Generic[Key]):
         for group in group_by_length([len(request.source) + 1 for request in requests], limit=_ENCODE):
             waiting = collections.deque(requests[place] for place in group)
             while waiting:
-                self.insert(self.encode(_next_requests(waiting, _ENCODE)))
+                self.insert(self.encode(waiting, _ENCODE))
 
     @torch.inference_mode()
-    def encode(self, requests: Sequence[Request[Key]]) -> EncodedRequests[Key]:
-        """The first half of ``admit``, done for many sentences at once although they enter some at a time."""
-        return EncodedRequests(requests, *self.predictor.begin([request.source for request in requests]))
+    def encode(self, waiting: collections.deque[Request[Key]], tokens: int) -> EncodedRequests[Key]:
+        """The first half of ``admit``, done for many sentences at once although they enter some at a time.
+
+        Takes the first that wait, and as many more as do not exceed ``tokens``, or little, and are not mostly padding.
+        """
+        taken: list[Request[Key]] = []
+        widths: list[int] = []
+        while waiting and sum(widths) < tokens:
+            widths.append(len(waiting[0].source) + 1)
+            if not is_compact(widths):
+                break
+            taken.append(waiting.popleft())
+        return EncodedRequests(taken, *self.predictor.begin([request.source for request in taken]))
 
     def insert(self, encoded: EncodedRequests[Key]) -> None:
         """The other half, for sentences that are compact."""
@@ -127,29 +137,10 @@ def search_all(
     while waiting or reserve is not None or search.sentences:
         while (waiting or reserve is not None) and (free := batch_tokens - search.tokens) >= _REFILL * batch_tokens:
             if reserve is None:
-                reserve = search.encode(_next_requests(waiting, batch_tokens))
-            count = _fitting(reserve.requests, free, min_count=0 if search.sentences else 1)
-            if not count:
+                reserve = search.encode(waiting, batch_tokens)
+            entering, reserve = reserve.split(free, min_count=0 if search.sentences else 1)
+            if entering is None:
                 break
-            entering, reserve = reserve.split(count)
             search.insert(entering)
         yield_point()
         yield from search.step()
-
-
-def _next_requests(waiting: collections.deque[Request[Key]], tokens: int) -> list[Request[Key]]:
-    """Take the first, and as many more as do not exceed ``tokens``, or little, and are not mostly padding."""
-    taken: list[Request[Key]] = []
-    widths: list[int] = []
-    while waiting and sum(widths) < tokens:
-        widths.append(len(waiting[0].source) + 1)
-        if not is_compact(widths):
-            break
-        taken.append(waiting.popleft())
-    return taken
-
-
-def _fitting(requests: Sequence[Request[Key]], free: float, *, min_count: int) -> int:
-    """How many of the first requests fit into so many ``free`` tokens."""
-    ends = np.cumsum([(len(one.source) + 1) * max(1.0, one.config.beam / USUAL_ROWS) for one in requests])
-    return max(int(np.searchsorted(ends, free, side="right")), min_count)

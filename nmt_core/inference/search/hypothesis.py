@@ -65,8 +65,6 @@ class Hypothesis:
 
     def in_text_order(self, order: TargetOrder, aligns: Aligns) -> Hypothesis:
         """The hypothesis of a model that writes in this order, in the order of the text."""
-        if order is TargetOrder.LEFT_TO_RIGHT:
-            return self
         words = len(self.words)
         rows = order.attention(range(words + 1), aligns)
         return replace(

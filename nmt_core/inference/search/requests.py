@@ -6,11 +6,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Generic, NamedTuple, TypeVar
 
+import numpy as np
 import torch
 
 from nmt_core.base.errors import ConfigError, ModelError
 from nmt_core.base.messages import counted
-from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig
 from nmt_core.inference.search.constraints import Constraint, Rules
 from nmt_core.inference.search.guided import GuideInIds
 from nmt_core.inference.search.hypothesis import Hypothesis
@@ -87,10 +88,12 @@ class EncodedRequests(NamedTuple, Generic[Key]):
     state: TensorTree
 
     @torch.inference_mode()
-    def split(self, count: int) -> tuple[EncodedRequests[Key], EncodedRequests[Key] | None]:
-        """The first ``count`` of them, and the others."""
-        if count >= len(self.requests):
-            return self, None
+    def split(self, free: float, *, min_count: int) -> tuple[EncodedRequests[Key] | None, EncodedRequests[Key] | None]:
+        """The first of them that fit into so many ``free`` tokens, at least ``min_count``, and the others."""
+        ends = np.cumsum([(len(one.source) + 1) * max(1.0, one.config.beam / USUAL_ROWS) for one in self.requests])
+        count = max(int(np.searchsorted(ends, free, side="right")), min_count)
+        if not 0 < count < len(self.requests):
+            return (self, None) if count else (None, self)
         parts = torch.arange(len(self.requests), device=self.state.example.device).tensor_split([count])
         requests = (self.requests[:count], self.requests[count:])
         first, rest = (

@@ -36,7 +36,7 @@ Load = Callable[..., LoadedModel]
 
 
 def pair_score(models: list[LoadedModel]) -> PairScore:
-    (score,) = ModelPairScorer(models).score_as_read([BLANK], per_word=True)
+    (score,) = ModelPairScorer(models).score([BLANK], per_word=True, annotated=True)
     assert score.log_prob < 0
     return score
 

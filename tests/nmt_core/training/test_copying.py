@@ -59,7 +59,7 @@ def test_a_run_resumes_exactly_and_measures_plain_text(runs, settings: dict[str,
         SentencePair(source, " ".join(loaded.copying.read_target(source.split(), target.split(), _points(links))))
         for source, target, links in zip(*lines, strict=True)
     ]
-    scores = open_pair_scorer([runs.file("whole")]).score_as_read(pairs)
+    scores = open_pair_scorer([runs.file("whole")]).score(pairs, annotated=True)
     words = sum(len(pair.target.split()) + 1 for pair in pairs)
     assert -sum(score.log_prob for score in scores) / words == pytest.approx(kept["nats_per_word"], abs=1e-5)
     (found, *_) = open_translator([runs.file("whole")]).translate([lines[0][0]])
