@@ -99,8 +99,8 @@ def read_graph_features(ini: str, weights: str | None = None, *, besides: Collec
     features = read.features
     if not features:
         raise WiringError(f"{ini}: has no [feature] section; give the moses.ini of the decoder that wrote the graphs")
-    given = Weights({}) if weights is None else read_weights(weights)
-    chosen = Weights({name: values for name, values in given.items() if name not in besides})
+    given = {} if weights is None else read_weights(weights)
+    chosen = {name: values for name, values in given.items() if name not in besides}
     return GraphFeatures(
         features,
         all_weights(read.lines, path=ini),

@@ -9,10 +9,7 @@
 The same lines stand in ``moses.ini``, in the ``rescore.ini`` of Moses' n-best rescoring and in our
 own weight files; lines before the first section header count too, so the header may be missing.
 
->>> weights = Weights({"LM0": (0.5,), "TranslationModel0": (0.25, 0.125)})
->>> weights.dot({"LM0": (-2.0,), "TranslationModel0": (-1.0, -4.0)})
--1.75
->>> print(format_weights(weights), end="")
+>>> print(format_weights({"LM0": (0.5,), "TranslationModel0": (0.25, 0.125)}), end="")
 [weight]
 LM0= 0.5
 TranslationModel0= 0.25 0.125
@@ -22,12 +19,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.messages import counted
 from nmt_core.files import read_lines
-from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.errors import FormatError
 from smt_bridge.moses.feature_functions import code_of, parse_features, section_name, sections
 from smt_bridge.nbest.entry import LARGEST
 
@@ -36,60 +32,8 @@ _LABEL = re.compile(r"[^ \t\r\n#\[][^ \t\r\n]*")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
-class Weights(Mapping[str, tuple[float, ...]]):
-    """Feature name to its weights, one per component, in the order of the file; never changed once made."""
-
-    def __init__(self, values: Mapping[str, Sequence[float]]) -> None:
-        self._values = {name: tuple(float(number) for number in numbers) for name, numbers in values.items()}
-
-    def __getitem__(self, name: str) -> tuple[float, ...]:
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Weights) and self._values == other._values
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self._values.items()))
-
-    def __repr__(self) -> str:
-        return f"Weights({self._values!r})"
-
-    def dot(self, features: Mapping[str, Sequence[float]]) -> float:
-        """The model score: the sum over ``features`` of weight times value.
-
-        Weights of features that are not there (such as ``UnknownWordPenalty0``, which Moses never
-        lists) add nothing; neither do sparse features (``_`` in the name) without a weight.
-        Raises WiringError for a dense feature without a weight, or with another number of components.
-        """
-        total = 0.0
-        for name, values in features.items():
-            weights = self._values.get(name)
-            if weights is None or len(weights) != len(values):
-                if weights is None and "_" in name:
-                    continue
-                raise _mismatch(name, weights, len(values))
-            for weight, value in zip(weights, values, strict=True):
-                total += weight * value
-        return total
-
-    def replaced(self, others: Mapping[str, Sequence[float]]) -> Weights:
-        """These weights with those of ``others`` in their place; names that are new come last."""
-        return Weights({**self._values, **others})
-
-
-def _mismatch(name: str, weights: tuple[float, ...] | None, values: int) -> WiringError:
-    if weights is None:
-        return WiringError(f"the feature {name} has no weight; tune with this feature, or add a line `{name}= ...`")
-    return WiringError(
-        f"the feature {name} has {counted(values, 'value')} but {counted(len(weights), 'weight')};"
-        " the weights belong to other n-best lists"
-    )
+Weights = Mapping[str, tuple[float, ...]]
+"""Feature name to its weights, one per component, in the order of the file."""
 
 
 def read_weights(path: str) -> Weights:
@@ -102,7 +46,7 @@ def read_weights(path: str) -> Weights:
     weights = all_weights(lines, path=path)
     features = {feature.name: feature for feature in parse_features(lines, path=path)}
     shown = {name: features[name].listed(values) if name in features else values for name, values in weights.items()}
-    return Weights({name: values for name, values in shown.items() if values or name not in features})
+    return {name: values for name, values in shown.items() if values or name not in features}
 
 
 def all_weights(lines: Sequence[bytes], *, path: str) -> Weights:
@@ -123,7 +67,7 @@ def all_weights(lines: Sequence[bytes], *, path: str) -> Weights:
         values = _weights_of_tuner(lines, path)
     if not values:
         raise FormatError(path, "holds no weights; expected a [weight] section with lines such as `LM0= 0.5`")
-    return Weights(values)
+    return values
 
 
 def _lines(path: str) -> list[bytes]:

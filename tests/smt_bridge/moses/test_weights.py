@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.base.errors import ConfigError, InputError
-from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.errors import FormatError
 from smt_bridge.moses.ini import read_ini
-from smt_bridge.moses.weights import Weights, all_weights, format_weights, read_weights
+from smt_bridge.moses.weights import all_weights, format_weights, read_weights
+from smt_bridge.nbest.formats import read_entries
+from smt_bridge.nbest.rerank import Reranker
 
 PIECES = [
     *(b"[weight]\n", b"[feature]\n", b"[weight-overwrite]\n", b"[weight-t]\n", b"[", b"]", b"\n", b"\r\n", b"# x\n"),
@@ -35,7 +37,7 @@ def test_ini_gives_its_weight_section_only(tmp_path: Path) -> None:
 
 
 def test_header_may_be_missing(tmp_path: Path) -> None:
-    assert read_weights(written(tmp_path / "w", "B= 1\nA= 2 3\n")) == Weights({"A": (2, 3), "B": (1,)})
+    assert read_weights(written(tmp_path / "w", "B= 1\nA= 2 3\n")) == ({"A": (2, 3), "B": (1,)})
 
 
 @pytest.mark.parametrize(
@@ -82,35 +84,10 @@ def test_names_with_a_sign_for_comments_come_back(tmp_path: Path) -> None:
     assert dict(read_weights(written(tmp_path / "w", format_weights(weights)))) == weights
 
 
-def test_dot_gives_the_total_of_the_decoder() -> None:
-    weights = Weights({"LM0": (0.5,), "TM0": (0.2, 0.3), "UnknownWordPenalty0": (1.0,)})
-    assert weights.dot({"TM0": (-1.0, -2.0), "LM0": (-4.0,), "TM0_sparse": (9.0,)}) == pytest.approx(-2.8)
-
-
-def test_dot_of_the_real_list_is_its_total(shared: Path) -> None:
-    import gzip
-
-    weights = read_weights(str(shared / "moses" / "en-fr" / "moses.ini"))
-    with gzip.open(shared / "moses" / "en-fr" / "val.nbest100.gz", "rt", encoding="utf-8", newline="\n") as lines:
-        fields = next(lines).split("|||")
-    features: dict[str, list[float]] = {}
-    for token in fields[2].split():
-        if token.endswith("="):
-            row = features.setdefault(token[:-1], [])
-        else:
-            row.append(float(token))
-    assert weights.dot(features) == pytest.approx(float(fields[3]), abs=1e-4)
-
-
-@pytest.mark.parametrize("features", [{"LM1": (1.0,)}, {"LM0": (1.0, 2.0)}], ids=["unknown", "arity"])
-def test_dot_refuses_features_that_do_not_fit(features: dict[str, tuple[float, ...]]) -> None:
-    with pytest.raises(WiringError, match="LM"):
-        Weights({"LM0": (0.5,)}).dot(features)
-
-
-def test_replaced_keeps_the_order() -> None:
-    weights = Weights({"A": (1,), "B": (2,)}).replaced({"C": (3,), "A": (4,)})
-    assert list(weights.items()) == [("A", (4,)), ("B", (2,)), ("C", (3,))]
+def test_the_total_of_the_real_list_is_that_of_the_decoder(shared: Path) -> None:
+    ini, path = str(shared / "moses" / "en-fr" / "moses.ini"), str(shared / "moses" / "en-fr" / "val.nbest100.gz")
+    entry = next(iter(read_entries(path)))
+    assert Reranker(read_weights(ini), path=path, weights_path=ini).total(entry) == pytest.approx(entry.total, abs=1e-4)
 
 
 def test_weights_of_moses_tuners_are_read(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import pytest
 
 from smt_bridge.commands.main import main
 from smt_bridge.metrics.significance import compare
-from smt_bridge.moses.weights import Weights
 from smt_bridge.nbest.order import fill_gaps, ordered_lists
 from smt_bridge.nbest.rerank import Reranker
 from smt_bridge.report.judge import Collector, Setting, judge
@@ -126,7 +125,7 @@ def test_page_and_json_have_the_same_numbers_where_lists_have_gaps(folder: Path,
 
 
 def test_words_and_attention_of_a_scorer_are_shown(folder: Path) -> None:
-    weights = Weights({"A": (0.2,), "B": (0.5,)})
+    weights = {"A": (0.2,), "B": (0.5,)}
     reranker = Reranker(weights, path="n", weights_path="w")
     setting = Setting([REFERENCES], SOURCES)
     collector = Collector(reranker, setting)
