@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from smt_bridge.moses import process as moses_process
+from tests.prepared_models import KINDS, make_model
 from tests.small_moses import decoder, needs_moses, write_moses_system
 from tests.smt_bridge.hybrid.small_hybrid import fake_moses, files
 from tests.smt_bridge.tuning.small_loop import write_system
@@ -63,3 +64,9 @@ def either_loop(kind: str, either_moses: str, tmp_path: Path, monkeypatch: pytes
     else:
         write_system(tmp_path)
     return either_moses
+
+
+@pytest.fixture(scope="session")
+def pieces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of subwords with its preparation."""
+    return make_model(tmp_path_factory.mktemp("bpe"), KINDS["bpe"])

@@ -20,7 +20,6 @@ from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
 from smt_bridge.nbest.entry import NbestEntry
 from smt_bridge.nbest.formats import read_entries
-from tests.prepared_models import KINDS, make_model
 from tests.small_graphs import INI, random_graph
 
 GRAPHS = [random_graph(number, nodes=7, arcs=20, words="abcd", sentence=number) for number in range(4)]
@@ -151,11 +150,6 @@ def test_a_sentence_without_translation_is_a_gap(folder: Path, capsysbinary: pyt
     text = GRAPHS[0].extended() + "1 hyp=0 stack=0 forward=1 fscore=-1.5\n" + GRAPHS[3].extended()
     Path("graphs.gz").write_bytes(gzip.compress(text.encode()))
     assert [entry.sentence for entry in search(capsysbinary)] == [0, 3]
-
-
-@pytest.fixture(scope="module")
-def pieces(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_model(tmp_path_factory.mktemp("bpe"), KINDS["bpe"])
 
 
 def test_a_model_of_subwords_searches_among_the_words(

@@ -16,17 +16,11 @@ from smt_bridge.metadata import read_metadata
 from smt_bridge.models import ModelOptions
 from smt_bridge.nbest.formats import read_entries
 from tests.nmt_core.arpa import ARPA
-from tests.prepared_models import KINDS, make_model
 
 TABLE = [("the plan", "der Aktionsplan"), ("the plan &apos;s", "der Plan"), ("men", "M\u00e4nner"), ("see", "\u0416")]
 NBEST = ["der Aktionsplan ist gut .", "Hunde \u0416\u0416 gut .", "."]
 SOURCE = "the plan &apos;s good ."
 PER_WORD = ["nmt", "nmtnorm", "nmtmin", "nmtunk", "coverage", "attention"]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_model(tmp_path_factory.mktemp("bpe"), KINDS["bpe"])
 
 
 def by_hand(model: Path, pair: SentencePair) -> list[float]:
@@ -48,26 +42,35 @@ def files_in(folder: Path, output: str) -> list[str]:
     return [argument for option, name in given.items() for argument in (option, str(folder / name))]
 
 
-def test_a_table(model: Path, tmp_path: Path) -> None:
+def test_a_table(pieces: Path, tmp_path: Path) -> None:
     lines = [f"{source} ||| {target} ||| 0.5 0.5" for source, target in TABLE]
     (tmp_path / "table").write_text("".join(f"{line}\n" for line in lines))
-    options = ["--scorer", str(model), "--unknown-count", "--quiet", "--jobs", "1", "--output", str(tmp_path / "out")]
+    options = [
+        "--scorer",
+        str(pieces),
+        "--unknown-count",
+        "--quiet",
+        "--jobs",
+        "1",
+        "--output",
+        str(tmp_path / "out"),
+    ]
     assert main(["rescore-table", str(tmp_path / "table"), *options]) == 0
     written = (tmp_path / "out").read_text().split("\n")[:-1]
     for line, before, pair in zip(written, lines, TABLE, strict=True):
         assert line.startswith(before)
         probability, unknown = map(float, line.removeprefix(before).split())
-        assert math.log(probability) == pytest.approx(math.fsum(by_hand(model, SentencePair(*pair))), abs=1e-4)
+        assert math.log(probability) == pytest.approx(math.fsum(by_hand(pieces, SentencePair(*pair))), abs=1e-4)
         assert unknown == pytest.approx(math.e if pair[1] == "\u0416" else 1.0, abs=1e-4)
 
 
-def test_every_neural_column_of_a_list(model: Path, tmp_path: Path) -> None:
+def test_every_neural_column_of_a_list(pieces: Path, tmp_path: Path) -> None:
     (tmp_path / "nbest").write_text("".join(f"0 ||| {text} ||| A= 1 ||| -1\n" for text in NBEST))
     (tmp_path / "source").write_text(f"{SOURCE}\n")
-    features = [argument for name in PER_WORD for argument in ("--feature", f"{name}:{model}")]
+    features = [argument for name in PER_WORD for argument in ("--feature", f"{name}:{pieces}")]
     assert main(["add-features", *files_in(tmp_path, "out"), *features, "--quiet", "--jobs", "1"]) == 0
     for text, entry in zip(NBEST, read_entries(str(tmp_path / "out")), strict=True):
-        words = by_hand(model, SentencePair(SOURCE, text))
+        words = by_hand(pieces, SentencePair(SOURCE, text))
         found = {name: values[0] for name, values in entry.features.items()}
         assert found["NMT0"] == pytest.approx(math.fsum(words), abs=1e-4)
         assert found["NMTnorm0"] == pytest.approx(math.fsum(words) / len(words), abs=1e-4)
@@ -75,17 +78,17 @@ def test_every_neural_column_of_a_list(model: Path, tmp_path: Path) -> None:
         assert found["NMTunk0"] == ("\u0416\u0416" in text)
         assert 0.0 <= found["NMTuncovered0"] <= 1.0
     signature = str(read_metadata(str(tmp_path / "out.json")).columns["NMT0"])
-    carried = load_model(str(model)).preparation
+    carried = load_model(str(pieces)).preparation
     assert carried is not None
     assert f"|tok:{carried.fingerprint}|" in signature
 
 
 def test_a_list_of_other_conventions_is_noticed(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    pieces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Words of another script, or of another language, are unknown to the model; it is said once."""
     monkeypatch.setattr("smt_bridge.lists.add.WINDOW", 1)
-    options = ["--scorer", str(model), "--quiet", "--jobs", "1"]
+    options = ["--scorer", str(pieces), "--quiet", "--jobs", "1"]
     for sentences, warnings in ((5, 0), (200, 1)):  # 60 words are too few to judge
         lists = [f"{number} ||| {'x ' * 9}\u0416{number} ||| A= 1 ||| -1\n" for number in range(sentences)]
         (tmp_path / "nbest").write_text("".join(lists))
@@ -94,20 +97,27 @@ def test_a_list_of_other_conventions_is_noticed(
         assert capsys.readouterr().err.count("are unknown to the model") == warnings
 
 
-def test_generated_phrases_are_limited_in_words_not_in_pieces(model: Path) -> None:
-    loaded = load_model(str(model))
+def test_generated_phrases_are_limited_in_words_not_in_pieces(pieces: Path) -> None:
+    loaded = load_model(str(pieces))
     assert loaded.preparation is not None
     reader = loaded.preparation.open_surface("target", loaded.target)
-    generator, _ = open_generator(str(model), GenerationOptions(samples=300), ModelOptions())
+    generator, _ = open_generator(str(pieces), GenerationOptions(samples=300), ModelOptions())
     (drawn,) = generator.generate(["the man sees the plan &apos;s dog"])
-    pieces = [len(reader.read(target).text.split()) for target in drawn]
-    assert max(pieces) > 16  # a target of seven words has more than ten pieces
+    sizes = [len(reader.read(target).text.split()) for target in drawn]
+    assert max(sizes) > 16  # a target of seven words has more than ten pieces
 
 
-def test_a_model_of_pieces_of_words_has_nothing_to_back_off(model: Path, tmp_path: Path, capsys) -> None:
+def test_a_pieces_of_words_has_nothing_to_back_off(pieces: Path, tmp_path: Path, capsys) -> None:
     (tmp_path / "lm.arpa").write_text(ARPA)
     (tmp_path / "table").write_text("a ||| b ||| 1\n")
-    command = ["rescore-table", str(tmp_path / "table"), "--scorer", str(model), "--output", str(tmp_path / "new")]
+    command = [
+        "rescore-table",
+        str(tmp_path / "table"),
+        "--scorer",
+        str(pieces),
+        "--output",
+        str(tmp_path / "new"),
+    ]
     assert main([*command, "--jobs", "1", "--unknown-backoff", str(tmp_path / "lm.arpa")]) == 2
     assert "reads pieces of words; there is nothing to back off" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import itertools
 import os
 import re
 from pathlib import Path
@@ -208,7 +209,7 @@ def test_use_1_of_the_readme_passes_the_doctor(tmp_path: Path, capsys: pytest.Ca
     moses = Path(__file__).parents[3] / "examples" / "en-fr" / "moses"
     table = tmp_path / "nmt-table.gz"
     with gzip.open(moses / "phrase-table.gz", "rb") as lines, gzip.open(table, "wb") as rescored:
-        for line in lines:
+        for line in itertools.islice(lines, 5000):
             fields = line.split(b"|||")
             rescored.write(b"|||".join([*fields[:2], fields[2] + b"0.5 ", *fields[3:]]))
     ini = tmp_path / "nmt.ini"
