@@ -19,7 +19,7 @@ from nmt_core.base.errors import ConfigError, InputError, unreadable
 JOURNAL = ".hybridmt.journal"  # the ending of its name
 AGAIN = "start again with --restart"
 Counts = dict[str, float]
-_FORMAT = 2
+FORMAT = 2
 _HEX = 8  # digits of a CRC-32
 
 
@@ -72,7 +72,7 @@ def read_journal(path: str) -> Journal:
         if found.identity is not None:
             shard, outputs = Shard(*value["shard"]), tuple(Content(*each) for each in value["outputs"])
             found.entries.append(Entry(shard, outputs, value["counts"]))
-        elif value.get("journal") == _FORMAT:
+        elif value.get("journal") == FORMAT:
             found.identity = value["identity"]
         else:
             raise ConfigError(f"{path}: a job that another version has begun; {AGAIN}")
@@ -85,11 +85,6 @@ def journal_line(value: Mapping[str, Any]) -> bytes:
     """A line that ``read_journal`` reads, behind the CRC-32 of its content."""
     body = json.dumps(value).encode()
     return b"%0*x %b\n" % (_HEX, crc32(body), body)
-
-
-def first_line(identity: Mapping[str, Any]) -> bytes:
-    """The line with which a journal begins."""
-    return journal_line({"journal": _FORMAT, "identity": identity})
 
 
 def check_identity(begun: Mapping[str, Any], now: Mapping[str, Any], *, path: str) -> None:

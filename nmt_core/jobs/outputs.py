@@ -22,6 +22,7 @@ from nmt_core.files import beside, pack, partial_output
 from nmt_core.files.output import PartialOutput
 from nmt_core.jobs.journal import (
     AGAIN,
+    FORMAT,
     JOURNAL,
     Content,
     Counts,
@@ -29,7 +30,6 @@ from nmt_core.jobs.journal import (
     Journal,
     Shard,
     check_identity,
-    first_line,
     journal_line,
     read_journal,
 )
@@ -142,7 +142,7 @@ def open_outputs(
                 outputs.drop_damaged()
             journal.truncate(begun.ends[len(outputs.entries)] if outputs.entries else 0)
             if not outputs.entries:
-                journal.write(first_line(identity))
+                journal.write(journal_line({"journal": FORMAT, "identity": identity}))
                 journal.flush()
         for file, end in zip(outputs.files, outputs.ends(), strict=True):
             file.cut(end)
@@ -156,17 +156,13 @@ def range_paths(paths: Sequence[str], wanted: range | None) -> Sequence[str]:
     return [f"{os.path.realpath(path)}{_RANGE}{wanted.start + 1}-{wanted.stop}" for path in paths]
 
 
-def begun(output: str) -> list[str]:
-    """The journals of an output and of its ranges."""
-    name = glob.escape(beside(output, ""))
-    return glob.glob(name + JOURNAL) + glob.glob(f"{name}{_RANGE}*{JOURNAL}")
-
-
-def begun_ranges(output: str) -> list[range]:
-    """The ranges of an output of which there is a journal, in order."""
-    found = [re.search(f"{_RANGE}([1-9][0-9]*)-([0-9]+){re.escape(JOURNAL)}$", path) for path in begun(output)]
+def begun(output: str) -> list[range | None]:
+    """The ranges of an output of which there is a journal, in order; None is the whole job."""
+    beginning = beside(output, "")
+    ends = [path.removeprefix(beginning) for path in glob.glob(f"{glob.escape(beginning)}*{JOURNAL}")]
+    found = [re.fullmatch(f"{_RANGE}([1-9][0-9]*)-([0-9]+){re.escape(JOURNAL)}", end) for end in ends]
     ranges = [range(int(match[1]) - 1, int(match[2])) for match in found if match]
-    return sorted(ranges, key=lambda one: (one.start, one.stop))
+    return [None] * (JOURNAL in ends) + sorted(ranges, key=lambda one: (one.start, one.stop))
 
 
 def check_begun(output: str, identity: Mapping[str, Any]) -> None:
@@ -175,7 +171,8 @@ def check_begun(output: str, identity: Mapping[str, Any]) -> None:
     if os.path.isdir(older):
         problem = "holds a job that an older version began; finish it with that version, or remove it"
         raise ConfigError(f"{older}: {problem}")
-    for path in begun(output):
+    for one in begun(output):
+        path = beside(range_paths([output], one)[0], JOURNAL)
         journal = read_journal(path)
         if journal.entries:
             check_identity(journal.identity or {}, identity, path=path)

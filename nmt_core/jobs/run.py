@@ -23,7 +23,7 @@ from nmt_core.base.messages import counted
 from nmt_core.base.words import whole_number
 from nmt_core.files import file_digest, is_written_through, pack
 from nmt_core.jobs.journal import AGAIN, Counts, Shard
-from nmt_core.jobs.outputs import Outputs, Piece, begun_ranges, check_begun, open_outputs, range_paths
+from nmt_core.jobs.outputs import Outputs, Piece, begun, check_begun, open_outputs, range_paths
 from nmt_core.jobs.ray_workers import Ray, ray_workers
 from nmt_core.jobs.workers import OpenWorker, Workers, in_order, process_workers
 from nmt_core.processes import orderly_end
@@ -122,7 +122,7 @@ def run_job(
         opened_outputs = functools.partial(open_outputs, identity=identity, restart=restart)
         outputs = stack.enter_context(opened_outputs(range_paths(job.outputs, wanted)))
         if identity is not None and wanted is None:
-            for one in begun_ranges(job.outputs[0]):
+            for one in filter(None, begun(job.outputs[0])):
                 ranges[one] = stack.enter_context(opened_outputs(range_paths(job.outputs, one)))
         pieces = _pieces(job, workers, outputs, ranges, wanted or range(sys.maxsize), seen)
         for (shard, is_stored), piece in in_order(pieces, ahead=workers.ahead):
