@@ -57,9 +57,8 @@ def settings(args: argparse.Namespace) -> dict[str, Any]:
     filters = {one["name"].rpartition(".")[2]: one for one in http["http_filters"]}
     filters["grpc_json_transcoder"]["typed_config"]["proto_descriptor"] = args.descriptor
     if args.token_file:
-        tokens = read_tokens(args.token_file).by_name()
         filters["api_key_auth"]["typed_config"]["credentials"] = [
-            {"key": token, "client": name} for name, token in tokens
+            {"key": token, "client": client.user} for token, client in read_tokens(args.token_file).items()
         ]
     else:
         http["http_filters"].remove(filters["api_key_auth"])

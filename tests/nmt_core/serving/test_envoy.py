@@ -33,6 +33,7 @@ from tests.nmt_core.serving.test_reload import eventually
 from tests.nmt_core.serving.test_security import Authority
 from tests.nmt_core.serving.test_streams import metrics_of
 
+TOKEN = "0123456789abcdef-secret"
 PROTO = DEPLOY.parents[1] / "proto"
 OPENAPI = yaml.safe_load((PROTO / "openapi.yaml").read_text())
 ENVOY = shutil.which("envoy", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}") or ""
@@ -67,6 +68,21 @@ def test_the_example_has_limits_and_times() -> None:
     assert settings["http2_protocol_options"]["max_concurrent_streams"] == 256
 
 
+def test_the_settings_have_the_tokens_and_limits_of_the_server(tmp_path: Path) -> None:
+    (tmp_path / "tokens").write_text(f"alice {TOKEN}\n")
+    text = made("--token-file", str(tmp_path / "tokens"), "--limit", "request_mib=3")
+    used = http_settings(yaml.safe_load(text))["http_filters"]
+    filters = {one["name"].rpartition(".")[2]: one["typed_config"] for one in used}
+    assert filters["api_key_auth"]["credentials"] == [{"key": TOKEN, "client": "alice"}]
+    assert f"max_request_bytes: {(3 << 20) + 5}\n" in text
+
+
+def made(*options: str) -> str:
+    """What the program of the deploy files writes."""
+    command = [sys.executable, "-m", "scripts.deploy.envoy", *options]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
 class Proxy:
     """Envoy with the settings for a server, as the deploy files make them; ``address`` and its authority ``ca``."""
 
@@ -76,15 +92,9 @@ class Proxy:
         self.address, self.ca = f"localhost:{free_port()}", authority.path
         listen = self.address.replace("localhost", "127.0.0.1")
         command = ["--server", server, "--listen", listen, "--tls-cert", certificate, "--tls-key", key, *options]
-        made = subprocess.run(
-            [sys.executable, "-m", "scripts.deploy.envoy", "--descriptor", str(PROTO / "http.binpb"), *command],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        written = made("--descriptor", str(PROTO / "http.binpb"), *command)
         self.settings = folder / "envoy.yaml"
-        self.settings.write_text(made.stdout)
+        self.settings.write_text(written)
         self._process = subprocess.Popen(
             [ENVOY, "-c", str(self.settings), "--concurrency", "1", "--log-level", "error", "--disable-hot-restart"],
             stderr=subprocess.DEVNULL,
@@ -103,9 +113,9 @@ class Proxy:
 @pytest.fixture(scope="module")
 def proxy(server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     """Envoy between us and the server."""
-    made = Proxy(tmp_path_factory.mktemp("proxy"), server.address)
-    yield made
-    made.stop()
+    envoy = Proxy(tmp_path_factory.mktemp("proxy"), server.address)
+    yield envoy
+    envoy.stop()
 
 
 @needs_envoy
@@ -222,7 +232,6 @@ def test_json_has_the_statuses_of_grpc(server, proxy: Proxy) -> None:
 
 
 SCORE, STREAM = "/nmt_core.v1.NmtService/Score", "/nmt_core.v1.NmtService/TranslateStream"
-TOKEN = "0123456789abcdef-secret"
 METADATA = [("authorization", f"Bearer {TOKEN}")]
 
 
