@@ -4,11 +4,7 @@ Scoring is a walk over prefix trees: each source is read once, targets of a sour
 share their decoder states, and each state is normalised once. The trees, and what goes into a batch,
 depend on the pairs given alone, so the same call gives the same numbers.
 
-Models that spell unknown words (Luong and Manning 2016, section 4.3) read ``<unk>`` whatever the spelling, so that
-words of different spellings are one edge of a tree. To the edge's log-probability each pair adds that of its own
-spelling; equal spellings at one edge are scored once.
-
-Shapes: P pairs, L positions, A distinct (edge, spelling), X spellings, C characters, Q unknown words of all pairs.
+Shapes: P pairs, L positions.
 """
 
 from __future__ import annotations
@@ -18,80 +14,21 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns, PairScore, SentencePair
 from nmt_core.base.words import whole_number
 from nmt_core.batches.padding import group_by_length, pad
 from nmt_core.batches.prefix_tree import Ints, PrefixTree, grow
-from nmt_core.batches.spelling import padded_spellings, spellings_of
 from nmt_core.device import name_precision
 from nmt_core.inference.output.copies import as_read, of_text
-from nmt_core.inference.scoring.walk import EdgeQuery, Floats, NodeAttention, Scores, Walk, Weights, walk
+from nmt_core.inference.scoring.spelled_pairs import spelled_words
+from nmt_core.inference.scoring.walk import NodeAttention, Scores, Walk, Weights, walk
 from nmt_core.model_directory.ensembles import check_members, signature_of
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model, load_models
-from nmt_core.models.interface import SpellingModel, TranslationModel
-from nmt_core.text.characters import Spelling
+from nmt_core.models.interface import SpellingModel
 from nmt_core.text.sentence import Sentence, TargetOrder
 from nmt_core.text.vocabulary import UNKNOWN_ID
-
-
-class SpelledPairs(NamedTuple):
-    """The unknown words of pairs: where each is, and which of the distinct ones it is."""
-
-    edges_A: Ints
-    spelling_of_A: Ints
-    spellings_XC: Tensor
-    pairs_Q: Ints
-    places_Q: Ints
-    distinct_Q: Ints
-
-    def query_of(self, model: TranslationModel) -> EdgeQuery:
-        """The query of a model: log p of every distinct one."""
-        assert isinstance(model, SpellingModel)
-        speller = model.speller
-
-        def answer(starts_MH: Tensor, places_M: Ints) -> Tensor:
-            spellings_MC = self.spellings_XC[torch.from_numpy(self.spelling_of_A[places_M])]
-            return speller.log_probs(starts_MH, spellings_MC)
-
-        return EdgeQuery(self.edges_A, answer)
-
-    def add_to(self, log_probs_PL: Floats, answers: Sequence[Tensor | None]) -> None:
-        """Add the mean of what the members of an ensemble say to the log-probabilities of the words."""
-        found = [answer.double().cpu().numpy() for answer in answers if answer is not None]
-        log_probs_PL[self.pairs_Q, self.places_Q] += np.mean(found, axis=0)[self.distinct_Q]
-
-
-def spelled_words(
-    model: SpellingModel, targets: Sequence[Sentence], target_of_P: Ints, tree: PrefixTree
-) -> SpelledPairs | None:
-    """Those of pairs of which pair p has target ``target_of_P[p]``; None where there are none that can be spelled."""
-    numbers: dict[Spelling, int] = {}
-    found: dict[int, list[tuple[int, int]]] = {}  # of a target: place and spelling
-    for number, target in enumerate(targets):
-        if UNKNOWN_ID in target.ids:
-            spelled = enumerate(spellings_of(target, model.target_characters))
-            found[number] = [
-                (place, numbers.setdefault(spelling, len(numbers)))
-                for place, spelling in spelled
-                if spelling is not None
-            ]
-    if not numbers:
-        return None
-    uses = [
-        (pair, place, spelling)
-        for pair, target in enumerate(target_of_P.tolist())
-        for place, spelling in found.get(target, ())
-    ]
-    pairs_Q, places_Q, spelling_Q = np.array(uses, dtype=np.int64).T
-    keys_A, distinct_Q = np.unique(tree.edges_PL[pairs_Q, places_Q] * len(numbers) + spelling_Q, return_inverse=True)
-    edges_A, spelling_of_A = np.divmod(keys_A, len(numbers))
-    return SpelledPairs(
-        edges_A, spelling_of_A, padded_spellings(list(numbers)), pairs_Q, places_Q, distinct_Q.reshape(-1)
-    )
-
 
 MAX_PADDED = 8_000_000  # words of the targets of a tree, with padding
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad_pairs
-from nmt_core.inference.scoring import walk
+from nmt_core.inference.scoring import contexts
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
@@ -73,7 +73,7 @@ def test_the_source_is_not_read() -> None:
 @pytest.mark.parametrize("buffer", [1, 3, 4096])
 def test_scores_do_not_depend_on_the_buffer_or_the_order(monkeypatch: pytest.MonkeyPatch, buffer: int) -> None:
     model, pairs = drawn(), texts(60)
-    monkeypatch.setattr(walk, "BUFFER", buffer)
+    monkeypatch.setattr(contexts, "BUFFER", buffer)
     found = ModelPairScorer([loaded(model)]).score(pairs, per_word=True)
     for pair, score in zip(pairs, found, strict=True):
         expected = model(pad_pairs([([], VOCABULARY.encode(pair.target))]))[0]
