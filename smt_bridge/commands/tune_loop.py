@@ -43,7 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="lists and weights of all rounds; a new folder",
     )
     add("--output", type=OutputFile, required=True, metavar="FILE", help="the moses.ini to write")
-    add("--restart", action="store_true", help="begin anew in --working-dir")
     add("--max-rounds", type=positive, default=25, metavar="N", help="most rounds (25)")
     add("--quiet", action="store_true", help="tell the result alone")
     moses = parser.add_argument_group("the decoder")

@@ -35,17 +35,6 @@ class Corners(NamedTuple):
     after: Integers
 
 
-def upper_envelopes(intercepts: Floats, slopes: Floats) -> tuple[Integers, Corners]:
-    """Upper envelopes of lines a + t b over all real t, of many lists at once.
-
-    ``intercepts`` and ``slopes`` are (G, L), one row per list; an intercept of -inf is padding. Returns the
-    best entry (G,) at minus infinity and all corners, those of one list not necessarily side by side.
-    """
-    intercepts, slopes = np.ascontiguousarray(intercepts), np.ascontiguousarray(slopes)
-    left, edges, points = first_cut(intercepts, slopes, ends_of(slopes, np.isfinite(intercepts)))
-    return left, cut_all(edges, points)
-
-
 class Lines(NamedTuple):
     """Lines (N,): the entry of the list it stands for, intercept and slope."""
 

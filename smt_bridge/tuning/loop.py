@@ -11,6 +11,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,7 +130,7 @@ def _round(loop: Loop, number: int, weights: Weights | None, known: _Known) -> R
     if new and number < loop.most_rounds:
         seed = loop.tuning.seed + (number - 1) * loop.tuning.runs
         report = tune(pool, used, loop.tuning._replace(seed=seed), tuner=loop.tuner)
-        found = found._replace(tuned=report.weights, tuned_score=report.score, deviation=report.deviation)
+        found = replace(found, tuned=report.weights, tuned_score=report.score, deviation=report.deviation)
     given_up = sum(has_words(line) and sentence not in firsts for sentence, line in enumerate(loop.sentences))
     loop.tell(number, found, given_up)
     return found

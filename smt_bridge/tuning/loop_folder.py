@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pydantic import FiniteFloat, TypeAdapter
 
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.files import open_output
@@ -25,27 +27,31 @@ _LOCK = "lock"
 _OURS = re.compile(r"round[0-9]+\.(?:ini|nbest\.gz|[0-9]{8}\.gz)|state\.json")
 _FORMAT = 2
 
-Weights = Mapping[str, Sequence[float]]
+Weights = Mapping[str, Sequence[FiniteFloat]]
 
 
-class Round(NamedTuple):
+@dataclass(frozen=True)
+class Round:
     """A round: the weights it decoded with, what its translations score, and the weights that tuning found then.
 
     ``hypotheses`` are all that were known then, ``new`` those of this round. ``tuned`` is None in the last round.
     """
 
     weights: Weights
-    score: float
+    score: FiniteFloat
     hypotheses: int
     new: int
     tuned: Weights | None = None
-    tuned_score: float | None = None
-    deviation: float | None = None
+    tuned_score: FiniteFloat | None = None
+    deviation: FiniteFloat | None = None
+
+
+_ROUNDS = TypeAdapter(list[Round])
 
 
 @contextlib.contextmanager
-def held(folder: str, *, restart: bool) -> Iterator[None]:
-    """Make the folder, and hold it; with ``restart`` what a loop left in it goes.
+def held(folder: str) -> Iterator[None]:
+    """Make the folder, and hold it.
 
     Raises ConfigError where another program works there, or where other files are in it, NmtError where it cannot be
     made.
@@ -63,10 +69,6 @@ def held(folder: str, *, restart: bool) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise ConfigError(f"{folder}: another program tunes there now; wait for it, or stop it") from error
-        if restart:
-            for name in sorted(os.listdir(folder), key=lambda name: name != STATE):  # lists without it are refused
-                if _OURS.fullmatch(name):
-                    os.unlink(os.path.join(folder, name))
         yield
     finally:
         os.close(lock)
@@ -83,55 +85,30 @@ def read_rounds(folder: str, description: Mapping[str, Any]) -> list[Round]:
 
     FormatError where the record of them is damaged.
     """
-    path = os.path.join(folder, STATE)
+    path, remedy = os.path.join(folder, STATE), f"remove {folder}, and start again"
     if not os.path.exists(path):
         left = sorted(filter(_OURS.fullmatch, os.listdir(folder)))
         if left:
-            raise ConfigError(f"{folder}: has {left[0]} but no {STATE}, which says what it is of; begin with --restart")
+            raise ConfigError(f"{folder}: has {left[0]} but no {STATE}, which says what it is of; remove {folder}")
         return []
-    content = read_json(path, remedy="begin anew with --restart")
+    content = read_json(path, remedy=remedy)
     try:
         if content["format"] != _FORMAT:
-            raise ConfigError(f"{path}: is of another version of the program; begin anew with --restart")
+            raise ConfigError(f"{path}: is of another version of the program; {remedy}")
         before = dict(content["description"])
-        rounds = [_round(**one) for one in content["rounds"]]
-    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise FormatError(path, "is not the state of a tuning loop; begin anew with --restart") from error
+        rounds = _ROUNDS.validate_python(content["rounds"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(path, f"is not the state of a tuning loop; {remedy}") from error
     for name, value in description.items():
         if before.get(name) != value:
             problem = f"was begun with another {name}"
-            raise ConfigError(f"{folder}: {problem}; use the same again, another --working-dir, or --restart")
+            raise ConfigError(f"{folder}: {problem}; use the same again, or another --working-dir")
     return rounds
-
-
-def _round(
-    weights: Any,
-    score: Any,
-    hypotheses: Any,
-    new: Any,
-    tuned: Any = None,
-    tuned_score: Any = None,
-    deviation: Any = None,
-) -> Round:
-    """A round as it was written; raises what its values raise where they are of another kind."""
-    used, found = _weights(weights), None if tuned is None else _weights(tuned)
-    scores = [None if value is None else _finite(value) for value in (tuned_score, deviation)]
-    return Round(used, _finite(score), int(hypotheses), int(new), found, *scores)
-
-
-def _weights(values: Any) -> Weights:
-    return {str(name): [_finite(value) for value in row] for name, row in values.items()}
-
-
-def _finite(value: Any) -> float:
-    if not math.isfinite(value):
-        raise ValueError("no number")
-    return float(value)
 
 
 def write_rounds(folder: str, description: Mapping[str, Any], rounds: Sequence[Round]) -> None:
     """Have them outlive what comes."""
-    content = {"format": _FORMAT, "description": description, "rounds": [one._asdict() for one in rounds]}
+    content = {"format": _FORMAT, "description": description, "rounds": [asdict(one) for one in rounds]}
     with open_output(os.path.join(folder, STATE)) as stream:
         stream.write(json.dumps(content, indent=1).encode() + b"\n")
 

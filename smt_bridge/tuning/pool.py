@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -119,8 +119,7 @@ class NbestPool(NamedTuple):
 
     ``columns`` are D dense ones and then K sparse ones. ``features`` (D, S, L) float64, ``statistics`` (S, L, C)
     counts of ``metric`` (ten for BLEU), ``padding`` (S, L) zero for entries and -inf for padding, ``sparse`` the
-    values of the sparse columns, row s * L + l being entry l of sentence s. ``ids`` (S,) are those of the
-    sentences, () where they count from 0. Weights are (D + K,).
+    values of the sparse columns, row s * L + l being entry l of sentence s. Weights are (D + K,).
     """
 
     columns: tuple[Column, ...]
@@ -129,7 +128,6 @@ class NbestPool(NamedTuple):
     padding: Floats
     metric: Metric = BLEU
     sparse: SparseRows = NO_ROWS
-    ids: tuple[int, ...] = ()
 
     @property
     def entries(self) -> int:
@@ -140,11 +138,6 @@ class NbestPool(NamedTuple):
     def dense(self) -> int:
         """Number of dense columns, D."""
         return len(self.features)
-
-    @property
-    def sentence_ids(self) -> Sequence[int]:
-        """The ids of the sentences, in order."""
-        return self.ids or range(len(self.padding))
 
     def scores(self, weights: Floats) -> Floats:
         """Model scores (S, L) under ``weights``; added column by column, so equal on every machine."""
@@ -187,7 +180,6 @@ class NbestPool(NamedTuple):
             statistics=self.statistics[sentences],
             padding=self.padding[sentences],
             sparse=self.sparse.of_lists(sentences, self.padding.shape[1]),
-            ids=tuple(self.sentence_ids[place] for place in sentences.tolist()),
         )
 
     def varying(self) -> npt.NDArray[np.bool_]:
@@ -292,7 +284,6 @@ class PoolBuilder:
             padding,
             self._metric,
             SparseRows(every.rows[rest], every.columns[rest] - dense, every.values[rest]),
-            tuple(self._lists),
         )
 
     def _order(self, present: npt.NDArray[np.intp], entries: int) -> tuple[npt.NDArray[np.intp], int]:

@@ -32,7 +32,7 @@ def tune_system(args: argparse.Namespace) -> int:
     """Run the loop, write the ini, say what it reached."""
     _check(args)
     loop = _loop(args)
-    with held(args.working_dir, restart=args.restart):
+    with held(args.working_dir):
         settled = run_loop(loop)
         _say_result(settled, args)
         with open_output(args.output) as stream:

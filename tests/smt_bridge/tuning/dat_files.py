@@ -45,5 +45,5 @@ def scores_dat(pool: NbestPool) -> Iterator[bytes]:
 
 
 def _entries(pool: NbestPool) -> Iterator[tuple[int, np.ndarray[tuple[int], np.dtype[np.intp]]]]:
-    for sentence, padding in zip(pool.sentence_ids, pool.padding, strict=True):
+    for sentence, padding in enumerate(pool.padding):
         yield sentence, np.flatnonzero(np.isfinite(padding))

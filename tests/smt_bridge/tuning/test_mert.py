@@ -9,7 +9,7 @@ import pytest
 
 from smt_bridge.metrics.bleu import bleu
 from smt_bridge.metrics.metric import BLEU
-from smt_bridge.tuning.envelope import upper_envelopes
+from smt_bridge.tuning.envelope import cut_all, ends_of, first_cut
 from smt_bridge.tuning.expected_bleu import ExpectedBleu
 from smt_bridge.tuning.mert import _best_interval, tune_mert
 from smt_bridge.tuning.moses_dat import pool_from_moses
@@ -45,7 +45,8 @@ def test_envelope_is_the_maximum_everywhere(digits: int) -> None:
     intercepts = generator.normal(size=(60, 12)).round(digits)
     slopes = generator.normal(size=(60, 12)).round(digits)
     intercepts[7, 3:] = -np.inf
-    left, corners = upper_envelopes(intercepts, slopes)
+    left, edges, points = first_cut(intercepts, slopes, ends_of(slopes, np.isfinite(intercepts)))
+    corners = cut_all(edges, points)
     for group in range(len(intercepts)):
         mine = np.flatnonzero(corners.group == group)
         mine = mine[np.argsort(corners.at[mine], kind="stable")]

