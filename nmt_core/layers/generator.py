@@ -74,10 +74,6 @@ class Generator(nn.Module, abc.ABC):
         """
         return self._picked(self.log_probs, readout_NL, rows_M, words_M)
 
-    def untrained(self) -> Sequence[nn.Parameter]:
-        """Its parameters that training leaves as they are."""
-        return ()
-
     def restricted_to(self, words_C: Tensor) -> Generator:
         """The distribution over some words alone, renormalised; words are counted by their places among them."""
         return _Restricted(self, words_C)
@@ -119,8 +115,8 @@ class _Restricted(Generator):
 class LinearGenerator(Generator, Layer):
     """Logits W_o t + b; with ``low_rank`` the matrix is W_o W_r (Cho et al. 2014, supplement: G = G_l G_r).
 
-    ``weight_VD`` may be a parameter of another module, such as the word embeddings, to which it is then tied. Without
-    ``biased`` the bias stays 0.
+    ``weight_VD`` may be a parameter of another module, such as the word embeddings, to which it is then tied. Where it
+    is not ``biased`` training leaves the bias at 0.
     """
 
     def __init__(
@@ -194,10 +190,6 @@ class LinearGenerator(Generator, Layer):
     def word_tables(self) -> Sequence[WordTable]:
         """The matrix and the bias."""
         return [WordTable(table, "target") for table in (self.weight, self.bias) if isinstance(table, nn.Parameter)]
-
-    def untrained(self) -> Sequence[nn.Parameter]:
-        """The bias, where there should be none."""
-        return [self.bias] if isinstance(self.bias, nn.Parameter) and not self.biased else []
 
     def _inputs(self, readout: Tensor) -> Tensor:
         """What the matrix is multiplied with."""

@@ -29,7 +29,7 @@ from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded
 from nmt_core.layers.attention import AdditiveAttention, Attention
 from nmt_core.layers.embedding import WordEmbedding
-from nmt_core.layers.generator import Generator, linear_generator
+from nmt_core.layers.generator import LinearGenerator, linear_generator
 from nmt_core.layers.init import RANGE, Initialisation
 from nmt_core.layers.products import shared_matrix
 from nmt_core.layers.reader import Encoded, RecurrentEncoder, RecurrentReader
@@ -183,9 +183,9 @@ class DeepLSTM(TranslationModel):
 
     def trained(self) -> Iterator[nn.Parameter]:
         """All; biases of outputs, which stay 0, only with ``output_bias``."""
-        generators = [module for module in self.modules() if isinstance(module, Generator)]
-        untrained = {id(parameter) for one in generators for parameter in one.untrained()}
-        return (parameter for parameter in self.parameters() if id(parameter) not in untrained)
+        generators = [module for module in self.modules() if isinstance(module, LinearGenerator)]
+        zeros = {id(one.bias) for one in generators if not one.biased}
+        return (parameter for parameter in self.parameters() if id(parameter) not in zeros)
 
     def encode(self, source: Padded) -> SourceMemory:
         """Read B sources."""

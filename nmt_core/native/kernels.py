@@ -102,19 +102,9 @@ def gated_step(
     """
     rows, units = state_NH.shape
     state_NH = state_NH.contiguous()
-    word, context = _in_rows(word_N3H), None if context_N3H is None else _in_rows(context_N3H)
-    _check(word, (rows, 3 * units))
-    if context is not None:
-        _check(context, (rows, 3 * units))
-    given = GateArguments(
-        word.data_ptr(),
-        None if context is None else context.data_ptr(),
-        state_NH.data_ptr(),
-        rows,
-        units,
-        word.stride(0),
-        0 if context is None else context.stride(0),
-    )
+    inputs = _inputs(word_N3H, context_N3H, (rows, 3 * units))
+    strides = [0 if one is None else one.stride(0) for one in inputs]
+    given = GateArguments(*map(_address, (*inputs, state_NH)), rows, units, *strides)
     update_NH, kept_NH, next_NH = (torch.empty_like(state_NH) for _ in range(3))
     gates_N2H = gates(state_NH).contiguous()
     _check(gates_N2H, (rows, 2 * units), whole=True)
@@ -133,23 +123,12 @@ def memory_cell_step(
     What they read is the sum of the inputs and of ``product_N4H``, that with h; ``remember`` is added for f.
     """
     rows, units = len(state_N2H), state_N2H.shape[1] // 2
-    product_N4H, state, word = product_N4H.contiguous(), _in_rows(state_N2H), _in_rows(word_N4H)
-    context = None if context_N4H is None else _in_rows(context_N4H)
+    product_N4H, state = product_N4H.contiguous(), _in_rows(state_N2H)
     _check(product_N4H, (rows, 4 * units), whole=True)
     _check(state, (rows, 2 * units))
-    for inputs in (word,) if context is None else (word, context):
-        _check(inputs, (rows, 4 * units))
-    given = CellArguments(
-        word.data_ptr(),
-        None if context is None else context.data_ptr(),
-        state.data_ptr(),
-        rows,
-        units,
-        word.stride(0),
-        0 if context is None else context.stride(0),
-        state.stride(0),
-        remember,
-    )
+    read = (*_inputs(word_N4H, context_N4H, (rows, 4 * units)), state)
+    strides = [0 if one is None else one.stride(0) for one in read]
+    given = CellArguments(*map(_address, read), rows, units, *strides, remember)
     next_N2H = product_N4H.new_empty(rows, 2 * units)
     call("memory_cell", ctypes.byref(given), product_N4H.data_ptr(), next_N2H.data_ptr())
     return next_N2H
@@ -169,10 +148,23 @@ def maxout(pieces: Sequence[Tensor]) -> Tensor:
 
 
 def call(name: str, *arguments: Any) -> None:
-    """One of the library's functions."""
+    """Call one of the library's functions; Python's lock is free meanwhile."""
     library = load()
     assert library is not None, "apply_to says whether there are kernels"
-    library.call(name, *arguments)
+    library.functions[name](*arguments)
+
+
+def _inputs(word: Tensor, context: Tensor | None, shape: tuple[int, ...]) -> tuple[Tensor, Tensor | None]:
+    """What the word and the context add to gates, in rows."""
+    inputs = _in_rows(word), None if context is None else _in_rows(context)
+    for one in inputs:
+        if one is not None:
+            _check(one, shape)
+    return inputs
+
+
+def _address(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
 
 
 def _in_rows(tensor: Tensor) -> Tensor:

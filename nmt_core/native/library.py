@@ -107,19 +107,15 @@ class Library:
     """Its functions; ``has_tiles`` says whether those that use tiles.h can be called."""
 
     def __init__(self, functions: ctypes.CDLL) -> None:
-        self._functions = {name: getattr(functions, f"hybridmt_{name}") for name in _ARGUMENTS}
+        self.functions = {name: getattr(functions, f"hybridmt_{name}") for name in _ARGUMENTS}
         for name, arguments in _ARGUMENTS.items():
-            self._functions[name].argtypes, self._functions[name].restype = arguments, None
+            self.functions[name].argtypes, self.functions[name].restype = arguments, None
         self.has_tiles = bool(functions.hybridmt_has_tiles())
 
     @property
     def version(self) -> str:
         """Which numbers they give on this processor."""
         return f"{VERSION}+amx{_TILES}" if self.has_tiles else str(VERSION)
-
-    def call(self, name: str, *arguments: Any) -> None:
-        """Call one of them; Python's lock is free meanwhile."""
-        self._functions[name](*arguments)
 
 
 @functools.cache
