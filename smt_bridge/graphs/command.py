@@ -16,7 +16,7 @@ from nmt_core.base.words import check_words
 from nmt_core.files import open_output
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.graphs.best import best_strings, nbest_entry, oracle_string
-from smt_bridge.graphs.features import GraphFeatures, read_graph_features
+from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.phrase_graph import PhraseGraph, Words, within_gap
 from smt_bridge.graphs.posteriors import TooLarge, ngram_posteriors, posteriors_of
 from smt_bridge.graphs.reading import beside_lines, format_graph, read_graphs
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if args.use == "list-posteriors":
         _write(_list_posteriors(args))
         return 0
-    features = read_graph_features(args.ini, args.weights, besides=[FEATURE] if args.use == "search" else [])
+    features = GraphFeatures(args.ini, args.weights, besides=[FEATURE] if args.use == "search" else [])
     works = {"nbest": _lists, "prune": _smaller, "oracle": _oracles, "posteriors": _posteriors, "search": _searched}
     work = works[args.use]
     _write(work(args, features, read_graphs(args.graphs, features)))

@@ -39,31 +39,30 @@ class DenseFeature(NamedTuple):
 class GraphFeatures:
     """The D columns of a decoder's graphs, in its order, with the weights of its ``moses.ini`` (``path``).
 
-    ``chosen`` are other weights to rank with, named ``chosen_path`` in errors, which may lack those of features that
-    no list shows; with them came those of ``others``, which are no features of the decoder. Raises
-    WiringError for weights and features that do not go together.
+    ``weights`` is a file of other weights to rank with, which may lack those of features that no list shows; ``others``
+    are its weights called as in ``besides``, of features that the decoder does not have. Raises FormatError for
+    malformed files, WiringError for those that do not go together.
     """
 
-    def __init__(
-        self,
-        features: tuple[Feature, ...],
-        weights: Weights,
-        *,
-        path: str,
-        chosen: Weights | None,
-        chosen_path: str,
-        others: Mapping[str, tuple[float, ...]],
-    ) -> None:
-        self.path, self.others = path, others
-        dense = _dense(features, weights, path)
+    def __init__(self, ini: str, weights: str | None = None, *, besides: Collection[str] = ()) -> None:
+        read = read_ini(ini)
+        if not read.features:
+            problem = "has no [feature] section; give the moses.ini of the decoder that wrote the graphs"
+            raise WiringError(f"{ini}: {problem}")
+        self.path = ini
+        given = all_weights(read.lines, path=ini)
+        dense = _dense(read.features, given, ini)
         self.labels = tuple(label for feature in dense for label in feature.labels)
         self.decoder_weights_D = _vector(dense)
-        names = {feature.name for feature in features}
-        self._sparse = {name: values[0] for name, values in weights.items() if name not in names}
-        self.decoder_sparse = self._sparse
-        if chosen is not None:
-            dense = _chosen(dense, chosen, chosen_path)
-            self._sparse = {name: values[0] for name, values in chosen.items() if name not in names}
+        names = {feature.name for feature in read.features}
+        self.decoder_sparse = self._sparse = {name: one[0] for name, one in given.items() if name not in names}
+        self.others: Weights = {}
+        if weights is not None:
+            chosen = read_weights(weights)
+            self.others = {name: chosen[name] for name in besides if name in chosen}
+            chosen = {name: values for name, values in chosen.items() if name not in besides}
+            dense = _chosen(dense, chosen, weights)
+            self._sparse = {name: one[0] for name, one in chosen.items() if name not in names}
         self.weights_D = _vector(dense)
         self._dense = tuple(dense)
 
@@ -87,28 +86,6 @@ def totals(graph: PhraseGraph, weights_D: Floats, sparse: Mapping[str, float]) -
     for arc, values in graph.sparse.items():
         scores[arc] += sum(sparse.get(name, 0.0) * value for name, value in values.items())
     return scores
-
-
-def read_graph_features(ini: str, weights: str | None = None, *, besides: Collection[str] = ()) -> GraphFeatures:
-    """The features of the decoder with this ``moses.ini``, ranked with other weights where these are given.
-
-    Of these weights those called as in ``besides`` are of features that the decoder does not have.
-    Raises FormatError for malformed files, WiringError for those that do not go together.
-    """
-    read = read_ini(ini)
-    features = read.features
-    if not features:
-        raise WiringError(f"{ini}: has no [feature] section; give the moses.ini of the decoder that wrote the graphs")
-    given = {} if weights is None else read_weights(weights)
-    chosen = {name: values for name, values in given.items() if name not in besides}
-    return GraphFeatures(
-        features,
-        all_weights(read.lines, path=ini),
-        path=ini,
-        chosen=None if weights is None else chosen,
-        chosen_path=weights or "",
-        others={name: given[name] for name in besides if name in given},
-    )
 
 
 def _dense(features: tuple[Feature, ...], weights: Weights, path: str) -> list[DenseFeature]:

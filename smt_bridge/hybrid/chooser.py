@@ -14,7 +14,7 @@ from smt_bridge.errors import WiringError
 from smt_bridge.features import registry as catalogue
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.base import Feature, for_factored_sources, signatures_of
-from smt_bridge.graphs.features import read_graph_features
+from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.search import GraphLists, GraphReader, Searcher
 from smt_bridge.moses.process import MosesLines, MosesOptions
 from smt_bridge.nbest.entry import NbestEntry, NbestList
@@ -185,15 +185,15 @@ def moses_of(recipe: Recipe, *, program: str, threads: int, timeout: float) -> M
 
 
 def graph_reader_of(recipe: Recipe) -> GraphReader | None:
-    """What reads the search graphs of its Moses, where these are searched; raises as ``read_graph_features``."""
-    return None if recipe.graph is None else GraphReader(read_graph_features(recipe.moses_ini), recipe.graph.gap)
+    """What reads the search graphs of its Moses, where these are searched; raises as ``GraphFeatures``."""
+    return None if recipe.graph is None else GraphReader(GraphFeatures(recipe.moses_ini), recipe.graph.gap)
 
 
 def graph_lists_of(recipe: Recipe, open_searcher: Callable[[GraphSearch], Searcher]) -> GraphLists | None:
-    """What searches in them; raises as ``read_graph_features``, and as ``open_searcher``."""
+    """What searches in them; raises as ``GraphFeatures``, and as ``open_searcher``."""
     if recipe.graph is None:
         return None
-    return GraphLists(read_graph_features(recipe.moses_ini), open_searcher(recipe.graph))
+    return GraphLists(GraphFeatures(recipe.moses_ini), open_searcher(recipe.graph))
 
 
 def open_chooser(recipe: Recipe, features: Sequence[Feature]) -> Chooser:

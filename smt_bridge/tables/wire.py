@@ -47,18 +47,13 @@ def binarising_command(kind: str, table: str, *, scores: int, factors: tuple[int
     rank = min(_DIRECT, scores - 1)
     return kind_of(kind).made_by.format(
         table=shlex.quote(table),
-        stem=shlex.quote(stem_of(table)),
+        stem=shlex.quote(table.removesuffix(".gz")),
         scores=scores,
         rank=rank,
         other_rank="" if rank == _DIRECT else f" -rankscore {rank}",
         source_factors=factors[0],
         target_factors=factors[1],
     )
-
-
-def stem_of(table: str) -> str:
-    """What the names of binarised tables begin with."""
-    return table.removesuffix(".gz")
 
 
 NAME = "wire"
@@ -169,7 +164,7 @@ def _check_table(table: str, feature: Feature, added: int) -> bool:
 
 def _new_path(table: str, feature: Feature) -> str:
     """What ``path=`` is to be: the table, or what its binariser makes of it."""
-    return stem_of(table) + feature.facts.made_as if feature.facts.role == "binary" else table
+    return table.removesuffix(".gz") + feature.facts.made_as if feature.facts.role == "binary" else table
 
 
 def _remarks(table: str, feature: Feature, weights: Sequence[float], *, rules: bool) -> list[str]:

@@ -139,10 +139,10 @@ def _lists(folder: str) -> list[Target]:
 
 
 def _graph_features(folder: str) -> Any:
-    from smt_bridge.graphs.features import read_graph_features
+    from smt_bridge.graphs.features import GraphFeatures
     from tests.small_graphs import write_ini
 
-    return read_graph_features(write_ini(Path(folder)))
+    return GraphFeatures(write_ini(Path(folder)))
 
 
 # ---- records in JSON, settings in YAML

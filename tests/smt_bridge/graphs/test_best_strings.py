@@ -8,7 +8,7 @@ import pytest
 
 from smt_bridge.graphs import best as module
 from smt_bridge.graphs.best import best_strings
-from smt_bridge.graphs.features import read_graph_features
+from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.reading import read_graphs
 from smt_bridge.nbest.entry import NbestEntry
 from smt_bridge.nbest.formats import read_entries
@@ -24,7 +24,7 @@ def test_the_best_strings_are_those_of_enumeration(
 ) -> None:
     monkeypatch.setattr(module, "_FEWEST_ARCS", fewest)
     made = random_graph(seed, nodes=4 + seed % 4, arcs=18, words="ab")
-    features = read_graph_features(write_ini(tmp_path))
+    features = GraphFeatures(write_ini(tmp_path))
     for text in (made.hypergraph(), made.extended()):
         (tmp_path / "graph").write_text(text)
         (graph,) = read_graphs(str(tmp_path / "graph"), features)
@@ -53,7 +53,7 @@ def test_a_recorded_graph_has_the_strings_and_totals_of_moses_exhaustive_list(
 ) -> None:
     recorded = shared / "moses" / "recorded"
     lists = moses_lists(recorded / "nb")
-    features = read_graph_features(str(EXAMPLE_INI))
+    features = GraphFeatures(str(EXAMPLE_INI))
     for graph in read_graphs(str(recorded / name), features):
         found = best_strings(graph, features.scores(graph), 1000)
         wanted = {entry.hypothesis: entry.total for entry in lists.pop(graph.sentence)}
@@ -65,7 +65,7 @@ def test_a_recorded_graph_has_the_strings_and_totals_of_moses_exhaustive_list(
 def test_real_graphs_have_moses_best_and_all_that_its_100_best_lists_hold(shared: Path) -> None:
     folder = shared / "moses" / "en-fr"
     lists = moses_lists(folder / "graphs" / "nbest100.gz")
-    features = read_graph_features(str(folder / "moses.ini"))
+    features = GraphFeatures(str(folder / "moses.ini"))
     for number in (8, 14):
         (graph,) = read_graphs(str(folder / "graphs" / "hypergraph" / f"{number}.gz"), features)
         found = best_strings(graph, features.scores(graph), 100)

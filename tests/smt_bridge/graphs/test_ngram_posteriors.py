@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from smt_bridge.graphs import posteriors as module
-from smt_bridge.graphs.features import read_graph_features
+from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.posteriors import TooLarge, ngram_posteriors
 from smt_bridge.graphs.reading import read_graphs
 from smt_bridge.graphs.word_graph import word_graph
@@ -37,7 +37,7 @@ def test_posteriors_are_those_of_all_derivations(
 ) -> None:
     monkeypatch.setattr(module, "_AT_ONCE", 3)
     made = random_graph(seed, nodes=6 + seed % 3, arcs=16, words="ab" if seed % 2 else "abcd")
-    features = read_graph_features(write_ini(tmp_path))
+    features = GraphFeatures(write_ini(tmp_path))
     (tmp_path / "graph").write_text(made.hypergraph())
     (graph,) = read_graphs(str(tmp_path / "graph"), features)
     words = word_graph(graph, features.scores(graph))
@@ -50,7 +50,7 @@ def test_posteriors_are_those_of_all_derivations(
 
 def test_a_graph_that_is_too_large_is_refused_before_memory_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_STEPS", 10)
-    features = read_graph_features(write_ini(tmp_path))
+    features = GraphFeatures(write_ini(tmp_path))
     (tmp_path / "graph").write_text(random_graph(3).hypergraph())
     (graph,) = read_graphs(str(tmp_path / "graph"), features)
     with pytest.raises(TooLarge):
@@ -58,7 +58,7 @@ def test_a_graph_that_is_too_large_is_refused_before_memory_is(tmp_path: Path, m
 
 
 def test_without_translations_there_are_none(tmp_path: Path) -> None:
-    features = read_graph_features(write_ini(tmp_path))
+    features = GraphFeatures(write_ini(tmp_path))
     (tmp_path / "graph").write_text("0 hyp=0 stack=0 forward=1 fscore=-1.5\n")
     (graph,) = read_graphs(str(tmp_path / "graph"), features)
     assert ngram_posteriors(word_graph(graph, features.scores(graph))) == {}

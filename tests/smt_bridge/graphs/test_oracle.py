@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from smt_bridge.graphs.best import oracle_string
-from smt_bridge.graphs.features import read_graph_features
+from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.reading import read_graphs
 from smt_bridge.graphs.word_graph import WordGraph, word_graph
 from smt_bridge.metrics.bleu import References, sentence_bleu
@@ -16,7 +16,7 @@ from tests.small_graphs import SmallGraph, random_graph, write_ini
 
 
 def opened(tmp_path: Path, made: SmallGraph) -> WordGraph:
-    features = read_graph_features(write_ini(tmp_path))
+    features = GraphFeatures(write_ini(tmp_path))
     (tmp_path / "graph").write_text(made.hypergraph())
     (graph,) = read_graphs(str(tmp_path / "graph"), features)
     return word_graph(graph, features.scores(graph))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from smt_bridge.graphs.best import best_strings
-from smt_bridge.graphs.features import read_graph_features
+from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph, gap_of, gaps, potentials, within_gap
 from smt_bridge.graphs.reading import read_graphs
 from tests.small_graphs import SmallGraph, random_graph, write_ini
@@ -18,7 +18,7 @@ SEEDS = range(12)
 
 
 def opened(tmp_path: Path, made: SmallGraph) -> tuple[PhraseGraph, Floats]:
-    features = read_graph_features(write_ini(tmp_path))
+    features = GraphFeatures(write_ini(tmp_path))
     (tmp_path / "graph").write_text(made.hypergraph())
     (graph,) = read_graphs(str(tmp_path / "graph"), features)
     return graph, features.scores(graph)
@@ -75,7 +75,7 @@ def test_every_gap_keeps_the_best_and_no_loose_ends(tmp_path: Path, seed: int) -
 
 
 def test_a_graph_without_translations_stays_empty(tmp_path: Path) -> None:
-    features = read_graph_features(write_ini(tmp_path))
+    features = GraphFeatures(write_ini(tmp_path))
     (tmp_path / "graph").write_text("0 hyp=0 stack=0 forward=1 fscore=-1.5\n")
     (graph,) = read_graphs(str(tmp_path / "graph"), features)
     scores_E = features.scores(graph)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from nmt_core.base.errors import NmtError
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.graphs.features import GraphFeatures, read_graph_features
+from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.phrase_graph import PhraseGraph
 from smt_bridge.graphs.reading import format_graph, read_graphs
 from smt_bridge.nbest.formats import read_entries
@@ -29,7 +29,7 @@ EXTENDED = random_graph(1).extended()
 
 @pytest.fixture
 def features(tmp_path: Path) -> GraphFeatures:
-    return read_graph_features(write_ini(tmp_path))
+    return GraphFeatures(write_ini(tmp_path))
 
 
 def read(tmp_path: Path, features: GraphFeatures, text: str | bytes, name: str = "graphs") -> list[PhraseGraph]:
@@ -108,7 +108,7 @@ def test_a_folder_is_read_in_the_order_of_its_numbers(tmp_path: Path, features: 
 
 def test_sparse_features_and_other_forms_of_numbers(tmp_path: Path, features: GraphFeatures) -> None:
     (tmp_path / "moses.ini").write_text(INI + "PP_a~b= 0.5\n")
-    sparse = read_graph_features(str(tmp_path / "moses.ini"))
+    sparse = GraphFeatures(str(tmp_path / "moses.ini"))
     number = re.search(r"LM0=(\S+)", HYPERGRAPH)
     assert number is not None
     changed = HYPERGRAPH.replace(number[0], f"LM0={float(number[1]):e} PP_a~b=2 PP_c=4", 1)
@@ -193,7 +193,7 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, features: GraphFea
 
 def test_an_ini_of_another_run_is_noticed(tmp_path: Path, features: GraphFeatures) -> None:
     (tmp_path / "moses.ini").write_text(INI.replace("LM0= 0.5", "LM0= 0.6"))
-    other = read_graph_features(str(tmp_path / "moses.ini"))
+    other = GraphFeatures(str(tmp_path / "moses.ini"))
     with pytest.raises(
         WiringError, match=r"graphs:\d+: the scores times the weights of .*moses.ini are .* transition="
     ):
@@ -211,7 +211,7 @@ def test_an_ini_of_another_run_is_noticed(tmp_path: Path, features: GraphFeature
 def test_weights_of_other_features_are_refused(tmp_path: Path, weights: str, problem: str) -> None:
     (tmp_path / "weights").write_text(weights)
     with pytest.raises(WiringError, match=problem):
-        read_graph_features(write_ini(tmp_path), str(tmp_path / "weights"))
+        GraphFeatures(write_ini(tmp_path), str(tmp_path / "weights"))
 
 
 @pytest.mark.parametrize(
@@ -225,12 +225,12 @@ def test_weights_of_other_features_are_refused(tmp_path: Path, weights: str, pro
 def test_an_ini_that_moses_would_refuse_is_refused(tmp_path: Path, ini: str, problem: str) -> None:
     (tmp_path / "moses.ini").write_text(ini)
     with pytest.raises(WiringError, match=problem):
-        read_graph_features(str(tmp_path / "moses.ini"))
+        GraphFeatures(str(tmp_path / "moses.ini"))
 
 
 def test_other_weights_rank_and_what_is_not_tuneable_keeps_its_own(tmp_path: Path) -> None:
     (tmp_path / "weights").write_text("LM0= 2\nWordPenalty0= 3\nTranslationModel0= 4 5\n")
-    chosen = read_graph_features(write_ini(tmp_path), str(tmp_path / "weights"))
+    chosen = GraphFeatures(write_ini(tmp_path), str(tmp_path / "weights"))
     assert chosen.weights_D.tolist() == [1.0, 3.0, 4.0, 5.0, 2.0]
 
 
@@ -241,7 +241,7 @@ def test_changed_graphs_are_graphs_or_one_clear_line(data: st.DataObject) -> Non
     size = data.draw(st.integers(0, 9))
     new = data.draw(st.text(max_size=6) | st.sampled_from(["\n", "|||", "[9]", "=", "-1", "1e9", "nan", '"', ")"]))
     with tempfile.TemporaryDirectory() as folder:
-        features = read_graph_features(write_ini(Path(folder)))
+        features = GraphFeatures(write_ini(Path(folder)))
         changed = (text[:place] + new + text[place + size :]).encode("utf-8", "surrogateescape")
         with contextlib.suppress(NmtError):
             for graph in read(Path(folder), features, changed):
@@ -252,7 +252,7 @@ def test_changed_graphs_are_graphs_or_one_clear_line(data: st.DataObject) -> Non
 
 def test_recorded_graphs_of_both_forms_are_the_same(shared: Path) -> None:
     recorded = shared / "moses" / "recorded"
-    features = read_graph_features(str(EXAMPLE_INI))
+    features = GraphFeatures(str(EXAMPLE_INI))
     graphs = [list(read_graphs(str(recorded / name), features)) for name in ("hg", "osgx")]
     assert [graph.sentence for graph in graphs[0]] == [graph.sentence for graph in graphs[1]] == [0, 1, 2]
     for first, second in zip(*graphs, strict=True):

@@ -13,7 +13,7 @@ import pytest
 from nmt_core.base.errors import InputError
 from smt_bridge.errors import FormatError
 from smt_bridge.graphs.best import best_strings
-from smt_bridge.graphs.features import read_graph_features
+from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.reading import read_graphs
 from smt_bridge.moses.weights import read_weights
 from smt_bridge.nbest.checks import sampled_pair
@@ -100,7 +100,7 @@ def test_a_label_may_follow_a_semicolon() -> None:
 
 @pytest.mark.parametrize("middle", [b'" out="', b"|", b"a=", b" ", b'"', b"[0] ", b"1", b"a ", b"core=("])
 def test_search_graphs(tmp_path: Path, middle: bytes) -> None:
-    features = read_graph_features(write_ini(tmp_path))
+    features = GraphFeatures(write_ini(tmp_path))
 
     def read(line: bytes) -> None:
         (tmp_path / "graph").write_bytes(line)
