@@ -14,7 +14,7 @@ from smt_bridge.doctor.findings import Finding, Words, error, note, warning
 from smt_bridge.moses.feature_functions import binarised_kind
 from smt_bridge.moses_lines import SEPARATOR, has_wide_blanks, phrase_of, text_of
 from smt_bridge.tables.lines import OtherTable, unlinked_rules
-from smt_bridge.tables.table import Columns, Window, phrases_of, read_windows, split_window
+from smt_bridge.tables.table import Fields, Window, phrases_of, read_windows, split_window
 
 
 class Table:
@@ -71,7 +71,7 @@ class Table:
             unsorted=unsorted, repeated=repeated, double=double, wide=wide, above=above, seen=seen
         )
 
-    def _examine_links(self, window: Window, columns: Columns, alignments: Sequence[bytes]) -> None:
+    def _examine_links(self, window: Window, columns: Fields, alignments: Sequence[bytes]) -> None:
         """Name the first rule whose non-terminals the alignment does not link; one is enough."""
         if not window.rules or any(finding.level == "error" for finding in self.findings):
             return

@@ -23,7 +23,7 @@ from smt_bridge.metadata import find_metadata, metadata_path
 from smt_bridge.moses_lines import phrase_of, text_of
 from smt_bridge.report import charts
 from smt_bridge.report.page import listed, page, pairs, section, table, text
-from smt_bridge.tables.table import Columns, read_windows, split_window
+from smt_bridge.tables.table import Fields, read_windows, split_window
 
 REPORT_FORMAT = "hybridmt table report"
 REPORT_VERSION = 1
@@ -149,14 +149,14 @@ def read_record(table: str) -> dict[str, Any]:
     return dict(found.content)
 
 
-def _logarithms(columns: Columns, places: Sequence[int]) -> npt.NDArray[np.float64]:
+def _logarithms(columns: Fields, places: Sequence[int]) -> npt.NDArray[np.float64]:
     rows = [scores.split() for scores in columns.scores]
     values = np.array([[row[place] for place in places] for row in rows], dtype=np.float64)
     logs: npt.NDArray[np.float64] = np.log(np.maximum(values, 1e-300))
     return logs
 
 
-def _sources(columns: Columns, logs: npt.NDArray[np.float64]) -> Iterator[Source]:
+def _sources(columns: Fields, logs: npt.NDArray[np.float64]) -> Iterator[Source]:
     for phrase, rows in groupby(range(len(columns.sources)), key=lambda place: phrase_of(columns.sources[place])):
         places = list(rows)
         yield Source(len(places), text_of(phrase), *(_best(columns.targets, logs[:, axis], places) for axis in (0, 1)))

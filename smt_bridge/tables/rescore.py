@@ -22,7 +22,7 @@ from smt_bridge.moses_lines import LINES_FOR_FACTORS, look_factored, parse_facto
 from smt_bridge.tables.lines import ends_in_label
 from smt_bridge.tables.scoring import Counts, Scorers, column_names, rescore_chunk
 from smt_bridge.tables.table import (
-    Columns,
+    Fields,
     Window,
     phrases_of,
     read_windows,
@@ -115,7 +115,7 @@ def table_job(
 
 def check_factors(
     window: Window,
-    columns: Columns,
+    columns: Fields,
     option: str | None,
     scorer: str | PairScorer,
     reverse_scorer: str | PairScorer | None,
@@ -153,7 +153,7 @@ def write_record(
     write_metadata(output, record)
 
 
-def _remarks(window: Window, columns: Columns) -> Iterator[str]:
+def _remarks(window: Window, columns: Fields) -> Iterator[str]:
     """What of the first lines may be a mistake."""
     if columns.mark:
         effect = "it stays, the model does not read it, and Moses takes it for a part of the first word"

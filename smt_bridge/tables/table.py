@@ -58,7 +58,7 @@ _NUMBER = rb"(?: [0-9]{1,300}(?:\.[0-9]{0,300})?(?:[eE]-[0-9]{1,300})?)"
 
 
 @dataclass(frozen=True)
-class Columns:
+class Fields:
     """The lines of a window, field by field; ``mark`` is a byte order mark in front of them, or nothing."""
 
     rows: list[Row]
@@ -162,7 +162,7 @@ def _source(line: bytes) -> bytes:
     return phrase_of(line.partition(SEPARATOR)[0])
 
 
-def split_window(window: Window) -> Columns:
+def split_window(window: Window) -> Fields:
     """Cut the lines into fields; in the third, single blanks stand between the numbers.
 
     Raises FormatError, naming the line, for too few fields, rules among phrases, a number of scores that is not that of
@@ -180,10 +180,10 @@ def split_window(window: Window) -> Columns:
         rows.append(row)
     mark = codecs.BOM_UTF8 if window.first == 1 and content.startswith(codecs.BOM_UTF8) else b""
     rows[0][0] = rows[0][0].removeprefix(mark)
-    return Columns(rows, mark)
+    return Fields(rows, mark)
 
 
-def append_scores(columns: Columns, numbers: Sequence[bytes]) -> bytes:
+def append_scores(columns: Fields, numbers: Sequence[bytes]) -> bytes:
     r"""The lines, each ending in ``\n``, with ``numbers[i]`` (one or more, single blanks between) as last scores."""
     lines = []
     for (source, target, field, *rest), new in zip(columns.rows, numbers, strict=True):
@@ -192,7 +192,7 @@ def append_scores(columns: Columns, numbers: Sequence[bytes]) -> bytes:
     return columns.mark + b"\n".join([*lines, b""])
 
 
-def phrases_of(window: Window, columns: Columns) -> list[tuple[bytes, bytes]]:
+def phrases_of(window: Window, columns: Fields) -> list[tuple[bytes, bytes]]:
     """The sources and targets that models read: of rules what is left without labels and non-terminals.
 
     Raises FormatError, naming the line, for what is no rule in a table of rules.

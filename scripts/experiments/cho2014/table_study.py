@@ -26,7 +26,7 @@ from nmt_core.base.messages import counted
 from scripts.experiments.cho2014.phrase_sample import digest
 from smt_bridge.errors import FormatError
 from smt_bridge.moses_lines import SEPARATOR, phrase_of, text_of
-from smt_bridge.tables.table import Columns, Window, read_windows, source_starts, split_window
+from smt_bridge.tables.table import Fields, Window, read_windows, source_starts, split_window
 
 CELLS = 40
 LOWEST = (-12.0, -30.0)  # natural logarithms at the left and lower border of the pictures
@@ -150,7 +150,7 @@ def study(path: str, *, column: int, pool: Pool) -> Study:
     return found
 
 
-def _scores(window: Window, columns: Columns, column: int) -> Floats:
+def _scores(window: Window, columns: Fields, column: int) -> Floats:
     if column < _LEX + 1:
         there = f"has {counted(column, 'score')} before the model's"
         problem = f"{there}; expected Moses' four, with phi(target|source) the third"
@@ -158,7 +158,7 @@ def _scores(window: Window, columns: Columns, column: int) -> Floats:
     return np.array(b" ".join(columns.scores).split(), dtype=np.float64).reshape(len(columns.sources), -1)
 
 
-def _pair_counts(window: Window, columns: Columns) -> Floats:
+def _pair_counts(window: Window, columns: Fields) -> Floats:
     """Source count and joint count of every line, from the fifth field, (N, 2)."""
     fields = [line.split(SEPARATOR, 5) for line in window.lines]
     counts = [fields_of[4].split() if len(fields_of) > 4 else [] for fields_of in fields]
@@ -189,7 +189,7 @@ def _draw(found: Study, logs_N2: Floats, counts_N: Floats, long_N: npt.NDArray[n
     np.add.at(found.long_histogram, (cells[long_N, 0], cells[long_N, 1]), 1)
 
 
-def _keep_furthest(found: Study, columns: Columns, logs_N2: Floats, counts_N: Floats) -> None:
+def _keep_furthest(found: Study, columns: Fields, logs_N2: Floats, counts_N: Floats) -> None:
     """Keep the pairs for which the logarithms differ most, on either side."""
     difference_N = logs_N2[:, 1] - logs_N2[:, 0]
     for kept, values_N in ((found.model_likes, difference_N), (found.table_likes, -difference_N)):
@@ -208,7 +208,7 @@ def _keep_furthest(found: Study, columns: Columns, logs_N2: Floats, counts_N: Fl
 
 
 def _sources(
-    columns: Columns, scores_NS: Floats, counts_N2: Floats, column: int, starts: Counts, wanted: npt.NDArray[np.bool_]
+    columns: Fields, scores_NS: Floats, counts_N2: Floats, column: int, starts: Counts, wanted: npt.NDArray[np.bool_]
 ) -> Iterator[Source]:
     logs = np.log(np.maximum(scores_NS[:, [_PHI, _LEX, column]], 1e-300))
     groups = list(pairwise([*starts.tolist(), len(logs)]))

@@ -204,7 +204,7 @@ def test_one_window_at_a_time_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> N
     made: list[weakref.ref[object]] = []
     split = table_filter.split_window
 
-    def splitting(window: phrase_table.Window) -> phrase_table.Columns:
+    def splitting(window: phrase_table.Window) -> phrase_table.Fields:
         columns = split(window)
         columns = dataclasses.replace(columns, rows=WatchedRows(columns.rows))
         made.append(weakref.ref(columns.rows))
