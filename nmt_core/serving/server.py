@@ -116,7 +116,7 @@ class NmtServer:
         self.health.set(closed=True)
         stopping = asyncio.create_task(self._server.stop(grace))
         while self.calls.unfinished and time.monotonic() < end:
-            await asyncio.wait([stopping], timeout=0.02)
+            await asyncio.wait(self.calls.unfinished, timeout=end - time.monotonic())
         await asyncio.wait([stopping], timeout=_LAST)
         await self._server.stop(None)
         await self.servicer.close(max(0.0, end - time.monotonic()))

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import yaml
@@ -21,15 +22,9 @@ from tests.nmt_core.serving.test_security import Authority
 DEPLOY = Path(__file__).parents[3] / "scripts" / "deploy"
 
 
-def parsed_serve(words: list[str]) -> argparse.Namespace:
+def parsed(command: ModuleType, words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    serve.add_arguments(parser)
-    return parser.parse_args(words)
-
-
-def parsed_client(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    client.add_arguments(parser)
+    command.add_arguments(parser)
     return parser.parse_args(words)
 
 
@@ -83,12 +78,12 @@ def test_every_variant_has_its_pytorch() -> None:
 def test_the_options_in_the_dockerfile_exist() -> None:
     found = dict(instructions())
     command = yaml.safe_load(found["ENTRYPOINT"]) + yaml.safe_load(found["CMD"])
-    args = parsed_serve(command[2:])
+    args = parsed(serve, command[2:])
     assert (args.host, args.metrics_port, args.insecure) == ("0.0.0.0", 9464, False)
     assert args.tls_cert
     assert args.tls_key
     limits, _, check = found["HEALTHCHECK"].partition("CMD")
-    health = parsed_client(yaml.safe_load(check)[2:])
+    health = parsed(client, yaml.safe_load(check)[2:])
     (most,) = re.findall(r"--timeout=(\d+)s", limits)
     assert health.timeout < int(most)
     assert (health.what, Path(health.tls_ca).parent) == ("health", Path(args.tls_cert).parent)
@@ -142,7 +137,7 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
     text = (DEPLOY / "hybridmt.service").read_text()
     start = next(line for line in text.split("\n") if line.startswith("ExecStart="))
     words = shlex.split(start.partition("nmt-core serve ")[2].replace("$OPTIONS", ""))
-    assert parsed_serve(words).access_log == "-"
+    assert parsed(serve, words).access_log == "-"
     for setting in ("CapabilityBoundingSet=", "SystemCallFilter=@system-service", "MemoryMax=", "ExecReload="):
         assert f"\n{setting}" in text
     if shutil.which("systemd-analyze") is None:
@@ -171,7 +166,7 @@ def test_the_kubernetes_example_is_consistent() -> None:
     (container,) = pod["spec"]["containers"]
     ports = {port["name"] for port in container["ports"]}
     assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
-    args = parsed_serve(container["args"])
+    args = parsed(serve, container["args"])
     limits = read_limits(None, args.limit)
     assert limits.drain + limits.grace < pod["spec"]["terminationGracePeriodSeconds"]
     assert re.search(r"@sha256:[0-9a-f]{64}$", container["image"])
@@ -179,7 +174,7 @@ def test_the_kubernetes_example_is_consistent() -> None:
     assert liveness["periodSeconds"] * liveness["failureThreshold"] > limits.drain + limits.grace
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         words = container[probe]["exec"]["command"]
-        assert parsed_client(words[2:]).timeout < container[probe]["timeoutSeconds"]
+        assert parsed(client, words[2:]).timeout < container[probe]["timeoutSeconds"]
     assert pod["spec"]["automountServiceAccountToken"] is False
     assert policy["spec"]["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
     assert {port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]} <= ports

@@ -143,7 +143,9 @@ def test_unknown_words_that_are_replaced_are_counted(server) -> None:
 def test_a_call_is_a_span_of_its_callers_trace(start, folder: str) -> None:
     """OpenTelemetry's own program makes the spans."""
     pytest.importorskip("opentelemetry.instrumentation.grpc")
-    program = shutil.which("opentelemetry-instrument") or pytest.skip("opentelemetry-instrument is not on the PATH")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    program = shutil.which("opentelemetry-instrument", path=path)
+    assert program is not None
     exporters = {"OTEL_TRACES_EXPORTER": "console", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"}
     environment = {**exporters, "PYTHONPATH": os.pathsep.join(map(str, sys.path))}
     server = start("--model", f"m={folder}", prefix=[sys.executable, program], **environment)
