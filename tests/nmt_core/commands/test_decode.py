@@ -55,6 +55,7 @@ def run(folder: Path, *options: str, model: str = "search", source: str = "sourc
 
 def test_a_line_gives_a_line(folder: Path) -> None:
     lines = run(folder)
+    assert len(run(folder, model=f"search,{folder}/encdec")) == len(lines)
     assert len(lines) == 3
     assert lines[1] == ""
     assert lines[0]
@@ -96,10 +97,6 @@ def test_samples_are_repeatable(folder: Path) -> None:
     assert drawn == run(folder, "--search=samples=5", "--search=seed=3", "--window", "1")
     assert drawn != run(folder, "--search=samples=5", "--search=seed=4")
     assert len(drawn) == 11
-
-
-def test_an_ensemble_of_two_kinds(folder: Path) -> None:
-    assert len(run(folder, model=f"search,{folder}/encdec")) == 3
 
 
 def test_alignments_have_a_line_per_translation(folder: Path) -> None:
@@ -148,10 +145,6 @@ def test_unknown_words_are_forbidden_on_demand(folder: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        ("--nbest", "5", "--scores"),
-        ("--nbest", "5", "--search=samples=5"),
-        ("--nbest", "5", "--beam", "3"),
-        ("--search=length_normalization=0.5", "--search=length_penalty=1"),
         ("--device", "cuda:99"),
         ("--device", "abacus"),
         ("--dtype", "float7"),

@@ -83,6 +83,9 @@ def test_what_cannot_be_met_is_told_with_its_line(folder: Path) -> None:
         (["--beam", "0"], "'beam'"),
         (["--search=length_normalization=0.5", "--search=length_penalty=0.6"], "takes the place"),
         (["--search=distinct"], "distinct is for"),
+        (["--nbest", "5", "--scores"], "leave out --scores"),
+        (["--nbest", "5", "--search=samples=5"], "leave out --nbest"),
+        (["--nbest", "5", "--beam", "3"], "beam of at least 5"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(folder: Path, options: list[str], problem: str) -> None:

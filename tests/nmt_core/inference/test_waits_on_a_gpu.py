@@ -79,11 +79,6 @@ def test_samples_are_looked_at_every_sixteen_steps(gpu: PretendedGPU) -> None:
     assert [[one.text for one in nbest] for nbest in found] == [[one.text for one in nbest] for nbest in on_cpu]
 
 
-def test_a_step_of_search_waits_for_what_was_found_alone(gpu: PretendedGPU) -> None:
-    translator = Translator([there(attending())], config=DecodingConfig(beam=4, nbest=2))
-    assert set(waits(gpu, lambda: translator.translate(SOURCES))) == {"cpu"}
-
-
 def steps_of(gpu: PretendedGPU, model: LoadedModel, *, attention: bool = False) -> list[Counter[str]]:
     """The waits of every step of a search."""
     search = BeamSearch[int](ModelPredictor(model.model), attention=attention)

@@ -191,27 +191,14 @@ class TestPosall:
         for name, content in files.items():
             (tmp_path / name).write_text(content)
         source, target, alignment, read = (str(tmp_path / name) for name in files)
-        arguments = ["score", "--per-word", "--quiet", "--device", "cpu"]
-        looked = str(tmp_path / "looked.jsonl")
-        assert (
-            main(
-                [
-                    *arguments,
-                    "--model",
-                    posall[0],
-                    "--word-alignment",
-                    alignment,
-                    "--alignments",
-                    looked,
-                    source,
-                    target,
-                ]
-            )
-            == 0
-        )
-        own = [[float(number) for number in line.split()] for line in capsys.readouterr().out.splitlines()]
-        assert main([*arguments, "--model", posall[1], source, read]) == 0
-        twin = [[float(number) for number in line.split()] for line in capsys.readouterr().out.splitlines()]
+        arguments = ["score", "--per-word", "--quiet", "--device", "cpu", "--model"]
+        annotated = ["--word-alignment", alignment, "--alignments", str(tmp_path / "looked.jsonl"), source, target]
+        numbers = []
+        for more in ([posall[0], *annotated], [posall[1], source, read]):
+            assert main([*arguments, *more]) == 0
+            lines = capsys.readouterr().out.splitlines()
+            numbers.append([[float(number) for number in line.split()] for line in lines])
+        own, twin = numbers
         first, second = twin
         assert own[0] == pytest.approx([first[0] + first[1], first[2] + first[3], first[4]], abs=2e-6)
         assert own[1] == pytest.approx(second, abs=2e-6)

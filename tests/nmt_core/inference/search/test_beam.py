@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from nmt_core.base.errors import ModelError
-from nmt_core.batches.padding import Padded, pad, pad_pairs
+from nmt_core.batches.padding import Padded, pad
 from nmt_core.inference.search.beam import beam_search
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.hypothesis import Hypothesis
@@ -49,17 +49,6 @@ def test_a_wide_beam_finds_what_enumeration_finds(tiny: MakeModel, brute_force: 
         best = max(truth, key=lambda words: truth[words] / (len(words) + 1) ** exponent)
         assert found[0].words == best
         assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
-
-
-def test_log_probabilities_are_those_of_forward(tiny: MakeModel, sources: Padded) -> None:
-    model = tiny(words=30, seed=5)
-    found = search(model, sources, beam=6, nbest=6)
-    for words, mask, hypotheses in zip(sources.words_BL, sources.mask_BL, found, strict=True):
-        source = words[mask][:-1].tolist()
-        expected = model(pad_pairs([(source, h.words) for h in hypotheses]))
-        for hypothesis, row in zip(hypotheses, expected, strict=True):
-            np.testing.assert_allclose(hypothesis.word_log_probs, row[: len(hypothesis.words) + 1], atol=1e-9)
-            assert hypothesis.log_prob == pytest.approx(row.sum().item(), abs=1e-9)
 
 
 def test_finished_hypotheses_leave_the_beam(markov: Callable[..., TranslationModel]) -> None:
@@ -122,12 +111,3 @@ def test_attention_belongs_to_its_hypothesis(tiny: MakeModel) -> None:
         assert (hypothesis.attention is None) == (not rows)
         if hypothesis.attention is not None:
             np.testing.assert_allclose(hypothesis.attention, torch.cat(rows).numpy(), atol=1e-6)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_lower_precision_finds_nearly_the_same_score(tiny: MakeModel, sources: Padded, dtype: torch.dtype) -> None:
-    model = tiny(words=9, seed=12)
-    exact = search(model, sources, beam=200)
-    rough = search(model.to(dtype), sources, beam=200)
-    for one, other in zip(exact, rough, strict=True):
-        assert other[0].score == pytest.approx(one[0].score, abs=1e-5 if dtype == torch.float32 else 0.1)

@@ -130,18 +130,6 @@ def test_the_same_as_a_plain_search(kind: str, batch: list[tuple[list[int], Deco
         assert [hypothesis.words for hypothesis in done.hypotheses] == plain_search(model, source, config)
 
 
-@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
-def test_stopping_early_finds_the_same(tiny: Callable[..., TranslationModel], exponent: float) -> None:
-    predictor = ModelPredictor(tiny(words=30, seed=3))
-    source = pad([[2, 3, 4], [5, 5], [4, 1, 2, 3, 5, 2]])
-    few, all_of_them = (
-        beam_search(predictor, source, config=DecodingConfig(beam=8, nbest=nbest, length_normalization=exponent))
-        for nbest in (1, 8)  # with n = beam there is nothing to leave out
-    )
-    for one, every in zip(few, all_of_them, strict=True):
-        assert one[0] == every[0]
-
-
 def test_stopping_early_saves_steps(markov: Callable[..., TranslationModel]) -> None:
     # "</s>" is .9 at once; what goes on has .05, whose mean over a hundred words may still be better.
     table = torch.full((6, 5, 4), -torch.inf)

@@ -90,21 +90,6 @@ def test_search_finds_the_best_sums(
     assert best != sorted(own, key=lambda words: -own[words])[:20]
 
 
-@pytest.mark.parametrize("kind", ["gru", "cslm"])
-def test_a_translation_does_not_depend_on_what_else_is_searched(
-    load_tiny: Callable[..., LoadedModel], kind: str
-) -> None:
-    model = load_tiny("rnnsearch")
-    lines = ["a group of men", "men", "", "$ &apos;s a of of men group"]
-    fusion = loaded_language_model(model.target, weight=0.4, kind=kind)
-    together = Translator([model], fusion=fusion).translate(lines)
-    assert [one[0].text for one in together] != [one[0].text for one in Translator([model]).translate(lines)]
-    for line, found in zip(lines, together, strict=True):
-        alone = Translator([model], fusion=fusion, batch_tokens=1).translate([line])[0]
-        assert [one.text for one in alone] == [one.text for one in found]
-        assert [one.log_prob for one in alone] == pytest.approx([one.log_prob for one in found])
-
-
 def test_what_is_no_language_model_of_the_target_is_refused(load_tiny: Callable[..., LoadedModel]) -> None:
     model = load_tiny("rnnsearch")
     with pytest.raises(ConfigError, match="no language model"):
