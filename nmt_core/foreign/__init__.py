@@ -1,1 +1,1 @@
-"""Models that other programs have trained, read into model folders (docs/models.md)."""
+"""Models that other programs have trained, read into model directories (docs/models.md)."""

@@ -1,4 +1,4 @@
-"""``nmt-core import``: a model folder of a checkpoint of GroundHog, Nematus or Marian."""
+"""``nmt-core import``: a model directory of a checkpoint of GroundHog, Nematus or Marian."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def _alike(first: LoadedModel, other: LoadedModel) -> bool:
 
 @torch.no_grad()
 def average_into(model: nn.Module, folders: Sequence[str]) -> None:
-    """Give ``model`` the mean of the parameters in several model folders."""
+    """Give ``model`` the mean of the parameters in several model directories."""
     total: dict[str, Tensor] = {}
     for folder in folders:
         for name, tensor in load_parameters(folder, model).items():

@@ -19,7 +19,7 @@ _MOST_PACKED = 64  # times; lexicons of words are packed about 5 times
 
 @dataclass(frozen=True)
 class CarriedLexicon:
-    """A lexicon, and its file as it is in the folder."""
+    """A lexicon, and its file as it is in the directory."""
 
     lexicon: Lexicon
     content: bytes
@@ -43,7 +43,7 @@ class CarriedLexicon:
         with open(path, "rb") as stream:
             content = stream.read()
         if hashlib.sha256(content).hexdigest() != expected:
-            raise ModelError(f"{path}: is not as it was saved; copy the model folder again, the whole of it")
+            raise ModelError(f"{path}: is not as it was saved; copy the model directory again, the whole of it")
         _check_unpacked(path, len(content))
         return CarriedLexicon(read_lexicon(path), content)
 

@@ -58,9 +58,9 @@ from nmt_core.text.vocabulary import Vocabulary
 class LoadedModel:
     """A model ready for use, with its vocabularies and text processing.
 
-    ``fingerprint`` changes with anything in the folder that decides a number (``settings.fingerprint_of``). ``factors``
-    are the vocabularies of the factors that it reads beside each source word, ``lexicon`` is for models of annotated
-    text.
+    ``fingerprint`` changes with anything in the directory that decides a number (``settings.fingerprint_of``).
+    ``factors`` are the vocabularies of the factors that it reads beside each source word, ``lexicon`` is for models of
+    annotated text.
     """
 
     model: TranslationModel
@@ -119,7 +119,7 @@ class LoadedModel:
         return self.config.target_order
 
     def save(self, folder: str) -> None:
-        """Write a model folder; see ``save_model``."""
+        """Write a model directory; see ``save_model``."""
         save_model(
             folder, self.model, self.source, self.target, self.config, self.preparation, self.factors, self.lexicon
         )

@@ -1,6 +1,6 @@
 """The settings ``config.yaml`` of a model directory, and the fingerprint of the model.
 
-The fingerprint covers all that the folder contributes to a number: tensors, the settings that enter arithmetic,
+The fingerprint covers all that the directory contributes to a number: tensors, the settings that enter arithmetic,
 vocabularies, and the preparation of text (rules, languages, learned models). How a model was trained is no part of it.
 """
 
@@ -60,7 +60,7 @@ def read_settings(folder: str) -> FolderConfig:
     try:
         os.scandir(folder).close()
     except (OSError, ValueError) as error:
-        problem = "there is no such model folder" if isinstance(error, FileNotFoundError) else reason(error)
+        problem = "there is no such model directory" if isinstance(error, FileNotFoundError) else reason(error)
         raise ModelError(f"{folder}: {problem}") from error
     try:
         check_regular(path)
@@ -82,7 +82,7 @@ def read_settings(folder: str) -> FolderConfig:
 def check_no_model(folder: str) -> None:
     """Raises ConfigError where a directory holds a model."""
     if os.path.exists(os.path.join(folder, SETTINGS)):
-        raise ConfigError(f"{folder}: holds a model already; remove it or choose another folder")
+        raise ConfigError(f"{folder}: holds a model already; remove it or choose another directory")
 
 
 def fingerprint_of(

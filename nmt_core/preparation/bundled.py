@@ -72,7 +72,7 @@ class BundledPreprocessor:
         models = {name: read_bounded(path_of(name)) for name in record.models}
         for name, model in models.items():
             if _hash(model) != record.models[name]:
-                problem = f"not the model that {NAME} speaks of; copy the whole folder again"
+                problem = f"not the model that {NAME} speaks of; copy the whole directory again"
                 raise InputError(path_of(name), problem)
         return cls(record, {NAME: content, **models})
 

@@ -1,7 +1,7 @@
 """A corpus through all steps.
 
 The first pass cleans, tokenises and filters. Each step that learns reads what there is so far and is
-then applied in a pass of its own. Everything is written into a folder beside the output and put in
+then applied in a pass of its own. Everything is written into a directory beside the output and put in
 place in the end; what goes wrong before leaves older files as they were.
 """
 
@@ -95,7 +95,7 @@ class Preparation:
     ``like`` is an earlier preparation, of the same languages on the same sides, whose models are taken instead
     of learning. ``spared`` are other files that the settings come from.
     ``progress`` is called with the name of the pass and numbers of lines as they are done. Each pass is done by
-    ``jobs`` workers, here or of ``ray``, which see the folder of the output.
+    ``jobs`` workers, here or of ``ray``, which see the directory of the output.
     """
 
     config: PreparationConfig
@@ -130,7 +130,7 @@ class Preparation:
         return record
 
     def _files(self, names: Mapping[Side, str]) -> list[str]:
-        """All that is written into the folder of the output."""
+        """All that is written into the directory of the output."""
         return [*names.values(), NAME, *model_names(self.config, LEARNED)]
 
     def _check_names(self, names: Sequence[str]) -> None:
@@ -247,7 +247,7 @@ def _texts(sides: Iterable[Side], chunk: Chunk) -> dict[Side, list[str]]:
 
 @contextlib.contextmanager
 def _work_folder(folder: str, prefix: str) -> Iterator[str]:
-    """A hidden folder for one program at a time, by a name that is ours; what a program that was killed left goes."""
+    """A hidden directory for one program at a time, by our name; what a killed program left is removed."""
     work = os.path.join(folder, f".{prefix}{PARTIAL}")
     try:
         with contextlib.ExitStack() as stack:
@@ -267,12 +267,12 @@ def _work_folder(folder: str, prefix: str) -> Iterator[str]:
 
 
 def _check_owner(folder: str, names: Mapping[Side, str]) -> None:
-    """A folder holds one preparation: models of another one would be overwritten."""
+    """A directory holds one preparation: models of another one would be overwritten."""
     path = os.path.join(folder, NAME)
     if os.path.exists(path):
         outputs = read_record(path).outputs
         if outputs != names:
-            raise ConfigError(f"{path} belongs to {', '.join(outputs.values())}; choose another folder")
+            raise ConfigError(f"{path} belongs to {', '.join(outputs.values())}; choose another directory")
 
 
 def _move_or_pack(path: str, output: str) -> None:

@@ -50,7 +50,7 @@ class TrainingConfig(Config):
     (Devlin et al. 2014 use 0.1) makes models that can be scored without their normaliser.
     ``partition_words`` is the tau of Jean et al. 2015: so many target words are in the softmax at a time.
     ``freeze_embeddings_after`` so many updates word embeddings (and an output matrix tied to them) stay as they
-    are. ``start_from`` is a model folder whose parameters, settings and vocabularies training begins with.
+    are. ``start_from`` is a model directory whose parameters, settings and vocabularies training begins with.
     With ``keep_zeros`` the weights of its matrices that are 0 stay 0 (See et al. 2016); with ``mask_of`` those of
     that model are 0 in a new one. ``schedule`` and ``warmup`` change the learning rate with updates and epochs
     (``optimizer.rate_factor``), ``update_every`` minibatches make an update, or as many for each of ``microbatches``,
@@ -141,7 +141,7 @@ class TrainingConfig(Config):
 
 
 class RunConfig(Config):
-    """The whole file: ``folder`` is the model folder to be made.
+    """The whole file: ``folder`` is the model directory to be made.
 
     With ``target_order: right-to-left`` the model learns to write targets from their last word to the first.
     ``copying`` is the scheme of annotated text. ``tasks`` are trained beside that of ``data``.
@@ -221,11 +221,11 @@ class RunConfig(Config):
 
 
 def files_of(run: RunConfig) -> Iterator[str]:
-    """What a run reads: texts, and the folders of models that it begins with; among them words that are no files."""
+    """What a run reads: texts and the models that it begins with; among them are words that are no files."""
     yield from filter(None, (run.training.start_from, run.training.mask_of))
     for settings in (run.data, *run.tasks):
         for key, value in settings.to_mapping().items():
-            if "vocabular" not in key:  # that of the folder may have been there before, and is kept
+            if "vocabular" not in key:  # that of the directory may have been there before, and is kept
                 yield from (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str))
 
 

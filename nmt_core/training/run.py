@@ -9,7 +9,7 @@ import argparse
 import contextlib
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ from nmt_core.training.config import RunConfig, TrainingConfig, files_of
 from nmt_core.training.processes import Ranks, check_divisible, is_restarted, joined, ranks_of_torchrun, started
 from nmt_core.training.report import Reporter
 from nmt_core.training.start import prepare
-from nmt_core.training.state import RunFolder, check_disk_space, check_spared, has_state, run_folder, size_of_state
+from nmt_core.training.state import check_disk_space, check_spared, has_state, run_folder, size_of_state
 from nmt_core.training.trainer import Interrupted, Trainer
 
 _LUONG = {
@@ -105,17 +105,17 @@ def _run(args: argparse.Namespace, settings: Mapping[str, Any]) -> int:
     _check_processes(args, started=given is not None)
     check_divisible(config.training.microbatches, ranks.size)
     with contextlib.ExitStack() as stack:
-        held = stack.enter_context(run_folder(config.folder)) if ranks.first else None
-        if held and has_state(config.folder) and not (args.resume or is_restarted()):
+        check_folder = stack.enter_context(run_folder(config.folder)) if ranks.first else _nothing
+        if ranks.first and has_state(config.folder) and not (args.resume or is_restarted()):
             raise ConfigError(
-                f"{config.folder}: a run was started here; --resume continues it, another folder starts again"
+                f"{config.folder}: a run was started here; --resume continues it, another directory starts again"
             )
         if ranks.size > 1:
             cuda = choose_device(args.device).type == "cuda"
             follow = functools.partial(_train, config, args.device, True)
             others = joined(ranks, cuda=cuda, meeting="env://") if given else started(ranks.size, follow, cuda=cuda)
             ranks = stack.enter_context(others)
-        return _train(config, args.device, args.quiet, ranks, held)
+        return _train(config, args.device, args.quiet, ranks, check_folder)
 
 
 def _check_processes(args: argparse.Namespace, *, started: bool) -> None:
@@ -130,8 +130,14 @@ def _check_processes(args: argparse.Namespace, *, started: bool) -> None:
         raise ConfigError(f"--device {args.device}: every process takes a GPU of its own; give --device cuda")
 
 
-def _train(config: RunConfig, device_name: str, quiet: bool, ranks: Ranks, held: RunFolder | None = None) -> int:
-    """Train as one of the processes; the first of them ``held`` the folder's lock. The exit code."""
+def _nothing() -> None:
+    """Only the first process looks after the directory."""
+
+
+def _train(
+    config: RunConfig, device_name: str, quiet: bool, ranks: Ranks, check_folder: Callable[[], None] = _nothing
+) -> int:
+    """Train as one of the processes; the exit code."""
     keep_memory_of_tensors()
     training = config.training
     if not ranks.first:
@@ -151,7 +157,7 @@ def _train(config: RunConfig, device_name: str, quiet: bool, ranks: Ranks, held:
         reporter=reporter,
         zeros=prepared.zeros,
         ranks=ranks,
-        check_folder=held.check if held else lambda: None,
+        check_folder=check_folder,
     )
     if ranks.first:
         check_disk_space(config.folder, size_of_state(trainer.trained))
@@ -184,10 +190,10 @@ def _device(name: str, training: TrainingConfig, ranks: Ranks) -> torch.device:
 
 
 def with_start_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with what they leave to the folder of ``training.start_from``: model, text, order and vocabularies.
+    """Settings with what they leave to the directory of ``training.start_from``: model, text, order and vocabularies.
 
-    Of a model of the same type the keys that are not given are the folder's. Raises ModelError when there is no model
-    in it.
+    Of a model of the same type the keys that are not given are the directory's. Raises ModelError when there is no
+    model in it.
     """
     training = settings.get("training")
     folder = training.get("start_from") if isinstance(training, Mapping) else None

@@ -174,7 +174,7 @@ def first_model(run: RunConfig, vocabularies: Sequence[Vocabulary], start: Loade
     if different is not None:
         raise ConfigError(
             f"training.start_from: {start.folder} has another {different}; "
-            "leave model, vocabularies and target_order out of the file, and those of the folder are taken"
+            "leave model, vocabularies and target_order out of the file, and those of the directory are taken"
         )
     if run.model == start.config.model:
         return start.model

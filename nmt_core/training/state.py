@@ -4,19 +4,19 @@ The state is one file, replaced atomically: parameters, what the optimiser keeps
 random state as tensors, and the counters as JSON in the header. ``training.json`` shows the same counters to people.
 
 What would stop a run after hours (no right to write, a full disk, a second run into the same directory) is found before
-the text is read. The directory's lock is one of the operating system's and ends with the process, however that ends.
+the text is read.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
+import functools
 import glob
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -24,7 +24,8 @@ from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
 from nmt_core.base.errors import ConfigError, ModelError, NmtError
-from nmt_core.files import open_output, overwritten
+from nmt_core.files import open_output, overwritten, partial_output
+from nmt_core.files.output import PartialOutput
 from nmt_core.model_directory.directory import LEXICON, PARAMETERS, SETTINGS
 from nmt_core.model_directory.tensors import check_finite, check_tensors, read_tensors, save_tensors
 from nmt_core.training.config import TrainingConfig
@@ -41,7 +42,7 @@ COUNTERS = "training.json"
 class Progress:
     """The counters of a run. ``cursors`` say by name how far the tasks are, ``epochs`` how far the first is.
 
-    ``best`` is the best validation of the run itself; ``kept`` is that of the model in the folder, which may
+    ``best`` is the best validation of the run itself; ``kept`` is that of the model in the directory, which may
     be an average, and is replaced by a better one only. ``skipped`` updates in a row were left out.
     """
 
@@ -118,7 +119,7 @@ def restore_state(
     if different is not None:
         raise ModelError(
             f"{path}: belongs to another run: {different}; "
-            "resume with what it was started with, or train into another folder"
+            "resume with what it was started with, or train into another directory"
         )
     progress = _progress(path, metadata.get("progress", ""))
     moments = _moments(tensors, trained)
@@ -164,7 +165,7 @@ def _restore_random(path: str, tensors: Mapping[str, Tensor], device: torch.devi
         if "random.cuda" in tensors:
             torch.cuda.set_rng_state(tensors["random.cuda"], device)
     except RuntimeError as error:
-        raise ModelError(f"{path}: its random state is damaged; train again, or resume from another folder") from error
+        raise ModelError(f"{path}: its random state is damaged; train again, or resume another run") from error
 
 
 def has_state(folder: str) -> bool:
@@ -182,69 +183,45 @@ def _progress(path: str, counters: str) -> Progress:
     try:
         return TypeAdapter(Progress).validate_json(counters)
     except ValidationError as error:
-        raise ModelError(f"{path}: its counters are damaged; train again, or resume from another folder") from error
+        raise ModelError(f"{path}: its counters are damaged; train again, or resume another run") from error
 
 
-LOCK = "training.lock"
-_WRITTEN = (SETTINGS, PARAMETERS, LEXICON, TENSORS, COUNTERS, LOCK)
-
-
-class RunFolder:
-    """A folder whose lock is held. Raises what ``_locked`` raises."""
-
-    def __init__(self, folder: str) -> None:
-        self._folder, self._path = folder, os.path.join(folder, LOCK)
-        self._lock = _locked(self._path)
-        self._place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)  # open, so that no other folder gets its number
-
-    def check(self) -> None:
-        """Raise NmtError where the folder is gone, ConfigError where it is another run's now.
-
-        A lock file that somebody removed for a leftover is made again.
-        """
-        if not _is_still(self._folder, self._place):
-            problem = "was removed, or moved away, while the run was at work; nothing more is saved there"
-            raise NmtError(f"{self._folder}: {problem}: move it back and go on with --resume, or train again")
-        if not _is_still(self._path, self._lock):
-            lock = _locked(self._path)
-            os.close(self._lock)
-            self._lock = lock
-
-    def give_back(self) -> None:
-        """Remove the lock if it is still ours, and close it."""
-        if _is_still(self._path, self._lock):
-            with contextlib.suppress(OSError):
-                os.unlink(self._path)
-        os.close(self._lock)
-        os.close(self._place)
+_WRITTEN = (SETTINGS, PARAMETERS, LEXICON, TENSORS, COUNTERS)
 
 
 @contextlib.contextmanager
-def run_folder(folder: str) -> Iterator[RunFolder]:
-    """Make ``folder`` and hold its lock inside the block; a folder made here that stays empty is removed.
+def run_folder(folder: str) -> Iterator[Callable[[], None]]:
+    """Make ``folder`` and hold it inside the block; a directory made here that stays empty is removed.
 
-    Raises NmtError when it cannot be written, ConfigError when another run has the lock.
+    What it gives raises NmtError where the directory is gone or another one has its name. Raises NmtError when it
+    cannot be written, or another run holds it.
     """
-    new = not os.path.exists(folder)
+    is_new = not os.path.exists(folder)
     try:
-        os.makedirs(folder, exist_ok=True)
-        held = RunFolder(folder)
-    except OSError as error:
-        raise NmtError(f"{folder}: cannot be written ({error.strerror}); choose another folder") from error
-    try:
-        yield held
+        with partial_output(os.path.join(folder, "training")) as lock, contextlib.ExitStack() as stack:
+            place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)  # open, so that no other directory gets its number
+            stack.callback(os.close, place)
+            yield functools.partial(_check_place, folder, place, lock)
     finally:
-        held.give_back()
-        if new:
+        if is_new:
             with contextlib.suppress(OSError):  # it is not empty, as it should be
                 os.rmdir(folder)
 
 
+def _check_place(folder: str, place: int, lock: PartialOutput) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if os.path.samestat(os.stat(folder), os.fstat(place)):
+            return
+    lock.is_kept = True  # what has its name now may be another run's
+    problem = "was removed, or moved away, while the run was at work; nothing more is saved there"
+    raise NmtError(f"{folder}: {problem}: move it back and go on with --resume, or train again")
+
+
 def check_spared(folder: str, read: Iterable[str]) -> None:
-    """Raise ConfigError where a run in ``folder`` would write over one of the files, or the model folders, ``read``."""
+    """Raise ConfigError where a run in ``folder`` would write over one of the files or models ``read``."""
     found = overwritten(read, [folder, *(os.path.join(folder, name) for name in _WRITTEN)])
     if found is not None:
-        raise ConfigError(f"folder: a run in {folder} would write over {found}; choose another folder")
+        raise ConfigError(f"folder: a run in {folder} would write over {found}; choose another directory")
 
 
 def check_disk_space(folder: str, size: int) -> None:
@@ -259,29 +236,5 @@ def check_disk_space(folder: str, size: int) -> None:
     except OSError as error:
         raise NmtError(
             f"{folder}: cannot hold the {size / 1e9:.2g} GB that a run writes ({error.strerror}); "
-            "free some space or choose another folder"
+            "free some space or choose another directory"
         ) from error
-
-
-def _locked(path: str) -> int:
-    """The descriptor of the lock file, locked. Raises ConfigError when another run has it."""
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            raise ConfigError(
-                f"{os.path.dirname(path)}: another run is training into this folder; "
-                "wait for its end or choose another folder"
-            ) from None
-        if _is_still(path, descriptor):
-            return descriptor
-        os.close(descriptor)  # the run before removed the file between our two calls
-
-
-def _is_still(path: str, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False

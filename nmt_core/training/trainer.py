@@ -89,7 +89,7 @@ MOST_SKIPPED_IN_A_ROW = 20
 
 
 class Trainer:
-    """One training run into one model folder.
+    """One training run into one model directory.
 
     The model of the first task is untrained; its folder receives the best parameters seen on its first
     development set and the state for resuming. ``run`` identifies settings and data. ``zeros`` are weights that
@@ -129,14 +129,14 @@ class Trainer:
         return self.loaded.folder
 
     def resume(self) -> None:
-        """Go back to the saved state of the folder."""
+        """Go back to the saved state of the directory."""
         self.progress = restore_state(self.folder, self.trained, self.optimizer, self.run)
         limit = self.config.freeze_embeddings_after
         if limit is not None and self.progress.update > limit:
             self.tables.freeze_embeddings()
 
     def train(self) -> Validation:
-        """Run to the end; what the model in the folder reached. Raises Interrupted after Ctrl-C or SIGTERM."""
+        """Run to the end; what the model in the directory reached. Raises Interrupted after Ctrl-C or SIGTERM."""
         if self.progress.update == 0:
             torch.manual_seed(self.config.seed)
         self.ranks.check_alike(self.run.to_json(), "has read other settings, text or vocabularies than the first")
@@ -226,7 +226,7 @@ class Trainer:
     def _validate(self, *, scheduled: bool = True) -> tuple[Validation, ...]:
         """Measure, keep the best model, and save the state; all validations.
 
-        One that is not ``scheduled`` changes nothing but the model in the folder: a run that goes on from here
+        One that is not ``scheduled`` changes nothing but the model in the directory: a run that goes on from here
         must not count what one that did not stop has not measured.
         """
         started = time.monotonic()
@@ -256,7 +256,7 @@ class Trainer:
         return any(limits)
 
     def _finish(self, history: Sequence[Validation]) -> Validation:
-        """Try the average of the last snapshots, and leave the better model in the folder.
+        """Try the average of the last snapshots, and leave the better model in the directory.
 
         The state of the run is not changed, so that it goes on as if nothing had been averaged.
         """

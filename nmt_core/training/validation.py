@@ -141,7 +141,7 @@ def validate(sets: Sequence[tuple[LoadedModel, DevelopmentSet]], *, update: int,
 
 
 SNAPSHOTS = "snapshots"
-_KEPT = "kept"  # an empty file in the folder of a model that stays, whatever the settings are later
+_KEPT = "kept"  # an empty file in the directory of a model that stays, whatever the settings are later
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class Snapshots:
         return [entry.update for entry in history[-self.config.average :]] if self.config.average > 1 else []
 
     def path(self, update: int) -> str:
-        """The model folder of an update."""
+        """The model directory of an update."""
         return os.path.join(self._place, f"{update:09d}")
 
     def _best(self, history: Sequence[Validation]) -> list[int]:

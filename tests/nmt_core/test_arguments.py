@@ -156,7 +156,7 @@ def test_a_run_spares_what_it_reads(
     Path(config).write_text(f"{content}training: {{max_updates: 1}}\n")
     Path(text).write_text("a\n" * 20)
     assert nmt_core(["train", config]) == 2
-    assert f"a run in {folder} would write over {read}; choose another folder" in capfd.readouterr().err
+    assert f"a run in {folder} would write over {read}; choose another directory" in capfd.readouterr().err
     assert {path.name for path in Path().iterdir()} == {config, text, "sub", "model"}
 
 
@@ -173,7 +173,7 @@ def test_a_run_spares_the_model_that_it_begins_with(
     data = "data: {source: text, target: text}\ntraining: {max_updates: 1, start_from: ./model}\n"
     Path("run.yaml").write_text(f"folder: {tmp_path}/model\n{data}")
     assert nmt_core(["train", "run.yaml"]) == 2
-    assert "would write over ./model; choose another folder" in capfd.readouterr().err
+    assert "would write over ./model; choose another directory" in capfd.readouterr().err
     assert {path: path.read_bytes() for path in Path("model").iterdir()} == before
 
 

@@ -1,4 +1,4 @@
-"""``nmt-core init``: an untrained model folder, for benchmarks and tests."""
+"""``nmt-core init``: an untrained model directory, for benchmarks and tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nmt_core.text.vocabulary import Vocabulary
 
 
 def make_model(args: argparse.Namespace) -> int:
-    """Make the folder."""
+    """Make the directory."""
     check_no_model(args.folder)
     settings: dict[str, Any] = with_overrides({"model": preset(args.preset).to_mapping()}, args.set)
     config = FolderConfig.from_mapping(settings, origin="--set")

@@ -47,7 +47,7 @@ def _given(data: DataConfig, path: str) -> FoundPreparation:
 
 
 def _beside(data: DataConfig) -> FoundPreparation:
-    """The preparation in the folder of the text, if it speaks of these files."""
+    """The preparation in the directory of the text, if it speaks of these files."""
     source, target = _texts(data)
     path = os.path.join(os.path.dirname(target or ""), NAME)
     if target is None or data.raw or not os.path.isfile(path):

@@ -131,7 +131,7 @@ def test_a_first_save_that_is_killed_leaves_no_half_model(tmp_path: Path) -> Non
         if os.path.exists(os.path.join(folder, "config.yaml")):
             assert _words(folder) == 2
         else:
-            with pytest.raises(ModelError, match=r"there is no such model folder|config\.yaml"):
+            with pytest.raises(ModelError, match=r"there is no such model directory|config\.yaml"):
                 load_model(folder)
     assert ended
 

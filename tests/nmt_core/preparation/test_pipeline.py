@@ -206,7 +206,7 @@ def test_a_folder_holds_one_preparation(tmp_path: Path) -> None:
     inputs = write(tmp_path, ENGLISH, GERMAN)
     prepare(tmp_path, inputs)
     prepare(tmp_path, inputs)
-    with pytest.raises(ConfigError, match=r"belongs to train.en, train.de; choose another folder"):
+    with pytest.raises(ConfigError, match=r"belongs to train.en, train.de; choose another directory"):
         Preparation(config(), inputs, str(tmp_path / "out/dev")).run()
 
 
@@ -220,7 +220,7 @@ def test_two_programs_that_prepare_into_one_folder_at_once(tmp_path: Path) -> No
             begun.append("train")
             prepare(tmp_path, inputs)
 
-    with pytest.raises(ConfigError, match=r"belongs to train.en, train.de; choose another folder"):
+    with pytest.raises(ConfigError, match=r"belongs to train.en, train.de; choose another directory"):
         Preparation(config(), inputs, str(tmp_path / "out/dev"), progress=meanwhile).run()
     assert not list((tmp_path / "out").glob("*dev*"))
 

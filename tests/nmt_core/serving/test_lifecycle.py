@@ -227,7 +227,7 @@ def test_the_largest_message_is_one_that_there_is_memory_for(memory: str, messag
         ("--models /nowhere", "--models /nowhere: cannot be read"),
         ("--models /usr", "--models /usr: no model folder"),
         ("", "no model: give --model"),
-        ("--model m=nowhere/at/all", "there is no such model folder"),
+        ("--model m=nowhere/at/all", "there is no such model directory"),
         ("--port 70000", "--port 70000: expected 0 to 65535"),
         ("--host unix:/tmp/s", "--host unix:/tmp/s: expected a name or an IP address"),
         ("--host 0.0.0.0", "--host 0.0.0.0 can be reached from other machines"),

@@ -188,17 +188,17 @@ def test_a_folder_that_cannot_be_made_is_told_before_the_text_is_read(runs, caps
     runs.write("run", data={"source": "/nowhere"})
     assert runs.go_on("run", f"folder={runs.file('file')}/run") == 2
     error = capsys.readouterr().err
-    assert f"{runs.file('file')}/run: cannot be written" in error
+    assert f"{runs.file('file')}/run/training: cannot be written" in error
     assert len(error.splitlines()) == 1
 
 
 def test_two_runs_into_one_folder_are_told_at_once(runs, capsys: pytest.CaptureFixture[str]) -> None:
     runs.write("run", data={"source": "/nowhere"})
     os.makedirs(runs.file("run"))
-    with open(runs.file("run/training.lock"), "w") as other:
+    with open(runs.file("run/.training.hybridmt.tmp"), "w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         assert runs.go_on("run") == 2
-        assert "another run is training into this folder" in capsys.readouterr().err
+        assert "run/training: another program is writing it" in capsys.readouterr().err
     assert runs.go_on("run") == 2  # a lock that nobody holds, as kill -9 leaves it
     assert "/nowhere" in capsys.readouterr().err
 
@@ -264,7 +264,7 @@ def test_a_folder_that_is_removed_meanwhile_is_not_made_again(
         shutil.rmtree(runs.file("run"))
         if again:
             os.mkdir(runs.file("run"))
-            Path(runs.file("run/training.lock")).touch()
+            Path(runs.file("run/notes")).touch()
         return measure(self)
 
     monkeypatch.setattr(Trainer, "_measure", removing)
@@ -273,24 +273,9 @@ def test_a_folder_that_is_removed_meanwhile_is_not_made_again(
     assert f"{runs.file('run')}: was removed, or moved away, while the run was at work" in error
     assert len(error.splitlines()) == 1
     if again:
-        assert os.listdir(runs.file("run")) == ["training.lock"]
+        assert os.listdir(runs.file("run")) == ["notes"]
     else:
         assert set(os.listdir(os.path.dirname(runs.file("run")))) - set(before) <= {"run.yaml"}
-
-
-def test_a_lock_that_somebody_removed_is_taken_again(runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs.write("run", max_updates=6)
-    measure, seen = Trainer._measure, []
-
-    def removing(self: Trainer) -> Validation:
-        seen.append(os.path.exists(runs.file("run/training.lock")))
-        os.unlink(runs.file("run/training.lock"))
-        return measure(self)
-
-    monkeypatch.setattr(Trainer, "_measure", removing)
-    assert runs.go_on("run") == 0
-    assert all(seen)
-    assert not os.path.exists(runs.file("run/training.lock"))
 
 
 # --- what is saved and kept
