@@ -15,7 +15,7 @@ from nmt_core.base.errors import NmtError
 from nmt_core.files import pack
 from smt_bridge.commands import wire as command
 from smt_bridge.commands.main import main
-from smt_bridge.tables.wire import wire
+from smt_bridge.tables.wire import binarising_command, wire
 from tests.metadata_files import describe
 
 INI = """[feature]
@@ -246,3 +246,14 @@ def test_a_table_of_rules_is_wired_in_beside_its_glue_grammar(
     assert "CreateOnDiskPt 1 1 3 20 2 new new.ondisk" in said
     assert "processPhraseTableMin" not in said
     assert "CreateProbingPT" not in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "scores", "expected"),
+    [
+        ("PhraseDictionaryCompact", 5, "processPhraseTableMin -in 'a b.gz' -out 'a b' -nscores 5"),
+        ("PhraseDictionaryCompact", 2, "processPhraseTableMin -in 'a b.gz' -out 'a b' -nscores 2 -rankscore 1"),
+    ],
+)
+def test_the_command_is_one_that_a_shell_takes(kind: str, scores: int, expected: str) -> None:
+    assert binarising_command(kind, "a b.gz", scores=scores) == expected
