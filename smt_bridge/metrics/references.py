@@ -27,29 +27,14 @@ def detokenizer(language: str) -> Callable[[str], str]:
     return detokenize
 
 
-def list_statistics(
-    references: Sequence[str],
-    sentences: int,
-    *,
-    path: str,
-    tokenize: str | None,
-    language: str | None,
-    metric: Metric = BLEU,
-) -> Callable[[NbestList], Counts]:
-    """Return a function that counts for ``metric`` a list's hypotheses against its lines of ``references`` (paths).
-
-    ``language`` asks for plain text: hypotheses are detokenised first. ``tokenize`` is for BLEU and defaults
-    to "13a" for plain text and to "none" for tokenised text. Raises InputError for a reference file with
-    fewer lines than ``sentences``.
-    """
-    texts = [read_references(reference, sentences, path=path) for reference in references]
-    return statistics_against(texts, tokenize=tokenize, language=language, metric=metric)
-
-
 def statistics_against(
     texts: Sequence[Sequence[str]], *, tokenize: str | None, language: str | None, metric: Metric = BLEU
 ) -> Callable[[NbestList], Counts]:
-    """As ``list_statistics``, against references (lists of lines) that were read."""
+    """Return a function that counts for ``metric`` a list's hypotheses against references (lists of lines).
+
+    ``language`` asks for plain text: hypotheses are detokenised first. ``tokenize`` is for BLEU and defaults
+    to "13a" for plain text and to "none" for tokenised text.
+    """
     count_all = counter(metric, tokenize or ("13a" if language else "none"))
     prepare = detokenizer(language) if language else None
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from nmt_core.base.errors import NmtError
 from nmt_core.files import read_text_lines
-from smt_bridge.metrics.references import detokenizer, list_statistics
+from smt_bridge.metrics.references import detokenizer, read_references, statistics_against
 from smt_bridge.metrics.significance import SystemScore, compare
 from smt_bridge.nbest.order import ordered_lists
 from smt_bridge.nbest.recompute import recomputed_columns
@@ -58,7 +58,8 @@ def load(argument: str, language: str) -> Lists:
     """Read LIST=REFERENCE."""
     path, _, reference = argument.partition("=")
     with ordered_lists(path) as ordered:
-        count = list_statistics([reference], ordered.sentences, path=path, tokenize=None, language=language)
+        texts = [read_references(reference, ordered.sentences, path=path)]
+        count = statistics_against(texts, tokenize=None, language=language)
         groups = list(ordered.lists)
     lines = list(read_text_lines(reference))
     texts = [[entry.text for entry in group.entries] for group in groups]

@@ -10,7 +10,7 @@ import pytest
 from nmt_core.base.errors import InputError
 from smt_bridge.errors import FormatError
 from smt_bridge.metrics.bleu import COLUMNS, Counts
-from smt_bridge.metrics.references import list_statistics
+from smt_bridge.metrics.references import read_references
 from smt_bridge.nbest.entry import NbestList, runs_of_sentence
 from smt_bridge.nbest.moses import parse_entry
 from smt_bridge.tuning.moses_dat import pool_from_moses
@@ -71,7 +71,7 @@ def test_the_spread_of_any_numbers_is_known(size: str) -> None:
 def test_short_reference_is_an_error_with_both_numbers(tmp_path: Path) -> None:
     (tmp_path / "ref").write_text("a\nb\n")
     with pytest.raises(InputError, match=r"has 2 lines .* 3 lines"):
-        list_statistics([str(tmp_path / "ref")], 3, path="list", tokenize=None, language=None)
+        read_references(str(tmp_path / "ref"), 3, path="list")
 
 
 FEATURES = "FEATURES_TXT_BEGIN_0 0 2 2 LM0_0 LM0_1 \n1 2 \n3 4 \nFEATURES_TXT_END_0\n"
