@@ -33,7 +33,9 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_every_promise_names_tests_that_exist() -> None:
     rows = re.findall(r"^\| (?!promise \|).* \| (.*) \|$", (ROOT / "docs" / "guarantees.md").read_text(), re.MULTILINE)
     files = list((ROOT / "tests").rglob("test_*.py"))
-    functions = {name for path in files for name in re.findall(r"^ *def (test_\w+)", path.read_text(), re.MULTILINE)}
+    functions = {
+        name for path in files for name in re.findall(r"^ *(?:async )?def (test_\w+)", path.read_text(), re.MULTILINE)
+    }
     known = functions | {path.name for path in files} | {"lint-imports", "pyproject.toml"}
     named = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
     assert len(named) >= len(rows) > 100
