@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from nmt_core.commands.options import add_device, add_models, add_precision, add_word_limit
+from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile, OutputFile
 
 RUN = "nmt_core.inference.commands.score:score_files"
@@ -76,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--window",
-        type=int,
+        type=positive,
         default=5000,
         metavar="N",
         help="pairs scored together; equal sources and equal beginnings are worked out once (default: 5000)",

@@ -147,12 +147,13 @@ def partial_output(path: str) -> Iterator[PartialOutput]:
 
     Raises NmtError where it cannot be made, another program writes it, or the disk is full.
     """
-    before, temporary = check_output(path), beside(path, PARTIAL)
+    before = check_output(path)
     if is_written_through(path):
         shown, remark = ("standard output", "") if path == "-" else (path, "; what was written before is there")
         with _reported(shown, remark, errnos=DISK_FULL), _open_through(path) as stream:
             yield PartialOutput(path, stream, is_file=False)
         return
+    temporary = beside(path, PARTIAL)
     with (
         _reported(path, "; the older file, if any, is untouched", errnos=DISK_FULL),
         open(_locked(temporary, shown=path), "r+b") as stream,

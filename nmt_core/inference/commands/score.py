@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import itertools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nmt_core.base.errors import ConfigError, InputError
@@ -32,8 +32,9 @@ from nmt_core.text.unknown_share import UnknownShare, usual_share
 
 
 def score_files(args: argparse.Namespace) -> int:
-    """Score."""
-    _check(args)
+    """Score. Raises ConfigError for options that do not go together."""
+    if args.alignments and args.raw:
+        raise ConfigError("--alignments has the words of the text; leave out --raw, or prepare the text first")
     keep_memory_of_tensors()
     loaded: list[LoadedModel] = []
 
@@ -58,17 +59,11 @@ def score_files(args: argparse.Namespace) -> int:
                 write_lines(aligned, [line_of(AlignedPair.of(*scored)) for scored in zip(window, scores, strict=True)])
             write_lines(stream, [_line(score, per_word=args.per_word) for score in scores])
             progress.update(len(window))
-            _count_unknown(share, window, scores)
+            for pair, score in zip(window, scores, strict=True):
+                words = len(split_words(pair.source)) + len(split_words(pair.target))
+                share.add(words=words, unknown=score.unknown_source + score.unknown_target)
     share.finish()
     return 0
-
-
-def _check(args: argparse.Namespace) -> None:
-    """Raises ConfigError for options that do not go together."""
-    if args.window < 1:
-        raise ConfigError("--window must be at least 1")
-    if args.alignments and args.raw:
-        raise ConfigError("--alignments has the words of the text; leave out --raw, or prepare the text first")
 
 
 def _open(args: argparse.Namespace, options: Mapping[str, Any]) -> tuple[PairScorer, Iterator[SentencePair]]:
@@ -88,12 +83,6 @@ def _unknown_share(args: argparse.Namespace, scorer: PairScorer, usual: float | 
     )
 
 
-def _count_unknown(share: UnknownShare, pairs: Sequence[SentencePair], scores: Sequence[PairScore]) -> None:
-    for pair, score in zip(pairs, scores, strict=True):
-        words = len(split_words(pair.source)) + len(split_words(pair.target))
-        share.add(words=words, unknown=score.unknown_source + score.unknown_target)
-
-
 def _form(args: argparse.Namespace) -> TextForm:
     return "raw" if args.raw else "surface" if args.surface else "prepared"
 
@@ -111,7 +100,7 @@ def _open_aligned(args: argparse.Namespace, options: Mapping[str, Any]) -> tuple
 
     def pairs() -> Iterator[SentencePair]:
         lines = enumerate(read_text_lines(args.word_alignment), start=1)
-        for pair, (number, line) in _together(args, _read_pairs(args), lines):
+        for pair, (number, line) in _together(args, _pairs(args), lines):
             sizes = len(split_words(pair.source)), len(split_words(pair.target))
             yield annotated(copying, pair, points_between(line, *sizes, path=args.word_alignment, line=number))
 
@@ -140,18 +129,12 @@ def _warn(message: str) -> None:
     say(f"nmt-core score: warning: {message}")
 
 
-def _pairs(args: argparse.Namespace, factors: int) -> Iterator[SentencePair]:
-    """The pairs, whose source words have so many factors."""
-    for number, pair in enumerate(_read_pairs(args), start=1):
-        check_factors(pair.source, factors, path=args.source, line=number)
-        yield pair
-
-
-def _read_pairs(args: argparse.Namespace) -> Iterator[SentencePair]:
-    """The pairs of lines. Raises InputError for a side of more words than ``--max-words``."""
+def _pairs(args: argparse.Namespace, factors: int = 0) -> Iterator[SentencePair]:
+    """The pairs of lines. Raises InputError for a side of more words than ``--max-words``, or of other factors."""
     for number, pair in enumerate(_pairs_of_files(args), start=1):
         for text, path in ((pair.source, args.source), (pair.target, args.target or args.source)):
             check_words(text, args.max_words, path=path, line=number)
+        check_factors(pair.source, factors, path=args.source, line=number)
         yield pair
 
 
