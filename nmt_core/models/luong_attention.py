@@ -11,7 +11,6 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -167,13 +166,6 @@ class SourceMemory(Memory):
     widths_B: Tensor | None = None
 
 
-class Attentional(NamedTuple):
-    """The attentional vector, and where it comes from: weights that sum to 1."""
-
-    readout_NH: Tensor
-    weights_NS: Tensor
-
-
 class AttentionalReadout(nn.Module):
     """h~ = tanh(W_c [c; h]), equation 5, where c is the sum of the annotations weighted by attention from h.
 
@@ -200,7 +192,7 @@ class AttentionalReadout(nn.Module):
 
 
 class AttentionalLoop:
-    """``AttentionalReadout`` during one loop."""
+    """``AttentionalReadout`` during one loop: attentional vectors, and where they come from, weights that sum to 1."""
 
     def __init__(self, part: AttentionalReadout, memory: SourceMemory) -> None:
         assert memory.values_BSH is not None and memory.widths_B is not None
@@ -214,16 +206,18 @@ class AttentionalLoop:
             assert memory.keys_BSA is not None
             self.attend = AttentionLoop(part.score, memory.values_BSH, memory.keys_BSA, memory.widths_B)
 
-    def __call__(self, hidden_NH: Tensor, place_N: Tensor | None, layout: Layout | None = None) -> Attentional:
-        """From N states at target positions ``place_N``; without ``layout``, N = B * K."""
+    def __call__(
+        self, hidden_NH: Tensor, place_N: Tensor | None, layout: Layout | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The vectors (N, H) of states at positions ``place_N``, and their weights; without ``layout``, N = B * K."""
         focus = None
         if self.focusing is not None:
             focus = self.focusing(hidden_NH, self._words(len(hidden_NH), layout), place_N)
         context_NH, weights_NS = self.attend(hidden_NH, layout, focus)
         product_NH = self.product(hidden_NH)
-        return Attentional(torch.tanh(product_NH + context_NH.to(product_NH.dtype)), self._shares(weights_NS))
+        return torch.tanh(product_NH + context_NH.to(product_NH.dtype)), self._shares(weights_NS)
 
-    def all_positions(self, hidden_BTH: Tensor) -> Attentional:
+    def all_positions(self, hidden_BTH: Tensor) -> tuple[Tensor, Tensor]:
         """From the states of known targets: (B, T, H) and (B, T, S)."""
         sentences, positions = hidden_BTH.shape[:2]
         # the scores of concat are made of a sum for every pair of positions
@@ -237,7 +231,7 @@ class AttentionalLoop:
             readout_NH, weights_NS = self(part_BTH.flatten(0, 1), places_T.repeat(sentences))
             readouts.append(readout_NH.view(sentences, len(places_T), -1))
             weights.append(weights_NS.view(sentences, len(places_T), -1))
-        return Attentional(torch.cat(readouts, dim=1), torch.cat(weights, dim=1))
+        return torch.cat(readouts, dim=1), torch.cat(weights, dim=1)
 
     def _words(self, rows: int, layout: Layout | None) -> Tensor:
         if layout is None:
