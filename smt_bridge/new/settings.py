@@ -12,28 +12,34 @@ _HELD_OUT = 2000  # phrase pairs that select the phrase model
 
 
 class Size(NamedTuple):
-    """Sizes of layers as in the papers (n, m, n', l), dropout, Adam's learning rate, sentences of an update."""
+    """Sizes of layers as in the papers (n, m, n', l), dropouts, Adam's learning rate, sentences of an update.
+
+    There are about ``validations``. The mean of the models of half of them is tried at the end; the learning rate is
+    halved after a fifth of them without a better one.
+    """
 
     hidden: int
     embedding: int
     alignment: int
     maxout: int
     dropout: float
+    embedding_dropout: float
     rate: float
     sentences: int
+    validations: int
 
 
 SENTENCES = {
-    "small": Size(192, 96, 96, 96, 0.2, 0.002, 64),
-    "medium": Size(384, 256, 256, 256, 0.3, 0.001, 80),
-    "paper": Size(1000, 620, 1000, 500, 0.2, 0.0005, 80),
+    "small": Size(192, 96, 96, 96, 0.2, 0.0, 0.002, 64, 5),
+    "medium": Size(384, 256, 256, 256, 0.3, 0.3, 0.001, 80, 10),
+    "paper": Size(1000, 620, 1000, 500, 0.2, 0.2, 0.0005, 80, 10),
 }
 """RNNsearch. ``small`` learns the example system in minutes, ``medium`` 29,000 captions in half an hour on one core;
 ``paper`` has the sizes of Bahdanau et al. 2015, appendix A.2."""
 PHRASES = {
-    "small": Size(128, 64, 64, 64, 0.0, 0.002, 128),
-    "medium": Size(384, 128, 128, 192, 0.1, 0.001, 256),
-    "paper": Size(1000, 100, 100, 500, 0.1, 0.001, 256),
+    "small": Size(128, 64, 64, 64, 0.0, 0.0, 0.002, 128, 5),
+    "medium": Size(384, 128, 128, 192, 0.1, 0.0, 0.001, 256, 5),
+    "paper": Size(1000, 100, 100, 500, 0.1, 0.0, 0.001, 256, 5),
 }
 """RNNencdec of Cho et al. 2014: the output matrix is factored by the size of the word vectors."""
 MODELS = ("rnnsearch", "reverse", "rnnencdec")
@@ -55,12 +61,12 @@ def sentence_settings(
     sides = (train.source, train.target, dev.source, dev.target)
     if reverse:
         languages, sides = (languages[1], languages[0]), (sides[1], sides[0], sides[3], sides[2])
-    every = max(20, min(updates // 10, train.pairs // size.sentences or 1))
     return f"""\
 {comment}
 folder: {name}
 model: {{type: rnnsearch, hidden: {size.hidden}, embedding: {size.embedding}, alignment: {size.alignment},
-        maxout: {size.maxout}, dropout: {size.dropout}, embedding_dropout: {size.dropout}, initialisation: glorot}}
+        maxout: {size.maxout}, dropout: {size.dropout}, embedding_dropout: {size.embedding_dropout},
+        initialisation: glorot}}
 text: {{source_language: {languages[0]}, target_language: {languages[1]}}}
 data:
   source: {quoted(sides[0])}
@@ -70,8 +76,8 @@ data:
   {_vocabulary(given)}
 training:
   {{optimizer: adam, learning_rate: {size.rate}, gradient: word, batch_sentences: {size.sentences},
-   label_smoothing: 0.1, max_updates: {updates}, validate_every: {every}, dev_beam: 1, decay_patience: 2,
-   average: 5, precision: {_precision(machine)}}}
+   label_smoothing: 0.1, max_updates: {updates}, validate_every: {_every(size, updates)}, dev_beam: 1,
+   decay_patience: {size.validations // 5}, average: {(size.validations + 1) // 2}, precision: {_precision(machine)}}}
 """
 
 
@@ -90,7 +96,7 @@ data:
   max_length: 30
 training:
   {{optimizer: adam, learning_rate: {size.rate}, gradient: word, batch_sentences: {size.sentences}, window: 20,
-   max_updates: {updates}, validate_every: {max(20, updates // 6)}, select_by: nll, decay_patience: 1,
+   max_updates: {updates}, validate_every: {_every(size, updates)}, select_by: nll, decay_patience: 1,
    precision: {_precision(machine)}}}
 """
 
@@ -101,6 +107,11 @@ def _vocabulary(given: Given) -> str:
     if largest <= VOCABULARY:
         return "minimum_count: 2"
     return f"source_vocabulary: {VOCABULARY}\n  target_vocabulary: {VOCABULARY}"
+
+
+def _every(size: Size, updates: int) -> int:
+    """Updates from one validation to the next."""
+    return max(20, -(-updates // size.validations))
 
 
 def _precision(machine: Machine) -> str:
