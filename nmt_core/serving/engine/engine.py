@@ -121,8 +121,8 @@ class Engine(Generic[Key]):
                 for part in parts:
                     futures.append(loop.create_future())
                     jobs.append(Job(client, part.items, part.tokens, deadline, futures[-1]))
-                    self._queues.put(key, part.priority, jobs[-1])
-                    if jobs[-1].queue is not self._queues.filling:
+                    queue = self._queues.put(key, part.priority, jobs[-1])
+                    if queue is not self._queues.filling or self._queues.wait(queue) <= 0:
                         self._changed.notify_all()
             return await asyncio.gather(*futures)
         except BaseException:
@@ -207,12 +207,12 @@ class Engine(Generic[Key]):
                 entering = self._admit(queue, work, seconds, begin)
             tokens = queue.running_tokens
             found = _advance(queue, work, entering, seconds) if queue.running else []
+            answered = sum(queue.running[key].tokens for key, _ in found)
             queue.failures = 0 if found else queue.failures
         except Exception as error:
-            found, tokens = self._recover(queue, error), 0
+            found, tokens, answered = self._recover(queue, error), 0, 0
         seconds = time.monotonic() - begin
         with self._changed:
-            answered = sum(queue.running[key].tokens for key, _ in found)
             finished = self._settle(queue, found)
             self._queues.used(queue, tokens=answered, begin=begin, seconds=seconds)
         _deliver(finished)

@@ -226,7 +226,7 @@ class Queues(Generic[Key]):
         busy.sort(key=lambda one: (one.used, one.last))
         self.filling, waits = None, list[float]()
         for queue in busy:
-            wait = self._wait(queue)
+            wait = self.wait(queue)
             if wait <= 0:
                 for one in busy[: len(waits)]:  # they have nothing for the device now, and earn no credit meanwhile
                     one.used = queue.used
@@ -256,7 +256,7 @@ class Queues(Generic[Key]):
         queue.used += seconds / queue.share
         queue.last = begin + seconds
 
-    def _wait(self, queue: BatchQueue[Key]) -> float:
+    def wait(self, queue: BatchQueue[Key]) -> float:
         """For how long the next batch of a queue may wait for more, or its work for what is computed elsewhere."""
         work = queue.work
         if work is None or queue.sliced is not None:

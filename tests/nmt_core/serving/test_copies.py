@@ -17,6 +17,7 @@ from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.methods.costs import translation_cost
 from nmt_core.serving.models.opening import open_served_model
 from tests.annotated_models import make_annotated
+from tests.nmt_core.serving.agreement import check_scores, check_translations
 
 SOURCES = ["w1 Rot w2 Blau w3", "", "Gelb w7 w1 Blau w2"]
 PAIRS = [SentencePair("w1 Rot w2", target) for target in ("w1 Rouge Deux Neu", "Rot", "")]
@@ -39,20 +40,14 @@ def test_translations(server: Any, folders: dict[str, str], replaced: bool) -> N
     for name, folder in folders.items():
         own = open_translator([folder], config=DecodingConfig(beam=3)).translate(SOURCES)
         with NmtClient(server.address, model=name) as client:
-            answers = client.translate(SOURCES, replace_unknown=replaced)
-        for answer, (one, *_) in zip(answers, own, strict=True):
-            found = answer.translations[0]
-            assert (found.text, tuple(found.words)) == (one.text, one.words)
-            assert found.log_prob == pytest.approx(one.log_prob, abs=1e-5)
-            assert tuple(found.word_log_probs) == pytest.approx(one.word_log_probs, abs=1e-5)
+            answers = list(client.translate(SOURCES, replace_unknown=replaced))
+        check_translations(answers, own)
 
 
 def test_scores(server: Any, folders: dict[str, str]) -> None:
     remote, local = RemotePairScorer(server.address, model="posunk"), open_pair_scorer([folders["posunk"]])
     assert remote.signature == local.signature
-    for one, other in zip(remote.score(PAIRS, per_word=True), local.score(PAIRS, per_word=True), strict=True):
-        assert one.word_log_probs == pytest.approx(other.word_log_probs, abs=1e-5)
-        assert one[1:3] == other[1:3]
+    check_scores(remote.score(PAIRS, per_word=True), local.score(PAIRS, per_word=True))
 
 
 def test_both_tokens_of_a_word_are_counted_as_steps(folders: dict[str, str]) -> None:

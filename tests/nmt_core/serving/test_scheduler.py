@@ -99,10 +99,10 @@ def test_a_queue_that_waits_for_something_else_has_no_credit_for_that_time() -> 
     device.put("long")
     device.iterate()
     blocked = device.queue("long")
-    wait, device.queues._wait = device.queues._wait, lambda one: 1.0 if one is blocked else 0.0  # type: ignore[method-assign]
+    wait, device.queues.wait = device.queues.wait, lambda one: 1.0 if one is blocked else 0.0  # type: ignore[method-assign]
     device.put("interactive")
     assert [device.iterate(seconds=10.0) for _ in range(5)] == ["interactive"] * 5
-    device.queues._wait = wait  # type: ignore[method-assign]
+    device.queues.wait = wait  # type: ignore[method-assign]
     taken = [priority for priority, _ in zip(device.iterations(), range(200), strict=False)]
     assert taken.index("interactive") <= 26  # the share of one iteration of 10 s, not of five
 

@@ -24,6 +24,7 @@ from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.loading import model_loader
 from nmt_core.v1 import nmt_pb2 as pb
+from tests.nmt_core.serving.agreement import check_scores, check_translations
 
 PAIRS = [SentencePair("un deux", "one two"), SentencePair("deux", ""), SentencePair("zéro un", "one né one")]
 
@@ -37,12 +38,8 @@ def test_scores_are_those_of_the_model_in_process(server, folder: str) -> None:
     remote = RemotePairScorer(server.address)
     local = open_pair_scorer([folder])
     assert remote.signature == local.signature
-    found = remote.score(PAIRS, per_word=True, attention=True)
-    for one, expected in zip(found, local.score(PAIRS, per_word=True, attention=True), strict=True):
-        assert one.log_prob == pytest.approx(expected.log_prob, abs=1e-5)
-        assert one.word_log_probs == pytest.approx(expected.word_log_probs, abs=1e-5)
-        assert (one.unknown_source, one.unknown_target) == (expected.unknown_source, expected.unknown_target)
-        assert [list(row) for row in one.attention] == [pytest.approx(row, abs=1e-5) for row in expected.attention]
+    options = {"per_word": True, "attention": True}
+    check_scores(remote.score(PAIRS, **options), local.score(PAIRS, **options))
     assert [(score.unknown_source, score.unknown_target) for score in remote.score(PAIRS)] == [(0, 0), (0, 0), (1, 1)]
     assert remote.score(PAIRS)[0].word_log_probs is None
     assert remote.score(PAIRS)[0].attention is None
@@ -82,15 +79,10 @@ def test_translations_are_those_of_the_model_in_process(client: NmtClient, folde
     found = client.translate(texts, nbest=3, with_attention=True, forbid_unknown=True)
     config = DecodingConfig(beam=4, nbest=3, forbid_unknown=True)
     expected = open_translator([folder], config=config, attention=True).translate(texts)
+    check_translations(found, expected)
     for sentence, nbest in zip(found, expected, strict=True):
-        assert [one.text for one in sentence.translations] == [one.text for one in nbest]
         for one, goal in zip(sentence.translations, nbest, strict=True):
-            assert one.log_prob == pytest.approx(goal.log_prob, abs=1e-5)
-            assert one.score == pytest.approx(goal.score, abs=1e-5)
-            assert sum(one.word_log_probs) == pytest.approx(one.log_prob, abs=1e-6)
-            rows, columns = len(one.words) + 1, len(one.source_words) + 1
             if goal.attention is not None:
-                assert len(one.attention) == rows * columns
                 assert list(one.attention) == pytest.approx(goal.attention.ravel().tolist(), abs=1e-5)
                 assert [point.target for point in one.alignment] == list(range(len(one.words)))
     assert not client.translate(texts)[0].translations[0].attention
@@ -102,10 +94,7 @@ def test_samples_are_those_of_the_model_in_process_and_of_the_text_alone(client:
     found = client.translate(texts, **options)
     config = SamplingConfig(samples=6, seed=5, temperature=1.5, by_text=True)
     expected = open_translator([folder], config=config, attention=True).translate(texts)
-    for sentence, drawn in zip(found, expected, strict=True):
-        assert [one.text for one in sentence.translations] == [one.text for one in drawn]
-        numbers = [one.log_prob for one in sentence.translations]
-        assert numbers == pytest.approx([one.log_prob for one in drawn], abs=1e-5)
+    check_translations(found, expected)
     assert len({one.text for one in found[0].translations}) > 1
     assert len(found[0].translations[0].attention) == 3 * (len(found[0].translations[0].words) + 1)
     alone, others = (client.translate(["un deux"], **{**options, "seed": seed})[0] for seed in (5, 6))

@@ -13,6 +13,7 @@ from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer, ServiceError
+from tests.nmt_core.serving.agreement import check_scores, check_translations
 
 SOURCES = ["un|A deux|B", "un|B deux|B", "deux|unseen", ""]
 PAIRS = [SentencePair(source, "one two") for source in SOURCES]
@@ -41,16 +42,10 @@ def test_the_service_says_what_the_model_says(server: Any, model: str) -> None:
     remote, local = RemotePairScorer(server.address), open_pair_scorer([model])
     assert remote.signature == local.signature
     assert "|factors:1|" in remote.signature
-    for one, other in zip(remote.score(PAIRS), local.score(PAIRS), strict=True):
-        assert one.log_prob == pytest.approx(other.log_prob, abs=1e-5)
-        assert one.unknown_source == other.unknown_source
+    check_scores(remote.score(PAIRS), local.score(PAIRS))
     with NmtClient(server.address) as client:
-        found = [answer.translations[0] for answer in client.translate(SOURCES)]
-        vectors = client.encode(SOURCES[:2])
-    expected = open_translator([model], config=DecodingConfig(beam=3)).translate(SOURCES)
-    for one, (other, *_) in zip(found, expected, strict=True):
-        assert one.text == other.text
-        assert one.log_prob == pytest.approx(other.log_prob, abs=1e-5)
+        found, vectors = list(client.translate(SOURCES)), client.encode(SOURCES[:2])
+    check_translations(found, open_translator([model], config=DecodingConfig(beam=3)).translate(SOURCES))
     assert len(vectors) == 2
 
 
