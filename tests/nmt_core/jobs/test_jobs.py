@@ -490,11 +490,6 @@ def test_a_job_of_an_older_version_is_named(job: Job[Lines], tmp_path: Path) -> 
         finish(job)
 
 
-def test_several_processes_make_the_same_bytes(job: Job[Lines], tmp_path: Path) -> None:
-    finish(job, jobs=2)
-    assert (tmp_path / "out").read_bytes() == EXPECTED
-
-
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_error_is_told_and_leaves_no_output(job: Job[Lines], tmp_path: Path, jobs: int) -> None:
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"poison"))
@@ -650,11 +645,6 @@ def test_a_journal_that_cannot_be_made_is_one_clear_line(job: Job[Lines], journa
 def test_a_range_that_is_none_is_refused(wrong: str) -> None:
     with pytest.raises(ConfigError, match="numbers from 1 to 5"):
         parse_range(wrong, 5)
-
-
-def test_a_shard_knows_its_content() -> None:
-    assert shard_of(5, b"a\nb") != shard_of(5, b"a\nc")
-    assert shard_of(5, b"a\nb") == Shard(5, 2, shard_of(5, b"a\nb").crc)
 
 
 @pytest.fixture(scope="module")
