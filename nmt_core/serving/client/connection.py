@@ -19,6 +19,7 @@ from nmt_core.files.small import read_pem
 try:
     import grpc
     from google.rpc import code_pb2
+    from grpc_health.v1 import health_pb2, health_pb2_grpc
 
     from nmt_core.serving.errors import RpcError, from_trailers
     from nmt_core.v1 import nmt_pb2 as pb
@@ -211,8 +212,6 @@ def _what_to_check(access: Access) -> str:
 
 def health_problem(address: str, *, timeout: float, access: Access) -> str:
     """Why the server there is not ready; empty if it is."""
-    from grpc_health.v1 import health_pb2, health_pb2_grpc
-
     with Connection(address, timeout=timeout, access=access).channels[0] as channel:
         try:
             answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=timeout)
