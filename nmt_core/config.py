@@ -171,7 +171,7 @@ def _is_group(kind: Any) -> TypeGuard[type[BaseModel]]:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-_WHOLE = r"[-+]?(0|[1-9][0-9]{0,17})"  # below 2^63
+_WHOLE = r"[-+]?(0|[1-9][0-9]{0,18})"  # what is longer is no number of any setting
 _DECIMAL = r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 _NUMBER = re.compile(f"{_WHOLE}|{_DECIMAL}")
 _TAGS = ("null", "bool", "int", "float", "str", "seq", "map")

@@ -147,7 +147,7 @@ HARMS: dict[str, tuple[Callable[[Path], None], str]] = {
         _settings(lambda text: text.replace("hidden: 4", f"hidden: {1 << 70}")),
         "valid integer",
     ),
-    "a size that is none": (_settings(lambda text: text.replace("hidden: 4", f"hidden: {1 << 59}")), "a size that is"),
+    "a size that is none": (_settings(lambda text: text.replace("hidden: 4", f"hidden: {1 << 61}")), "a size that is"),
     "a size beyond memory": (
         _settings(lambda text: text.replace("hidden: 4", "hidden: 400000")),
         "but config.yaml and the|a memory of",
