@@ -274,14 +274,9 @@ def test_a_folder_without_the_key_is_left_to_right(folders: dict[str, str], tmp_
     loaded = load_model(folders["l2r"])
     save_model(str(tmp_path), loaded.model, loaded.source, loaded.target, loaded.config)
     settings = (tmp_path / "config.yaml").read_text()
-    assert settings.startswith("format_version: 1\n")
     (tmp_path / "config.yaml").write_text(settings.replace("target_order: left-to-right\n", ""))
     again = load_model(str(tmp_path))
     assert (again.target_order, again.fingerprint) == ("left-to-right", loaded.fingerprint)
-
-
-def test_a_right_to_left_folder_says_so_to_programs_that_do_not_know_it(folders: dict[str, str]) -> None:
-    assert (Path(folders["r2l"]) / "config.yaml").read_text().startswith("format_version: 3\n")
 
 
 def test_an_unknown_order_is_one_line(folders: dict[str, str], tmp_path: Path) -> None:
