@@ -284,5 +284,5 @@ def test_an_unknown_order_is_one_line(folders: dict[str, str], tmp_path: Path) -
     save_model(str(tmp_path), loaded.model, loaded.source, loaded.target, loaded.config)
     settings = (tmp_path / "config.yaml").read_text()
     (tmp_path / "config.yaml").write_text(settings.replace("target_order: right-to-left", "target_order: rtl"))
-    with pytest.raises(ModelError, match=r"config\.yaml: 'target_order': .*'left-to-right' or 'right-to-left'"):
+    with pytest.raises(ModelError, match=r"config\.yaml:\d+: 'target_order': .*'left-to-right' or 'right-to-left'"):
         load_model(str(tmp_path))
