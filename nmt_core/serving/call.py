@@ -47,9 +47,8 @@ class Call:
     code: str = "OK"
     reason: str = ""
 
-    def note(self, *, model: str, items: int) -> None:
-        """Record what a request asked for."""
-        self.model = model
+    def count(self, items: int) -> None:
+        """One more request, whose items were done."""
         self.items += items
         self.requests += 1
 
@@ -113,7 +112,7 @@ class ClientLimit:
 
 
 class Memory:
-    """Bytes that requests may hold: ``most`` in all, and a client at most half of them.
+    """Bytes that requests may hold: ``most`` in all, and several of one client at most half of them.
 
     A request is charged with what it may need before that is there. Requests of streams may have to wait for memory
     when they are there already: new ones leave memory for their messages. A client whose messages wait may have more

@@ -5,7 +5,7 @@ r"""Phrase tables of Moses, read in windows of lines and written back byte for b
     das Haus ||| the house ||| 0.5 0.25 0.4 0.3 ||| 0-0 1-1 ||| 12 10 6 ||| ||| {{Key value}}
     source       target        scores               alignment   counts      and whatever follows
 
-and tables of hierarchical and syntax rules (``rules.py``), which have the same fields.
+and tables of hierarchical and syntax rules (``lines.py``), which have the same fields.
 
 Only the third field is ever changed. Its numbers keep their bytes, and new numbers come last. Between them stand single
 blanks: ProbingPT crashes on other tables. Lines end at ``\n`` only.

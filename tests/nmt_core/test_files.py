@@ -202,6 +202,7 @@ NOISE = {suffix: pack(os.urandom(100_000), suffix) for suffix in PACKERS}
             for behind in (b"garbage that is no stream", b"\xfd7zXZ", bytes(8) + lzma.compress(b"b\n")[1:])
         ),
     ],
+    ids=lambda value: value if isinstance(value, str) else "bytes",  # packed bytes have the time in them
 )
 def test_what_is_damaged_or_packed_otherwise_is_not_taken_for_text(
     tmp_path: Path, content: bytes, problem: str

@@ -27,12 +27,12 @@ from nmt_core.text.unknown_share import UnknownShare
 class SearchItem(NamedTuple):
     """A tokenised sentence, how to search for its translations, and what another system says of them.
 
-    Advice is for models that follow it (``check_follows_advice``), and for search among all words.
+    Guidance is for models that follow it (``check_follows_guidance``), and for search among all words.
     """
 
     text: str
     config: DecodingConfig
-    advice: NgramGuidance | None = None
+    guidance: NgramGuidance | None = None
 
 
 def open_finisher(
@@ -103,14 +103,14 @@ class RunningSearch:
     def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
         """Let sentences in; one without words has the empty translation, without a search."""
         entering = []
-        for key, (text, asked, advice) in requests:
+        for key, (text, asked, guidance) in requests:
             config = asked if self._copying is None else asked.lengthened(self._copying.scheme.tokens_of_a_word)
             source = self._models[0].encode_text(text)
             if not source:
                 self._empty.append(key)
                 continue
-            followed = None if advice is None else guidance_in_ids(advice, self._target)
-            request = self._admitted[key] = Request(key, source, config, guidance=followed)
+            in_ids = None if guidance is None else guidance_in_ids(guidance, self._target)
+            request = self._admitted[key] = Request(key, source, config, guidance=in_ids)
             entering.append(request)
             if self._share is not None:  # of words that none of the models knows
                 unknown = sum(all(word not in one.source for one in self._models) for word in source.words)

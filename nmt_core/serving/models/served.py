@@ -1,7 +1,7 @@
 """The models of a server: what each can do on its device, as the work of an engine.
 
-The keys of work are the classes ``Scoring``, ``Encoding``, ``Decoding`` and ``Sampling`` here: requests of
-equal keys are done together. ``model_opening`` makes a served model of a model folder.
+The keys of work are ``Scoring``, ``Encoding``, ``Decoding``, ``Sampling``, ``Finishing`` and ``Warming``: requests of
+equal keys are done together. ``opening.open_served_model`` makes a served model of a model directory.
 """
 
 from __future__ import annotations
