@@ -69,13 +69,15 @@ def read_journal(path: str) -> Journal:
         if line[-1:] != b"\n" or line[:_HEX] != b"%0*x" % (_HEX, crc32(body)):
             break
         value = json.loads(body)
-        if found.identity is not None:
+        if found.identity is None:
+            if value.get("journal") != FORMAT:
+                raise ConfigError(f"{path}: a job that another version has begun; {AGAIN}")
+            found.identity = value["identity"]
+        elif "shard" not in value:  # another beginning
+            break
+        else:
             shard, outputs = Shard(*value["shard"]), tuple(Content(*each) for each in value["outputs"])
             found.entries.append(Entry(shard, outputs, value["counts"]))
-        elif value.get("journal") == FORMAT:
-            found.identity = value["identity"]
-        else:
-            raise ConfigError(f"{path}: a job that another version has begun; {AGAIN}")
         end += len(line)
         found.ends.append(end)
     return found

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from nmt_core.base.errors import ConfigError, InputError, ModelError
 from nmt_core.base.words import split_factors, split_words
 from nmt_core.device import choose_device, choose_dtype
-from nmt_core.files.small import check_regular
+from nmt_core.files.small import check_regular, reason
 from nmt_core.layers.products import freeze
 from nmt_core.model_directory.directory import (
     LEXICON,
@@ -233,4 +233,6 @@ def _load(folder: str, config: FolderConfig, dtype: torch.dtype) -> LoadedModel:
         raise ModelError(f"{error}; copy the model directory again, the whole of it") from error
     except ConfigError as error:
         raise ModelError(f"{folder}: {error}") from error
+    except OSError as error:  # a file that another saving has removed meanwhile
+        raise ModelError(f"{folder}: cannot be read ({reason(error)})") from error
     return loaded

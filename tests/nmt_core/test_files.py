@@ -10,7 +10,6 @@ import gzip
 import io
 import lzma
 import os
-import resource
 import stat
 import subprocess
 import sys
@@ -400,16 +399,12 @@ def test_a_full_disk_is_one_line_and_the_older_file_stays(tmp_path: Path, name: 
     path = tmp_path / name
     path.write_bytes(b"old")
 
-    def fill() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-
     program = (
-        "import os, sys; from nmt_core.files import open_output\n"
+        "import os, resource, sys; from nmt_core.files import open_output\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
         "with open_output(sys.argv[1]) as s:\n for _ in range(50): s.write(os.urandom(100_000))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False, preexec_fn=fill
-    )
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False)
     assert "cannot be written (File too large); the older file, if any, is untouched" in done.stderr.splitlines()[-1]
     assert [(entry.name, entry.read_bytes()) for entry in tmp_path.iterdir()] == [(name, b"old")]
 

@@ -58,5 +58,5 @@ def test_a_cell_from_outside_is_one_class_and_one_name(tmp_path: Path, monkeypat
     loaded = load_model(str(tmp_path / "model"))
 
     assert isinstance(loaded.model.encoder.unit, MinimalUnit)
-    (found,) = Translator([loaded]).translate_stream(["un deux"])
+    (found,) = Translator([loaded]).translate(["un deux"])
     assert found[0].score < 0
