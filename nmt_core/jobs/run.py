@@ -22,6 +22,7 @@ from nmt_core.base.errors import FULL_GPU, ConfigError, InputError, NmtError, is
 from nmt_core.base.messages import counted
 from nmt_core.base.words import whole_number
 from nmt_core.files import file_digest, is_written_through, pack
+from nmt_core.files.small import check_regular
 from nmt_core.jobs.journal import AGAIN, Counts, Shard
 from nmt_core.jobs.outputs import Outputs, Piece, begun, check_begun, open_outputs, range_paths
 from nmt_core.jobs.ray_workers import Ray, ray_workers
@@ -110,6 +111,8 @@ def run_job(
     ConfigError when the job was begun with another description, NmtError while another program does it.
     """
     files = job.files if job.is_resumable else {}
+    for path in files.values():
+        check_regular(path)  # it is read more than once
     hashes = {shown: file_digest(path, shown=shown) for shown, path in files.items()}  # before any worker reads them
     opened = functools.partial(_PackingWorker, open_worker, job.outputs)
     with open_workers(opened, jobs, ray) as workers, contextlib.ExitStack() as stack:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -89,8 +90,9 @@ def read_given(
     sets = tuple(_test_set(one, number) for number, one in enumerate(tests, start=1))
     corpus = _read_corpus(train, development)
     table = _path_of(parsed, feature)
-    if table:
-        _check_words(table, train, known)
+    for option, sides in [("--train", train), ("--dev", dev), *(("--test", one) for one in tests)]:
+        if table:
+            _check_words(table, option, sides[:2], known)
     pairs = sum(1 for _ in read_lines(table)) if table else 0
     system = System(parsed.path, table, pairs, _exact(parsed))
     return Given(system, corpus, development, _named_apart(sets), known, shutil.which("moses") or "")
@@ -208,23 +210,28 @@ def _read_corpus(train: Sequence[str], dev: Text) -> Corpus:
     return Corpus(Text("train", source, target, pairs, words / pairs), sizes[0], sizes[1])
 
 
-def _check_words(table: str, train: Sequence[str], languages: Sequence[str]) -> None:
-    """Raise ConfigError where the training text has other words than the table: other languages, or other tokens."""
+@functools.cache
+def _words_of(table: str) -> list[frozenset[str]]:
+    """The words of both sides of a table's first lines."""
     seen = Table(table, most=10 * _READ)
-    known = [frozenset(words.counts) for words in (seen.source, seen.target)]
-    strange = [words_of_file(path, most=_READ).unknown(side) for path, side in zip(train, known, strict=True)]
-    exchanged = [
-        words_of_file(path, most=_READ).unknown(side) for path, side in zip(train, reversed(known), strict=True)
-    ]
+    return [frozenset(words.counts) for words in (seen.source, seen.target)]
+
+
+def _check_words(table: str, option: str, text: Sequence[str], languages: Sequence[str]) -> None:
+    """Raise ConfigError where a text has other words than the table: of other languages, or cut otherwise."""
+    known = _words_of(table)
+    texts = [words_of_file(path, most=_READ) for path in text]
+    strange = [words.unknown(side) for words, side in zip(texts, known, strict=True)]
+    exchanged = [words.unknown(side) for words, side in zip(texts, reversed(known), strict=True)]
     if max(strange) < _STRANGE:
         return
     if max(exchanged) < min(strange):
         raise ConfigError(
-            f"--train {' '.join(train)}: {table} translates from {languages[1]} to {languages[0]};"
-            " exchange the two files of --train, --dev and --test"
+            f"{option} {' '.join(text)}: {table} translates in the other direction (not {' to '.join(languages)});"
+            " exchange the two files"
         )
     side = strange.index(max(strange))
     raise ConfigError(
-        f"--train {train[side]}: {strange[side]:.0%} of its words are in no {('source', 'target')[side]} phrase of"
+        f"{option} {text[side]}: {strange[side]:.0%} of its words are in no {('source', 'target')[side]} phrase of"
         f" {table}; give the text that Moses was trained on, tokenised and cased as it was"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -168,8 +169,9 @@ def _tell(
     if speed:
         total = sum(step.minutes for step in plan) / machine.streams
         lines.append(f"about {total:.0f} minutes in all, at {speed:,.0f} words/s in training")
-    begin = f"make -C {folder}" if workflow == "make" else f"snakemake --directory {folder} -s {folder}/Snakefile"
-    lines.append(f"begin: {begin}" + (f"; then: make -C {folder} serve" if workflow == "make" else ""))
+    place = shlex.quote(str(folder))
+    begin = f"make -C {place}" if workflow == "make" else f"snakemake --directory {place} -s {place}/Snakefile"
+    lines.append(f"begin: {begin}" + (f"; then: make -C {place} serve" if workflow == "make" else ""))
     for line in lines:
         say(line)
 

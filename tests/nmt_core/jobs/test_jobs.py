@@ -490,6 +490,13 @@ def test_a_job_of_an_older_version_is_named(job: Job[Lines], tmp_path: Path) -> 
         finish(job)
 
 
+def test_a_pipe_that_a_job_needs_twice_is_refused(job: Job[Lines], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    needing = dataclasses.replace(job, files={**job.files, "pipe": str(tmp_path / "pipe")})
+    with pytest.raises(InputError, match="is a pipe; expected an ordinary file"):
+        finish(needing)
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_error_is_told_and_leaves_no_output(job: Job[Lines], tmp_path: Path, jobs: int) -> None:
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"poison"))

@@ -13,6 +13,7 @@ import pytest
 from smt_bridge.commands.main import main
 from smt_bridge.metadata import find_metadata
 from smt_bridge.nbest.formats import read_entries
+from tests.nmt_core.arpa import ARPA
 
 MOSES = (
     "0 ||| le chat noir ||| LM0= -5 WordPenalty0= -3 ||| -3\n0 ||| un chat ||| LM0= -4 WordPenalty0= -2 ||| -4\n"
@@ -68,6 +69,16 @@ def test_constraints_have_a_line_for_ids_without_lists(folder: Path) -> None:
     assert merge(*lists, "--source", "source", "--output", "merged") == 0
     assert Path("missing").read_text() == "0\tle chat\n1\tnon\n2\t<none>\n3\t<none>\n4\tsi\n5\t<none>\n"
     assert Path("other").read_text().endswith("2\t<none>\n3\t<none>\n4\tsi\n5\t<none>\n")
+
+
+def test_another_model_for_exact_features_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lists = ["--nbest", "a=moses.nbest", "--nbest", "b=nmt.nbest", "--exact", "LM0=lm.arpa", "--output", "merged"]
+    Path("lm.arpa").write_text(ARPA)
+    assert merge(*lists, "--shards", "1-1") == 0
+    Path("lm.arpa").write_text(ARPA.replace("-0.9", "-0.8"))
+    assert merge(*lists) == 2
+    assert "lm.arpa: changed since the job was begun" in capsys.readouterr().err
+    assert merge(*lists, "--restart") == 0
 
 
 def test_weights_of_an_indicator_give_that_systems_output(folder: Path) -> None:

@@ -154,11 +154,10 @@ def test_a_snakefile_has_the_same_steps(system: Path) -> None:
     assert not Path("hybrid/Makefile").exists()
 
 
-def move_sides() -> None:
-    for name in ("train", "dev"):
-        Path(f"{name}.en").rename("other")
-        Path(f"{name}.fr").rename(f"{name}.en")
-        Path("other").rename(f"{name}.fr")
+def move_sides(name: str) -> None:
+    Path(f"{name}.en").rename("other")
+    Path(f"{name}.fr").rename(f"{name}.en")
+    Path("other").rename(f"{name}.fr")
 
 
 def append(path: str, text: str) -> None:
@@ -175,7 +174,8 @@ def replace(path: str, old: str, new_text: str) -> None:
     [
         (lambda: Path("hybrid").mkdir(), "hybrid: exists"),
         (lambda: append("train.fr", "le\n"), "train.en:201: has 200 lines but train.fr has 201"),
-        (move_sides, "translates from fr to en; exchange the two files"),
+        (lambda: move_sides("train"), "--train train.en train.fr: "),
+        (lambda: move_sides("dev"), "translates in the other direction (not en to fr); exchange the two files"),
         (lambda: Path("train.en").write_text("der Hund\n" * 200), "100% of its words are in no source phrase"),
         (lambda: Path("system/table.gz").unlink(), "which is not there; correct the path"),
         (lambda: append("dev.nbest", "9 ||| le ||| WordPenalty0= -1 TranslationModel0= -1 -1 ||| -1\n"), "dev.nbest"),
@@ -183,7 +183,7 @@ def replace(path: str, old: str, new_text: str) -> None:
         (lambda: replace("system/moses.ini", "output-factor=0", "output-factor=0,1"), "have factors"),
         (lambda: Path("news.fr").unlink(), "news.fr: there is no such file"),
     ],
-    ids=["exists", "lengths", "sides", "language", "table", "list", "hierarchical", "factors", "test"],
+    ids=["exists", "lengths", "sides", "sides-of-dev", "language", "table", "list", "hierarchical", "factors", "test"],
 )
 def test_what_does_not_fit_is_said_first(
     system: Path, capsys: pytest.CaptureFixture[str], change: Callable[[], object], said: str
