@@ -13,7 +13,7 @@ _EXAMPLE = """examples:
   make -C hybrid
   make -C hybrid serve
 
-Texts are those of the Moses system: tokenised and cased as it was trained. `new` looks at the system, the corpus and
+Give texts as the Moses system reads them, tokenised and cased. `new` looks at the system, the corpus and
 the machine, measures for half a minute how fast it trains, and says what will be done, how long it takes and what is
 missing. DIR gets three settings files and a Makefile of the commands that a user would type: two RNNsearch models (of
 both directions) and an RNNencdec of the phrases are trained, the phrase table gets a column, lists of both systems are

@@ -36,7 +36,7 @@ class NbestSummary:
                     known = self.arity.setdefault(name, len(values))
                     if known != len(values) and "_" not in name:
                         problem = f"{name} has {counted(len(values), 'value')} here and {known} before"
-                        self.findings.append(error(f"{path}:{entry.line}", problem, "make the list anew"))
+                        self.findings.append(error(f"{path}:{entry.line}", problem, "make the list again"))
                         return
                     if _LOG_PROBABILITY.fullmatch(name):
                         positive += all(0 < value <= 1 for value in values)

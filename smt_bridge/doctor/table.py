@@ -101,7 +101,7 @@ class Table:
             yield warning(
                 self.path,
                 f"{counted(double, 'line has', 'lines have')} two blanks between scores",
-                "ProbingPT crashes: write it anew",
+                "ProbingPT crashes: write it again",
             )
         if wide:
             problem = f"{counted(wide, 'line has', 'lines have')} several blanks or a tab between words of a phrase"

@@ -163,8 +163,8 @@ def _job(
     path = _path_of(files)
     if not are_files(path, [args.output]):  # a file was looked at
         read = functools.partial(_windows, args, read)
-    models = [model for _, _, model in (one.partition("=") for one in args.exact) if model]
-    hashed = {**files, args.source: args.source_text, **dict(zip(models, models, strict=True))}
+    models = {path: path for one in args.exact if (path := one.partition("=")[2])}
+    hashed = {**files, args.source: args.source_text, **models}
     return Job((args.output,), description, run.Source(path, read, _shard_of), files=hashed)
 
 

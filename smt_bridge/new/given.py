@@ -181,7 +181,7 @@ def _test_set(files: Sequence[str], number: int) -> Text:
 
 
 def _named_apart(texts: Sequence[Text]) -> tuple[Text, ...]:
-    """Test sets whose names differ, also from those of the other texts."""
+    """Test sets with names that no other text has."""
     taken = Counter(text.name for text in texts)
     taken.update(["dev", "train", ""])
     return tuple(
@@ -203,7 +203,7 @@ def _read_corpus(train: Sequence[str], dev: Text) -> Corpus:
     if not pairs:
         raise InputError(train[0], "has no line")
     if seen:
-        problem = f"{seen} of its pairs are in the development set: weights tuned on it are not those of new text"
+        problem = f"{seen} of its pairs are in the development set: weights tuned on it do not hold for new text"
         say(f"warning: {train[0]}: {problem}; take these pairs out")
     sizes = [sum(number > 1 for number in count.values()) for count in counts]
     source, target = map(os.path.abspath, train)

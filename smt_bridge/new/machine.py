@@ -41,7 +41,7 @@ class Machine(NamedTuple):
 
 
 def look_at_machine(folder: Path) -> Machine:
-    """This machine; the disk is that of ``folder``."""
+    """This machine, with the disk of ``folder``."""
     gpu = torch.cuda.get_device_name(0) if torch.cuda.is_available() else ""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
     meminfo = Path("/proc/meminfo")

@@ -114,7 +114,7 @@ def _column(given: Given, machine: Machine, speed: float) -> Iterator[Step]:
 
 
 def _with_lists(given: Given, machine: Machine, speed: float) -> Iterator[Step]:
-    """Moses' lists and those of the neural model as one, scored, tuned and reranked."""
+    """The lists of Moses and of the neural model as one, scored, tuned and reranked."""
     exact = "".join(f" --exact {shlex.quote(one)}" for one in given.system.exact)
     for text in _listed(given):
         source, nbest, name = shlex.quote(text.source), shlex.quote(text.nbest), text.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from smt_bridge.new.given import Given, Text
+from smt_bridge.new.given import Given
 from smt_bridge.new.machine import Machine
 
 VOCABULARY = 30_000  # most words of a side
@@ -42,7 +42,6 @@ PHRASES = {
     "paper": Size(1000, 100, 100, 500, 0.1, 0.0, 0.001, 256, 5),
 }
 """RNNencdec of Cho et al. 2014: the output matrix is factored by the size of the word vectors."""
-MODELS = ("rnnsearch", "reverse", "rnnencdec")
 
 
 def parameters(size: Size, source_words: int, target_words: int) -> int:
@@ -121,8 +120,3 @@ def _precision(machine: Machine) -> str:
 def quoted(path: str) -> str:
     """A path as a YAML string."""
     return "'" + path.replace("'", "''") + "'"
-
-
-def words_of_update(text: Text, size: Size) -> float:
-    """Target words of an update."""
-    return size.sentences * (text.mean_words + 1)

@@ -186,7 +186,7 @@ def _filtering(ini: MosesIni, scores: int) -> str:
     """What filter-model-given-input.pl is to be told; the program for the reordering table gets the same options."""
     if any(feature.kind == "LexicalReordering" for feature in ini.features):
         return (
-            "; and in filter-model-given-input.pl say -Binarizer processPhraseTableMin, which is told the number of"
+            "; and in filter-model-given-input.pl say -Binarizer processPhraseTableMin, which takes the number of"
             " scores (not CreateProbingPT: processLexicalTableMin, for the reordering table, would refuse --num-scores)"
         )
     return f'; and in filter-model-given-input.pl say -Binarizer "CreateProbingPT --num-scores {scores}"'

@@ -189,7 +189,7 @@ def begin_with(pool: NbestPool, start: Start | None) -> Floats:
 def ablate(
     pool: NbestPool, start: Start | None, options: TuningOptions, *, tuner: str = "mert"
 ) -> dict[str, tuple[float, ...]]:
-    """For every tuned dense feature the scores that all runs reach without it, tuned anew with their seeds."""
+    """For every tuned dense feature the scores that all runs reach without it, tuned again with their seeds."""
     tuned = _tuned_columns(pool, options.features)
     weights = _start(pool, start, tuned, tuner)
     names = np.array([column.name for column in pool.columns])

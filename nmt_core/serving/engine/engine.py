@@ -6,7 +6,7 @@
     deliver    a job whose items are all answered is handed back to the event loop
 
 Nobody enters or leaves a work within a slice. An item whose caller has gone leaves before the next iteration; a job
-whose deadline has passed is never started. What ran in an iteration that fails runs again in halves, so that only the
+whose deadline has passed is never started. What ran in an iteration that fails runs again in two parts: only the
 item at fault fails. When the thread itself fails, all jobs fail and it starts again; after some failures in a short
 time it stays down, and ``down`` says so.
 """
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class Observer(Protocol):
-    """Is told what a device does, by the device's thread."""
+    """What a device does; the device's thread calls it."""
 
     def began(self, device: str, waited: float) -> None:
         """A job left the queue after so many seconds."""
@@ -264,7 +264,7 @@ class Engine(Generic[Key]):
         return finished
 
     def _recover(self, queue: BatchQueue[Key], error: Exception) -> list[tuple[int, Any]]:
-        """After a failure: start again, with what was running in halves; what fails alone has failed."""
+        """After a failure: start again, with what was running in two parts; what fails alone has failed."""
         _give_up(queue)
         with self._changed:
             failed = list(queue.running.values())

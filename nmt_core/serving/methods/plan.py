@@ -1,7 +1,7 @@
 """What a method plans for a request, and what it replies.
 
 A method is a function of a request, a route and the limits. It computes the cost before any work, and returns a
-``Plan``: what the device is asked for, and how the reply is made of its answers (``finish``). Both halves are pure, and
+``Plan``: what the device is asked for, and how the reply is made of its answers (``finish``). Both are pure, and
 run off the event loop where the request is large.
 """
 

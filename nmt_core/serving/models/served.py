@@ -102,7 +102,7 @@ Sampler = Callable[[Sequence[str]], Sequence["Sequence[Translation]"]]
 
 @dataclass(frozen=True, eq=False)
 class ServedModel:
-    """One model on one device; loaded anew it is another one.
+    """One model on one device; loaded again it is another one.
 
     ``decoder(attention)`` starts a search, ``finish()`` makes what completes its unfinished answers (None: it has
     none), ``sampler(config, attention)`` makes what draws (None: nothing does);

@@ -132,8 +132,8 @@ class BatchPlan:
     ``window`` minibatches are read at a time, sorted by length and cut (Bahdanau et al. 2015, appendix B.2);
     ``group`` neighbours make an update; the groups of a window come in random order. With ``tokens`` a
     minibatch holds as many pairs as have about that many padded target words, instead of ``sentences``
-    pairs. With ``even`` the pairs of a group are divided anew, so that its minibatches take about equally long,
-    for processes that wait for one another. The corpus is shuffled anew every epoch, or ``once``, as in the paper.
+    pairs. With ``even`` the pairs of a group are divided again, so that its minibatches take about equally long,
+    for processes that wait for one another. The corpus is shuffled again every epoch, or ``once``, as in the paper.
     """
 
     sentences: int = 80

@@ -56,9 +56,9 @@ def test_lists_are_merged_and_what_is_missing_is_written(folder: Path, capsys: p
     said = capsys.readouterr().err
     assert "6 hypotheses of 3 sentences" in said
     assert "moses.nbest has no list for 1 of 3" in said
-    sidecar = find_metadata("merged.gz")
-    assert sidecar is not None
-    assert sidecar.columns["InNmt0"].get("feature") == "merge"
+    metadata = find_metadata("merged.gz")
+    assert metadata is not None
+    assert metadata.columns["InNmt0"].get("feature") == "merge"
 
 
 def test_constraints_have_a_line_for_ids_without_lists(folder: Path) -> None:
