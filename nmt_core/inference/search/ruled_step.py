@@ -134,7 +134,8 @@ class RuledStep:
         offers = list(zip(rows_M.tolist(), words_M.tolist(), [*best.tolist(), *wanted.tolist()], strict=True))
         for own in self._constrained:
             columns = (selected.rows_AC, selected.words_AC, selected.log_probs_AC, selected.totals_AC)
-            listed = zip(*(column_AC[own.place].tolist() for column_AC in columns), strict=True)
+            places = int(own.sentence["places"])  # behind them is what sentences with more places need
+            listed = zip(*(column_AC[own.place, :places].tolist() for column_AC in columns), strict=True)
             candidates = [(row, word, log_prob) for row, word, log_prob, total in listed if total > -np.inf]
             candidates += [offer for offer in offers if own.first <= offer[0] < own.first + len(own.rows_K)]
             log_probs: dict[tuple[int, int], float] = {}

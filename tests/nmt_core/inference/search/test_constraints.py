@@ -175,6 +175,7 @@ def test_a_beam_of_any_width_obeys_and_disturbs_no_other(kind: str, asked: list[
     *found, undisturbed = search(model, *asked, plain)
     assert [one.words for one in undisturbed] == [one.words for one in search(model, plain)[0]]
     for request, hypotheses in zip(asked, found, strict=True):
+        assert [one.words for one in hypotheses] == [one.words for one in search(model, request)[0]]
         for one in hypotheses:
             assert one.words[: len(request.prefix)] == request.prefix
             met = {placed.constraint for placed in one.met}
