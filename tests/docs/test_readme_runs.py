@@ -45,9 +45,10 @@ def test_a_server(folder: Path) -> None:
         free.bind(("localhost", 0))
         port = str(free.getsockname()[1])
     text = section("3. gRPC").replace("50551", port)
-    (python,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    shell = "".join(blocks(text)).replace("kill %1", f"{sys.executable} - <<'PYTHON'\n{python}PYTHON\nkill %1")
-    translation, *table, again, log_prob = run(shell, folder).splitlines()
+    in_shell = re.sub(
+        r"^```python\n(.*?)^```", rf"```\n{sys.executable} - <<'PYTHON'\n\1PYTHON\n```", text, flags=re.M | re.S
+    )
+    translation, *table, again, log_prob = run("".join(blocks(in_shell)), folder).splitlines()
     assert len(table) == 3
     assert translation
     assert again
