@@ -6,6 +6,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Sequence
+from typing import Self
 
 _DATA, _HEADERS, _RESET, _SETTINGS, _PING, _GOAWAY, _WINDOW, _CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
 _END_STREAM, _ACK, _END_HEADERS = 1, 1, 4
@@ -32,6 +33,12 @@ class RudeClient:
         self.going_away = False
         self._next, self._window, self._initial = 1, 65_535, 65_535
         self._windows: dict[int, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def call(self, path: str, metadata: Sequence[tuple[str, str]] = ()) -> int:
         """Begin a call; its stream."""
