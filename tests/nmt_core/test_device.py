@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -68,11 +70,11 @@ def test_bfloat16_without_instructions_is_said_to_be_slow_once(
     monkeypatch.setattr(devices, "has_bfloat16", lambda: there)
     for name, device in (("float32", CPU), ("bfloat16", GPU), ("bfloat16", CPU), ("bfloat16", CPU)):
         choose_dtype(name, device)
-    assert capsys.readouterr().err.count("float32 is several times as fast") == (not there)
+    assert capsys.readouterr().err.count("float32 is faster here") == (not there)
 
 
 def test_which_processors_have_instructions_for_bfloat16() -> None:
-    if torch.backends.cpu.get_cpu_capability() == "AVX2":
-        assert not has_bfloat16()
-    if torch.cpu._is_amx_tile_supported():
-        assert has_bfloat16()
+    if platform.machine() != "x86_64":
+        pytest.skip("compares with what Linux says of an x86 processor")
+    flags = Path("/proc/cpuinfo").read_text().split()
+    assert has_bfloat16() == ("avx512_bf16" in flags or "amx_bf16" in flags)
