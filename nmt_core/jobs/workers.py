@@ -86,9 +86,12 @@ def process_workers(open_worker: OpenWorker, jobs: int) -> Iterator[Workers]:
         yield Workers(description, lambda item: submit(_do, item, description), AHEAD * jobs)
     finally:  # what is under way is not waited for: its answer would be thrown away
         processes = list((getattr(pool, "_processes", None) or {}).values())
+        answers: Any = getattr(pool, "_result_queue", None)
         pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.terminate()
+        if answers is not None:  # the end of an answer that this cut off would be waited for while we could write it
+            answers._writer.close()
 
 
 @contextlib.contextmanager

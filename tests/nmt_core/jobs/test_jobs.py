@@ -557,6 +557,35 @@ def test_a_process_that_died_before_more_was_asked_is_reported() -> None:
         list(workers.answers(tasks()))
 
 
+class Verbose(Shouting):
+    """Answers with so much that the pipe holds a small part of it."""
+
+    def __call__(self, item: Lines) -> Piece:
+        return Piece((b"x" * (1 << 28),), {})
+
+
+def called_by(thread: threading.Thread) -> Iterator[str]:
+    """The functions in which a thread is now, the innermost first."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None:
+        yield frame.f_code.co_name
+        frame = frame.f_back
+
+
+def test_a_job_that_fails_while_an_answer_arrives_ends() -> None:
+    """The thread that receives answers would hold up the end of the program."""
+    before = set(threading.enumerate())
+    verbose = open_workers(partial(opened, kind=Verbose), 2)
+    with contextlib.suppress(NmtError), verbose as workers:
+        receiver = next(one for one in set(threading.enumerate()) - before if "Manager" in type(one).__name__)
+        workers.ask((1, []))
+        while "_recv" not in called_by(receiver):
+            pass
+        raise NmtError("the disk is full")
+    receiver.join(30)
+    assert not receiver.is_alive()
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_gpu_that_is_full_is_reported(job: Job[Lines], tmp_path: Path, jobs: int) -> None:
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"full"))
