@@ -6,18 +6,21 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+import torch
 
-import nmt_core
-from nmt_core import DecodingConfig
+from nmt_core.layers.generator import LinearGenerator
+from nmt_core.model_directory.loaded_model import read_model
 from tests.differential.cases import SEARCHES, Case
 from tests.differential.comparison import SEED, Comparison
 from tests.differential.models import ALL, make
-from tests.differential.ties import PlainSearch
+from tests.differential.ties import changed_scores
+from tests.differential.ways import Lists, decode, read_lists
 from tests.nmt_core.serving.conftest import servers
 
 SEARCHES_OF_A_MODEL = 6  # drawn: another seed draws others
@@ -61,13 +64,41 @@ def compare(comparison: Comparison, cases: Sequence[Case], *, processes: int) ->
     assert not comparison.problems, "\n".join(comparison.problems)
 
 
-def test_the_search_that_finds_ties_is_beam_search(place: Path) -> None:
-    model = nmt_core.load_model(make(place, "rnnsearch"), device="cpu", dtype="float64")
-    config = DecodingConfig(beam=3, nbest=3, max_length_ratio=1.0, max_length_extra=4)
-    for source in ("w1 w2", "w3"):
-        search = PlainSearch(model, source, config)
-        assert {one.text for one in model.nbest([source], 3, config=config)[0]} <= search.found
-        assert search.edge > 1e-5
+def with_alike_words(place: Path, bonus: float) -> str:
+    """A model that writes w30 now and then, and as readily w31, whose logit is larger by ``bonus``."""
+    loaded = read_model(make(place, "rnnsearch"))
+    generator, (one, other) = loaded.model.generator, loaded.target.encode("w30 w31")
+    assert isinstance(generator, LinearGenerator)
+    with torch.no_grad():
+        generator.weight[other] = generator.weight[one]
+        generator.bias[other] = generator.bias[one] + bonus
+    loaded.save(folder := str(place / f"alike{bonus}"))
+    return folder
+
+
+@pytest.mark.parametrize("options", [["--beam=1"], ["--constraints"]])
+def test_a_tie_is_where_rounding_decides(tmp_path: Path, options: list[str]) -> None:
+    (source := tmp_path / "source").write_text("".join(f"w{number} w3\n" for number in range(9)))
+    if options == ["--constraints"]:
+        (tmp_path / "words").write_text("w9\n" * 9)
+        options = [*options, str(tmp_path / "words"), "--beam=1"]
+    case = Case("tied", ("--scores", "--search=max_length_ratio=1", *options))
+
+    def found(folder: str) -> Lists:
+        return read_lists(decode(folder, source, tmp_path / "found", *case.options), 9)
+
+    @functools.cache
+    def again(draw: int) -> Lists:
+        with changed_scores(draw, 1e-5):
+            return found(folder)
+
+    folder, nearly, apart = (with_alike_words(tmp_path, bonus) for bonus in (1e-6, -1e-6, 0.2))
+    expected = found(folder)
+    for other, is_tied in ((nearly, True), (apart, False)):
+        comparison = Comparison(tmp_path, "", "rnnsearch", tmp_path)
+        comparison.compare(case, "another model", expected, found(other), again)
+        assert bool(comparison.ties) is is_tied
+        assert bool(comparison.problems) is not is_tied
 
 
 @pytest.mark.parametrize("name", SOME)
