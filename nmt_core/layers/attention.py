@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from nmt_core.base.pauses import yield_point
 from nmt_core.batches.layout import Layout
-from nmt_core.layers.init import Initialiser, Layer, Linear
-from nmt_core.layers.products import Product, SharedProduct, shared_matrix
+from nmt_core.layers.init import Initialiser, Layer
+from nmt_core.layers.products import Linear, Product, SharedProduct, shared_matrix
 from nmt_core.layers.reader import Encoded
 from nmt_core.native import kernels
 
@@ -89,8 +89,8 @@ class AdditiveAttention(Attention, Layer):
 
     def __init__(self, hidden: int, annotation: int, alignment: int) -> None:
         super().__init__()
-        self.query = Linear(hidden, alignment, bias=False, deviation=0.001)
-        self.key = Linear(annotation, alignment, bias=False, deviation=0.001)
+        self.query = Linear(hidden, alignment, biases=0, deviation=0.001)
+        self.key = Linear(annotation, alignment, biases=0, deviation=0.001)
         self.energy = nn.Parameter(torch.empty(alignment))
 
     def initialise(self, initialiser: Initialiser) -> None:
@@ -132,8 +132,9 @@ class AttentionLoop:
         if layout is not None:
             return self._attend_by_runs(query_NH, layout, focus)
         energies_BKS = self._energies_of(self.query(query_NH).unflatten(0, (len(self.keys_BSA), -1)))
-        energies_BKS = energies_BKS.masked_fill(self._padding_B1S, -torch.inf)
-        weights_NS = _weights(energies_BKS.flatten(0, 1), focus)
+        energies_BKS = energies_BKS.masked_fill(self._padding_BS.unsqueeze(1), -torch.inf)
+        energies_NS = energies_BKS.flatten(0, 1)
+        weights_NS = torch.softmax(energies_NS, dim=1) if focus is None else focus.weights(energies_NS)
         context_BKX = self._blend(weights_NS.view(energies_BKS.shape))
         return Attended(context_BKX.flatten(0, 1), weights_NS)
 
@@ -146,9 +147,9 @@ class AttentionLoop:
         return SharedProduct(self.values_BSX)
 
     @functools.cached_property
-    def _padding_B1S(self) -> Tensor:
+    def _padding_BS(self) -> Tensor:
         """True behind the end of a source."""
-        return _behind(self.widths_B, self.keys_BSA.shape[1]).unsqueeze(1)
+        return torch.arange(self.keys_BSA.shape[1], device=self.widths_B.device) >= self.widths_B.unsqueeze(1)
 
     def _attend_with_kernels(self, query_NH: Tensor, layout: Layout | None, energy_A: Tensor) -> Attended:
         """The same of additive attention, compiled; weights are in float32 where there is a layout, as without it."""
@@ -179,8 +180,9 @@ class AttentionLoop:
             keys_BSA = (keys_BSA.index_select(0, sentences_R) if several else keys_BSA[sentence, None]).to(precise)
             query_BKA = query_NA[first:last].unflatten(0, (len(keys_BSA), -1))
             energies_RS = self.attention.energies(query_BKA, keys_BSA, scratch=several).flatten(0, 1)
-            energies_RS.masked_fill_(_behind(self.widths_B[sentences_R], width), -torch.inf)
-            weights_RS = _weights(energies_RS, None if focus is None else focus.rows(first, last))
+            energies_RS.masked_fill_(self._padding_BS[sentences_R, :width], -torch.inf)
+            attends = functools.partial(torch.softmax, dim=1) if focus is None else focus.rows(first, last).weights
+            weights_RS = attends(energies_RS)
             if several:
                 context_NX[first:last] = sum_values(self.values_BSX, sentences_R, weights_RS)
             else:
@@ -195,12 +197,3 @@ def sum_values(values_BSX: Tensor, sentences_N: Tensor, weights_NS: Tensor) -> T
     places_NS = sentences_N.unsqueeze(1) * values_BSX.shape[1] + positions_S
     values_PX = values_BSX.flatten(0, 1)
     return F.embedding_bag(places_NS, values_PX, mode="sum", per_sample_weights=weights_NS.to(values_PX.dtype))
-
-
-def _behind(widths_N: Tensor, positions: int) -> Tensor:
-    """Which positions are behind the end of each source, (N, S)."""
-    return torch.arange(positions, device=widths_N.device) >= widths_N.unsqueeze(1)
-
-
-def _weights(energies_NS: Tensor, focus: Focus | None) -> Tensor:
-    return torch.softmax(energies_NS, dim=1) if focus is None else focus.weights(energies_NS)

@@ -5,7 +5,7 @@ the products with all inputs of a sentence can be made at once (``Cell.inputs``)
 rest of the step, for one loop. To add a cell, write its class and give it a name in ``CELLS``: ``model.cell`` takes it.
 
 Shapes: N rows, H hidden units, G = H, 3H or 4H (what an input adds to all gates side by side) and U = H or 2H (a
-state: the hidden units, and behind those of an LSTM its memory cells).
+state: first the hidden units, and behind those of an LSTM its memory cells).
 """
 
 from __future__ import annotations
@@ -19,36 +19,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.layers.init import Initialiser, Layer
-from nmt_core.layers.products import Product, linear, shared_matrix
+from nmt_core.layers.products import Linear, Product, shared_matrix
 from nmt_core.native import kernels
 
 Recurrence = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """(input (N, G), state (N, U), what a context adds (N, G) or None) -> the next state (N, U)."""
 
 
-class GateInputs(Layer):
-    """What an input adds to the gates, in one product; the first ``biases`` parts of the gates have a bias."""
-
-    def __init__(self, size: int, rows: int, biases: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(rows, size))
-        self.bias = nn.Parameter(torch.empty(biases)) if biases else None
-
-    def initialise(self, initialiser: Initialiser) -> None:
-        """Normal; the bias 0."""
-        initialiser.matrix(self.weight)
-        if self.bias is not None:
-            initialiser.constant(self.bias, 0.0)
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """(..., size) -> (..., G)."""
-        if self.bias is None:
-            return self.finish(linear(inputs, self.weight))
-        return linear(inputs, self.weight, F.pad(self.bias, (0, len(self.weight) - len(self.bias))))
-
-    def finish(self, product: Tensor) -> Tensor:
-        """From the product with ``weight`` to what ``forward`` gives, (..., G) -> (..., G)."""
-        return product if self.bias is None else product + F.pad(self.bias, (0, len(self.weight) - len(self.bias)))
+class GateInputs(Linear):
+    """What an input adds to the gates, in one product; the first parts of the gates have a bias."""
 
 
 class Cell(Layer, abc.ABC):
@@ -69,7 +48,7 @@ class Cell(Layer, abc.ABC):
     def inputs(self, size: int, *, bias: bool = True, gate_biases: bool = False) -> GateInputs:
         """The product with inputs of ``size``: with the cell's usual biases, with one for every gate, or without."""
         biased = self.input_parts if gate_biases else self.biased_parts
-        return GateInputs(size, self.input_size, biased * self.hidden if bias else 0)
+        return GateInputs(size, self.input_size, biases=biased * self.hidden if bias else 0)
 
     @abc.abstractmethod
     def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
@@ -231,7 +210,7 @@ class NormalizedInputs(GateInputs):
     """Normalised products with an input, candidate and gates each by itself; the shifts are their biases."""
 
     def __init__(self, size: int, hidden: int) -> None:
-        super().__init__(size, 3 * hidden, 0)
+        super().__init__(size, 3 * hidden, biases=0)
         self.norm = PartsNorm(hidden, 2 * hidden)
 
     def finish(self, product: Tensor) -> Tensor:

@@ -36,20 +36,34 @@ class Distinct(NamedTuple):
     """(N,) -> (N, E)."""
 
 
-class WordEmbedding(nn.Embedding, Layer):
-    """Word vectors. In training ``dropout`` drops numbers of the vectors, ``word_dropout`` whole vectors."""
+Combination = Literal["concat", "sum"]
 
-    weight: nn.Parameter
 
-    def __init__(self, words: int, size: int, *, dropout: float = 0.0, word_dropout: float = 0.0) -> None:
-        super().__init__(words, size)
-        self.size = size  # the numbers that an encoder reads of a position
+class WordEmbedding(Layer):
+    """Word vectors, with those of factors of the words or without (Sennrich and Haddow 2016, equation 3).
+
+    ``factors`` has of each the number of words of its vocabulary and the size of its vectors, which stand beside the
+    word's (``concat``) or are added to it (``sum``). As a table of target words it has the words alone. In training
+    ``dropout`` drops numbers of the vectors, ``word_dropout`` whole vectors.
+    """
+
+    def __init__(
+        self,
+        words: int,
+        size: int,
+        factors: Sequence[tuple[int, int]] = (),
+        *,
+        combine: Combination = "concat",
+        dropout: float = 0.0,
+        word_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(words, size))
+        self.factors = nn.ModuleList(WordEmbedding(*one) for one in factors)
+        self.combine = combine
+        beside = sum(size_of_factor for _, size_of_factor in factors) if combine == "concat" else 0
+        self.size = size + beside  # the numbers that an encoder reads of a position
         self.dropout, self.word_dropout = dropout, word_dropout
-
-    def reset_parameters(self) -> None:
-        """PyTorch's first values, but none without memory for them, for which it would import its compiler."""
-        if not self.weight.is_meta:
-            super().reset_parameters()
 
     def initialise(self, initialiser: Initialiser) -> None:
         """Normal."""
@@ -57,7 +71,7 @@ class WordEmbedding(nn.Embedding, Layer):
 
     def forward(self, words: Tensor) -> Tensor:
         """(...) -> (..., E)."""
-        return self.dropped(super().forward(words))
+        return self.dropped(F.embedding(words, self.weight))
 
     def dropped(self, embedded: Tensor) -> Tensor:
         """Vectors with dropout."""
@@ -66,15 +80,26 @@ class WordEmbedding(nn.Embedding, Layer):
 
     def of(self, sentences: Padded) -> Tensor:
         """The vectors at all positions of sentences, (B, L, E)."""
-        return cast(Tensor, self(sentences.words_BL))
+        if not self.factors:
+            return cast(Tensor, self(sentences.words_BL))
+        return self._combined(_with_factors(sentences))
 
     def distinct(self, sentences: Padded) -> Distinct:
-        """The same for sentences on a CPU, so that what is the same need be worked out once."""
-        return Distinct(sentences.words_BL.numpy(), self)
+        """The same for sentences on a CPU, so that what is the same need be worked out once.
+
+        Words that differ in a factor are different ones.
+        """
+        if not self.factors:
+            return Distinct(sentences.words_BL.numpy(), self)
+        read_MF, numbers = np.unique(_with_factors(sentences).flatten(0, 1).numpy(), axis=0, return_inverse=True)
+        distinct_MF = torch.from_numpy(read_MF)
+        return Distinct(
+            numbers.reshape(sentences.words_BL.shape), lambda numbers_N: self._combined(distinct_MF[numbers_N])
+        )
 
     def shifted(self, words_BT: Tensor) -> Tensor:
         """The vector of the word *before* each position, zero before the first: (B, T) -> (B, T, E)."""
-        return self.dropped(F.pad(super().forward(words_BT[:, :-1]), (0, 0, 1, 0)))
+        return self.dropped(F.pad(F.embedding(words_BT[:, :-1], self.weight), (0, 0, 1, 0)))
 
     def apply_once(self, words_N: Tensor, work: Callable[[Tensor], Sequence[Tensor]]) -> Sequence[Tensor]:
         """``work`` done on the vectors (N, E) of ``words_N``, zero for ``NO_WORD``; on a CPU once for equal words.
@@ -85,61 +110,19 @@ class WordEmbedding(nn.Embedding, Layer):
         if not (words_N.is_cuda or torch.is_grad_enabled() or len(words_N) < _WORTH_SORTING):
             words_M, places_N = words_N.unique(return_inverse=True)
             words_M = F.pad(words_M, (0, bucket_rows(len(words_M), self.weight) - len(words_M)))
-        parts = work(super().forward(words_M.clamp(min=0)) * (words_M >= 0).unsqueeze(1))
+        parts = work(F.embedding(words_M.clamp(min=0), self.weight) * (words_M >= 0).unsqueeze(1))
         return parts if places_N is None else [part_MX.index_select(0, places_N) for part_MX in parts]
-
-
-Combination = Literal["concat", "sum"]
-
-
-class FactoredEmbedding(WordEmbedding):
-    """Vectors of source words with factors (Sennrich and Haddow 2016, equation 3).
-
-    The vectors of a word and of each of its factors, which have vocabularies of their own, stand side by side
-    (``concat``), or are added up (``sum``). As a table of target words it has the words alone.
-    """
-
-    def __init__(
-        self,
-        words: int,
-        size: int,
-        factors: Sequence[tuple[int, int]],
-        *,
-        combine: Combination = "concat",
-        dropout: float = 0.0,
-        word_dropout: float = 0.0,
-    ) -> None:
-        """``factors`` has of each the number of words of its vocabulary, and the size of its vectors."""
-        super().__init__(words, size, dropout=dropout, word_dropout=word_dropout)
-        self.factors = nn.ModuleList(WordEmbedding(*one) for one in factors)
-        self.combine = combine
-        if combine == "concat":
-            self.size += sum(size_of_factor for _, size_of_factor in factors)
-
-    @property
-    def tables(self) -> list[WordEmbedding]:
-        """The vectors of each factor."""
-        return [table for table in self.factors if isinstance(table, WordEmbedding)]
-
-    def of(self, sentences: Padded) -> Tensor:
-        """(B, L, E)."""
-        assert isinstance(sentences, FactoredWords)
-        return self._combined(torch.cat([sentences.words_BL.unsqueeze(2), sentences.factors_BLF], dim=2))
-
-    def distinct(self, sentences: Padded) -> Distinct:
-        """Words that differ in a factor are different ones."""
-        assert isinstance(sentences, FactoredWords)
-        read_BLF = torch.cat([sentences.words_BL.unsqueeze(2), sentences.factors_BLF], dim=2)
-        read_MF, numbers = np.unique(read_BLF.flatten(0, 1).numpy(), axis=0, return_inverse=True)
-        distinct_MF = torch.from_numpy(read_MF)
-        return Distinct(
-            numbers.reshape(sentences.words_BL.shape), lambda numbers_N: self._combined(distinct_MF[numbers_N])
-        )
 
     def _combined(self, read: Tensor) -> Tensor:
         """(..., 1 + F) ids of words and factors -> (..., E)."""
-        columns = read.unbind(dim=-1)
-        vectors = [nn.Embedding.forward(self, columns[0])]
-        vectors += [table(column) for table, column in zip(self.factors, columns[1:], strict=True)]
+        words, *columns = read.unbind(dim=-1)
+        vectors = [F.embedding(words, self.weight)]
+        vectors += [table(column) for table, column in zip(self.factors, columns, strict=True)]
         combined = torch.cat(vectors, dim=-1) if self.combine == "concat" else torch.stack(vectors).sum(dim=0)
         return self.dropped(combined)
+
+
+def _with_factors(sentences: Padded) -> Tensor:
+    """The ids of words and of their factors, (B, L, 1 + F)."""
+    assert isinstance(sentences, FactoredWords)
+    return torch.cat([sentences.words_BL.unsqueeze(2), sentences.factors_BLF], dim=2)

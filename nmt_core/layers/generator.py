@@ -19,10 +19,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.batches.transfer import to_device
-from nmt_core.layers.embedding import WordTable
-from nmt_core.layers.init import Initialiser, Layer, Linear
+from nmt_core.layers.embedding import WordEmbedding, WordTable
+from nmt_core.layers.init import Initialiser, Layer
 from nmt_core.layers.normalizer import ROWS, BlockNormalizer
-from nmt_core.layers.products import FrozenParameter, in_order, linear, rows_of
+from nmt_core.layers.products import FrozenParameter, Linear, OrderedMatrix, linear, rows_of
 from nmt_core.native import kernels
 
 
@@ -143,9 +143,8 @@ class LinearGenerator(Generator, Layer):
 
     def logits_into(self, out_NV: Tensor, readout_NL: Tensor) -> Tensor:
         """``logits``, written into ``out_NV`` unless the matrix is kept in order."""
-        matrix = in_order(self.weight)
-        if matrix is not None:
-            return matrix.times(self._inputs(readout_NL), self.bias)
+        if isinstance(self.weight, OrderedMatrix):
+            return self.weight.times(self._inputs(readout_NL), self.bias)
         return torch.addmm(self.bias, self._inputs(readout_NL), self.weight.t(), out=out_NV)
 
     def logit_at(self, readout_NL: Tensor, rows_M: Tensor, words_M: Tensor) -> Tensor:
@@ -164,7 +163,7 @@ class LinearGenerator(Generator, Layer):
 
     def scores_into(self, out_NV: Tensor, readout_NL: Tensor, block: int) -> tuple[Tensor, Tensor] | None:
         """Of frozen weights, by kernels."""
-        if not isinstance(self.weight, FrozenParameter) or not kernels.tiles_apply_to(readout_NL, self.weight):
+        if not isinstance(self.weight, FrozenParameter) or not kernels.apply_to(readout_NL, self.weight, tiles=True):
             return None
         return self.normalizer().scores_into(out_NV, readout_NL, block)
 
@@ -176,7 +175,7 @@ class LinearGenerator(Generator, Layer):
         if self._kept_normalizer is not None:
             return self._kept_normalizer
         weight_VD, low_rank = self.weight.detach(), self.low_rank
-        if isinstance(low_rank, nn.Linear) and low_rank.out_features >= low_rank.in_features:
+        if isinstance(low_rank, Linear) and len(low_rank.weight) >= low_rank.weight.shape[1]:
             weight_VD, low_rank = weight_VD @ low_rank.weight.detach(), None
         normalizer = BlockNormalizer(low_rank or nn.Identity(), weight_VD, self.bias.detach())
         if isinstance(self.weight, FrozenParameter):
@@ -198,11 +197,11 @@ class LinearGenerator(Generator, Layer):
 
 
 def linear_generator(
-    units: int, words: int, *, rank: int | None = None, tied: nn.Embedding | None = None, biased: bool = True
+    units: int, words: int, *, rank: int | None = None, tied: WordEmbedding | None = None, biased: bool = True
 ) -> LinearGenerator:
     """A new one for readouts of so many units; ``tied`` takes these word embeddings as the (second) matrix."""
     weight_VD = tied.weight if tied is not None else nn.Parameter(torch.empty(words, rank or units))
-    low_rank = Linear(units, rank, bias=False) if rank else None
+    low_rank = Linear(units, rank, biases=0) if rank else None
     return LinearGenerator(weight_VD, nn.Parameter(torch.empty(words)), low_rank, biased=biased)
 
 

@@ -15,8 +15,6 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from nmt_core.layers.products import FrozenParameter, linear
-
 Initialisation = Literal["paper", "glorot", "uniform"]
 DEVIATION = 0.01
 RANGE = 0.1
@@ -70,35 +68,11 @@ class Initialiser:
 
 
 class Layer(nn.Module):
-    """A module with parameters of its own, to which it gives their first values; nobody replaces frozen ones."""
+    """A module with parameters of its own, to which it gives their first values."""
 
     def initialise(self, initialiser: Initialiser) -> None:
         """Give its own parameters, not those of its children, their first values."""
         raise TypeError(f"{type(self).__name__} has parameters and no method initialise")
-
-    def register_parameter(self, name: str, param: nn.Parameter | None) -> None:
-        """As of any module. Raises RuntimeError for one in the place of a frozen parameter."""
-        if isinstance(self._parameters.get(name), FrozenParameter):
-            raise RuntimeError(f"{type(self).__name__}.{name} is frozen: change parameters before the model is in use")
-        super().register_parameter(name, param)
-
-
-class Linear(nn.Linear, Layer):
-    """A product with a matrix; ``deviation`` is that of its first values in the papers."""
-
-    def __init__(self, inputs: int, outputs: int, *, bias: bool = True, deviation: float = DEVIATION) -> None:
-        super().__init__(inputs, outputs, bias=bias)
-        self.deviation = deviation
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """(..., inputs) -> (..., outputs)."""
-        return linear(inputs, self.weight, self.bias)
-
-    def initialise(self, initialiser: Initialiser) -> None:
-        """Normal; the bias 0."""
-        initialiser.matrix(self.weight, deviation=self.deviation)
-        if self.bias is not None:
-            initialiser.constant(self.bias, 0.0)
 
 
 @torch.no_grad()

@@ -73,7 +73,7 @@ class BlockNormalizer:
     def scores_into(self, out_NV: Tensor, readout_NL: Tensor, block: int) -> tuple[Tensor, Tensor]:
         """Write the logits; the largest of every ``block`` words, and the normaliser of what was written.
 
-        One loop, in bfloat16 where ``kernels.tiles_apply_to`` the weights.
+        One loop, in bfloat16 where kernels with tiles apply to the weights.
         """
         tops_NG, normalizer_N = self._tiled.scores_into(out_NV, self._inputs(readout_NL), block)
         unsafe_N = ~torch.isfinite(normalizer_N)
@@ -88,7 +88,7 @@ class BlockNormalizer:
         return _Sums(logits_NV.exp_().sum(dim=1).log_(), logits_M)
 
     def _on_cpu(self, inputs_ND: Tensor, rows_M: Tensor, words_M: Tensor) -> _Sums:
-        tiled = kernels.tiles_apply_to(inputs_ND, self._weight_VD)
+        tiled = kernels.apply_to(inputs_ND, self._weight_VD, tiles=True)
         sums = (self._by_tiles if tiled else self._by_blocks)(inputs_ND, rows_M, words_M)
         unsafe_N = ~(sums.log_total_N.abs() < _FAR)  # or no number
         if bool(unsafe_N.any()):

@@ -1,11 +1,11 @@
 """Products with the matrices of a model.
 
-``linear`` is the product with a parameter. The parameters of a model that is loaded for inference are *frozen*
-(``freeze``): nothing changes them, so the matrices that many steps multiply with are put in order once. In bfloat16
-PyTorch's CPU library, oneDNN, copies a matrix into the order of its routines' tiles at every product, which for the
-rows of a step takes a fifth to a half of the time; the numbers are the same. Compiled kernels for AMX, where they can
-be used (``native/tiles.py``), take half to nine tenths of that time; numbers are the same up to the order of sums,
-which in oneDNN depends on the number of rows.
+``linear`` is the product with a parameter, ``Linear`` the layer of it. The parameters of a model that is loaded for
+inference are *frozen* (``freeze``): nothing changes them, so the matrices that many steps multiply with are put in
+order once. In bfloat16 PyTorch's CPU library, oneDNN, copies a matrix into the order of its routines' tiles at every
+product, which for the rows of a step takes a fifth to a half of the time; the numbers are the same. Compiled kernels
+for AMX, where they can be used (``native/tiles.py``), take half to nine tenths of that time; numbers are the same up to
+the order of sums, which in oneDNN depends on the number of rows.
 
 ``SharedProduct`` is the product with one matrix at all steps of a loop: its gradient is one product.
 
@@ -23,6 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd import Function
 
+from nmt_core.layers.init import DEVIATION, Initialiser, Layer
 from nmt_core.native import kernels
 from nmt_core.native.tiles import TiledMatrix
 
@@ -33,16 +34,14 @@ Product = Callable[[Tensor], Tensor]
 
 
 class FrozenParameter(nn.Parameter):
-    """A parameter of a model in use, whose numbers stay as they are; a matrix keeps its copies in order.
+    """A parameter of a model in use, whose numbers stay as they are.
 
     What products give after its numbers were written to (``copy_``, ``.data``, ``Module.to``) is undefined.
     """
 
-    @functools.cached_property
-    def has_order(self) -> bool:
-        """Whether there are copies in order: of large matrices in bfloat16, on a CPU."""
-        large = self.dtype is torch.bfloat16 and self.dim() == 2 and self.numel() >= _LEAST
-        return large and self.device.type == "cpu" and _library_orders()
+
+class OrderedMatrix(FrozenParameter):
+    """A matrix that keeps its copies in order: a large one in bfloat16, on a CPU."""
 
     @functools.cached_property
     def tiled(self) -> TiledMatrix:
@@ -58,7 +57,7 @@ class FrozenParameter(nn.Parameter):
     def times(self, inputs: Tensor, bias_O: Tensor | None = None) -> Tensor:
         """``x W^T + b`` with a matrix (O, I) in order, (..., I) -> (..., O)."""
         inputs = inputs.to(self.dtype)
-        if kernels.tiles_apply_to(self):
+        if kernels.apply_to(self, tiles=True):
             return self.tiled(inputs, bias_O)
         product: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, self.reordered, bias_O, "none", [], "")
         return product
@@ -67,26 +66,61 @@ class FrozenParameter(nn.Parameter):
 def freeze(model: nn.Module) -> None:
     """From now on nothing changes the parameters of the model, which is in use and not in training."""
     for parameter in model.eval().requires_grad_(False).parameters():
-        parameter.__class__ = FrozenParameter  # in its place, so that what is tied stays tied
+        parameter.__class__ = _kind_of(parameter)  # in its place, so that what is tied stays tied
+    for module in model.modules():
+        vars(module)["register_parameter"] = _reject  # instead of the module's own, which replaces
 
 
-def in_order(weight_OI: Tensor) -> FrozenParameter | None:
-    """The matrix where products with it are ``times``, in inference."""
-    if isinstance(weight_OI, FrozenParameter) and weight_OI.has_order and not torch.is_grad_enabled():
-        return weight_OI
-    return None
+def _reject(name: str, parameter: nn.Parameter | None) -> None:
+    raise RuntimeError(f"{name} is frozen: change parameters before the model is in use")
+
+
+def _kind_of(tensor: Tensor) -> type[FrozenParameter]:
+    large = tensor.dtype is torch.bfloat16 and tensor.dim() == 2 and tensor.numel() >= _LEAST
+    return OrderedMatrix if large and tensor.device.type == "cpu" and _library_orders() else FrozenParameter
 
 
 def linear(inputs: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor:
     """(..., I) -> (..., O), as ``torch.nn.functional.linear``."""
-    matrix = in_order(weight_OI)
-    return F.linear(inputs, weight_OI, bias_O) if matrix is None else matrix.times(inputs, bias_O)
+    if isinstance(weight_OI, OrderedMatrix) and not torch.is_grad_enabled():
+        return weight_OI.times(inputs, bias_O)
+    return F.linear(inputs, weight_OI, bias_O)
+
+
+class Linear(Layer):
+    """A product with a matrix, and a bias of the first ``biases`` outputs (None: of all).
+
+    ``deviation`` is that of the matrix' first values in the papers.
+    """
+
+    def __init__(self, inputs: int, outputs: int, *, biases: int | None = None, deviation: float = DEVIATION) -> None:
+        super().__init__()
+        biases = outputs if biases is None else biases
+        self.weight = nn.Parameter(torch.empty(outputs, inputs))
+        self.bias = nn.Parameter(torch.empty(biases)) if biases else None
+        self.unbiased, self.deviation = outputs - biases, deviation
+
+    def initialise(self, initialiser: Initialiser) -> None:
+        """Normal; the bias 0."""
+        initialiser.matrix(self.weight, deviation=self.deviation)
+        if self.bias is not None:
+            initialiser.constant(self.bias, 0.0)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(..., I) -> (..., O)."""
+        if self.bias is None:
+            return self.finish(linear(inputs, self.weight))
+        return linear(inputs, self.weight, F.pad(self.bias, (0, self.unbiased)) if self.unbiased else self.bias)
+
+    def finish(self, product: Tensor) -> Tensor:
+        """From the product with ``weight`` to what ``forward`` gives, (..., O) -> (..., O)."""
+        return product if self.bias is None else product + F.pad(self.bias, (0, self.unbiased))
 
 
 def rows_of(table: Tensor, rows_C: Tensor) -> Tensor:
     """Some rows; those of a frozen parameter are frozen, too."""
     some = table[rows_C]
-    return FrozenParameter(some, requires_grad=False) if isinstance(table, FrozenParameter) else some
+    return _kind_of(some)(some, requires_grad=False) if isinstance(table, FrozenParameter) else some
 
 
 @functools.cache

@@ -14,6 +14,7 @@ import abc
 import dataclasses
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -47,15 +48,15 @@ class WordVectors(Protocol):
 
 
 class SharedStates(NamedTuple):
-    """What an encoder gives out in M states (M, H), those states, and which each position of each sentence has.
+    """What an encoder gives out in M states, (M, H), and which each position of each sentence has; any at padding.
 
-    Any at padding. ``ends_B`` are the states in which everything is read.
+    ``ends_BH`` is given out where everything is read, ``final_states_BU`` are the states of all layers then.
     """
 
     outputs_MH: Tensor
-    states_MU: Tensor
     places_BS: Tensor
-    ends_B: Tensor
+    ends_BH: Tensor
+    final_states_BU: Tensor
 
 
 class RecurrentEncoder(nn.Module):
@@ -114,7 +115,9 @@ class RecurrentEncoder(nn.Module):
         edges_BS = tree.edges_PL if not self.backward else np.take_along_axis(tree.edges_PL, positions_BS, axis=1)
         states_MU = torch.cat(states)
         states_MU = F.pad(states_MU, (0, 0, 0, bucket_rows(len(states_MU), states_MU) - len(states_MU)))
-        return SharedStates(self.stack.top(states_MU), states_MU, torch.from_numpy(np.maximum(edges_BS, 0)), ends_B)
+        outputs_MH, places_BS = self.stack.top(states_MU), torch.from_numpy(np.maximum(edges_BS, 0))
+        at_end = (values.index_select(0, ends_B) for values in (outputs_MH, states_MU))
+        return SharedStates(outputs_MH, places_BS, *at_end)
 
 
 def _run_masked(
@@ -132,6 +135,7 @@ def _run_masked(
     return torch.stack(states, dim=1)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Encoded(abc.ABC):
     """B sentences as an encoder has read them, with annotations of their positions.
 
@@ -139,8 +143,9 @@ class Encoded(abc.ABC):
     its layers then, (B, U).
     """
 
-    def __init__(self, mask_BS: Tensor, ends: Sequence[Tensor], final_states: Sequence[Tensor]) -> None:
-        self.mask_BS, self.ends, self.final_states = mask_BS, ends, final_states
+    mask_BS: Tensor
+    ends: Sequence[Tensor] = ()
+    final_states: Sequence[Tensor] = ()
 
     @abc.abstractmethod
     def annotations(self) -> Tensor:
@@ -151,49 +156,40 @@ class Encoded(abc.ABC):
         """The products of the annotations with a matrix, (B, S, X)."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class WholeEncoding(Encoded):
     """All positions of all sentences."""
 
-    def __init__(
-        self,
-        annotations_BSC: Tensor,
-        mask_BS: Tensor,
-        ends: Sequence[Tensor] = (),
-        final_states: Sequence[Tensor] = (),
-    ) -> None:
-        super().__init__(mask_BS, ends, final_states)
-        self._annotations_BSC = annotations_BSC
+    annotations_BSC: Tensor
 
     def annotations(self) -> Tensor:
         """(B, S, C)."""
-        return self._annotations_BSC
+        return self.annotations_BSC
 
     def times(self, weight_XC: Tensor) -> Tensor:
         """(B, S, X)."""
-        return F.linear(self._annotations_BSC, weight_XC)
+        return F.linear(self.annotations_BSC, weight_XC)
 
 
+@dataclass(frozen=True, kw_only=True)
 class SharedEncoding(Encoded):
     """Every distinct state of each direction once."""
 
-    def __init__(self, directions: Sequence[SharedStates], mask_BS: Tensor) -> None:
-        ends = [one.outputs_MH.index_select(0, one.ends_B) for one in directions]
-        super().__init__(mask_BS, ends, [one.states_MU.index_select(0, one.ends_B) for one in directions])
-        self._directions = directions
+    directions: Sequence[SharedStates]
 
     def annotations(self) -> Tensor:
         """(B, S, C)."""
-        return torch.cat([F.embedding(one.places_BS, one.outputs_MH) for one in self._directions], dim=2)
+        return torch.cat([F.embedding(one.places_BS, one.outputs_MH) for one in self.directions], dim=2)
 
     def times(self, weight_XC: Tensor) -> Tensor:
         """Every distinct state is multiplied once, and its products are added up where it stands; (B, S, X)."""
-        rows = [len(one.outputs_MH) for one in self._directions]
-        products = self._directions[0].outputs_MH.new_empty(sum(rows), len(weight_XC))  # of a direction below the other
+        rows = [len(one.outputs_MH) for one in self.directions]
+        products = self.directions[0].outputs_MH.new_empty(sum(rows), len(weight_XC))  # of a direction below the other
         weights = weight_XC.chunk(len(rows), dim=1)
-        for one, weight_XH, product_MX in zip(self._directions, weights, products.split(rows), strict=True):
+        for one, weight_XH, product_MX in zip(self.directions, weights, products.split(rows), strict=True):
             torch.mm(one.outputs_MH, weight_XH.t(), out=product_MX)
         starts = np.cumsum([0, *rows[:-1]]).tolist()
-        places = [one.places_BS + start for one, start in zip(self._directions, starts, strict=True)]
+        places = [one.places_BS + start for one, start in zip(self.directions, starts, strict=True)]
         places_PD = torch.stack(places, dim=2).flatten(0, 1)
         return F.embedding_bag(places_PD, products, mode="sum").view(*self.mask_BS.shape, -1)
 
@@ -224,15 +220,21 @@ class RecurrentReader(nn.Module):
             source = _without_end(source)
         directions = [one for one in self.directions if isinstance(one, RecurrentEncoder)]
         if not torch.is_grad_enabled() and not source.words_BL.is_cuda:
-            return SharedEncoding([one.shared(self.vectors, source) for one in directions], source.mask_BL)
+            shared = [one.shared(self.vectors, source) for one in directions]
+            *_, ends, final_states = zip(*shared, strict=True)
+            return SharedEncoding(mask_BS=source.mask_BL, ends=ends, final_states=final_states, directions=shared)
         embedded_BSE = self.vectors.of(source)
         outputs, final_states = zip(*(one(embedded_BSE, source.mask_BL) for one in directions), strict=True)
         annotations_BSC = torch.cat(outputs, dim=2)
         if self.dropout is not None:
             annotations_BSC = self.dropout(annotations_BSC)
         parts = [annotations_BSC[:, one.end].chunk(len(directions), dim=1) for one in directions]
-        ends = [part[place] for place, part in enumerate(parts)]
-        return WholeEncoding(annotations_BSC, source.mask_BL, ends, final_states)
+        return WholeEncoding(
+            mask_BS=source.mask_BL,
+            ends=[part[place] for place, part in enumerate(parts)],
+            final_states=final_states,
+            annotations_BSC=annotations_BSC,
+        )
 
 
 def _without_end(source: Padded) -> Padded:

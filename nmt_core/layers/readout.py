@@ -7,7 +7,7 @@ import abc
 import torch
 from torch import Tensor, nn
 
-from nmt_core.layers.init import Linear
+from nmt_core.layers.products import Linear
 from nmt_core.native import kernels
 
 
@@ -42,8 +42,8 @@ class MaxoutReadout(Readout):
     def __init__(self, hidden: int, embedding: int, context: int, units: int) -> None:
         super().__init__()
         self.state = Linear(hidden, 2 * units)
-        self.word = Linear(embedding, 2 * units, bias=False)
-        self.context = Linear(context, 2 * units, bias=False)
+        self.word = Linear(embedding, 2 * units, biases=0)
+        self.context = Linear(context, 2 * units, biases=0)
 
     def join(self, state: Tensor, word_part: Tensor | None, context_part: Tensor | None) -> Tensor:
         """From s, V_o E y and C_o c (..., 2L) -> (..., L); unit k is the larger of entries 2k and 2k + 1."""

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt_core.layers.cells import CELLS, Cell, GateInputs, PlainLSTM, Recurrence
+from nmt_core.layers.cells import GRU, Cell, GateInputs, PlainLSTM, Recurrence
 from nmt_core.layers.dropout import draw_kept, drop_along
 from nmt_core.layers.products import Product, shared_matrix
 from nmt_core.layers.whole_lstm import in_one_call, run_layer
@@ -24,21 +24,17 @@ MOST_LAYERS = 100  # of a model; a folder that asks for millions is refused befo
 class Layers:
     """What recurrent layers are like.
 
-    ``residual``: a layer's output is added to its input, from the second layer on. ``dropout`` drops units between
-    layers, ``variational`` the same units of the inputs and states of a layer at all positions. ``gate_biases``: every
-    gate has a bias.
+    ``cell`` makes a cell of so many hidden units. ``residual``: a layer's output is added to its input, from the second
+    layer on. ``dropout`` drops units between layers, ``variational`` the same units of the inputs and states of a layer
+    at all positions. ``gate_biases``: every gate has a bias.
     """
 
-    cell: str = "gru"
+    cell: Callable[[int], Cell] = GRU
     depth: int = 1
     residual: bool = False
     dropout: float = 0.0
     variational: float = 0.0
     gate_biases: bool = False
-
-    def new_cell(self, hidden: int) -> Cell:
-        """A cell of this kind."""
-        return CELLS[self.cell](hidden)
 
 
 Run = Callable[[Recurrence, Tensor, Tensor], Tensor]
@@ -54,9 +50,9 @@ class Stack:
     """
 
     def __init__(self, layers: Layers, size: int, hidden: int, *, unit: Cell | None = None) -> None:
-        self.layers, self.unit = layers, unit or layers.new_cell(hidden)
+        self.layers, self.unit = layers, unit or layers.cell(hidden)
         self.inputs = self.unit.inputs(size, gate_biases=layers.gate_biases)
-        cells = [layers.new_cell(hidden) for _ in range(layers.depth - 1)]
+        cells = [layers.cell(hidden) for _ in range(layers.depth - 1)]
         inputs = [cell.inputs(hidden, gate_biases=layers.gate_biases) for cell in cells]
         self.upper = nn.ModuleDict({"cells": nn.ModuleList(cells), "inputs": nn.ModuleList(inputs)})
         self._others = list(zip(cells, inputs, strict=True))
@@ -67,14 +63,9 @@ class Stack:
         """States of these hidden units in the first layer, and zeros elsewhere, (N, U)."""
         return F.pad(hidden_NH, (0, self.state_size - self.unit.hidden))
 
-    def split(self, states_NU: Tensor) -> Sequence[Tensor]:
-        """The states of each layer."""
-        parts: Sequence[Tensor] = states_NU.split(self.sizes, dim=1)
-        return parts
-
     def top(self, states_NU: Tensor) -> Tensor:
         """What the last layer gives out where these are the states, (N, H)."""
-        first_NU, *others = self.split(states_NU)
+        first_NU, *others = states_NU.split(self.sizes, dim=1)
         below_NH = self.unit.hidden_part(first_NU)
         for (cell, _), state_NU in zip(self._others, others, strict=True):
             below_NH = self._given_out(below_NH, cell.hidden_part(state_NU))
@@ -87,7 +78,7 @@ class Stack:
         upper = [(cell, _inputs_of_loop(inputs), cell.recurrence()) for cell, inputs in self._others]
 
         def step(inputs_NG: Tensor, states_NU: Tensor, context_NG: Tensor | None) -> Tensor:
-            first_NU, *others = self.split(states_NU)
+            first_NU, *others = states_NU.split(self.sizes, dim=1)
             states = [first(inputs_NG, first_NU, context_NG)]
             below_NH = self.unit.hidden_part(states[0])
             for (cell, inputs, recurrence), state_NU in zip(upper, others, strict=True):
@@ -108,7 +99,7 @@ class Stack:
 
     def run(self, inputs_BTG: Tensor, states_BU: Tensor, run: Run) -> tuple[Tensor, list[Tensor]]:
         """All positions, layer by layer: what the last gives out (B, T, H), and the states of each (B, T, U)."""
-        first_BU, *others = self.split(states_BU)
+        first_BU, *others = states_BU.split(self.sizes, dim=1)
         first_BTU = run(self.first_recurrence(first_BU), inputs_BTG, first_BU)
         top_BTH, others_BTU = self.run_upper(self.unit.hidden_part(first_BTU), others, run)
         return top_BTH, [first_BTU, *others_BTU]
@@ -129,7 +120,7 @@ class Stack:
 
     def run_in_calls(self, embedded_BTE: Tensor, states_BU: Tensor) -> tuple[Tensor, list[Tensor]]:
         """``run`` where ``in_one_call``, but of the states the last alone, (B, U) each."""
-        first_BU, *others = self.split(states_BU)
+        first_BU, *others = states_BU.split(self.sizes, dim=1)
         assert isinstance(self.unit, PlainLSTM)
         below_BTH, last_BU = run_layer(self.unit, self.inputs, embedded_BTE, first_BU)
         found = [last_BU]

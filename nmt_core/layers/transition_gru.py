@@ -14,7 +14,6 @@ Shapes: N rows, H hidden units; an input has 3H numbers: candidate, update gate,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -25,7 +24,6 @@ from nmt_core.layers.cells import Cell, GateInputs, PartsNorm, Recurrence, betwe
 from nmt_core.layers.init import Initialiser, Layer
 from nmt_core.layers.products import Product, shared_matrix
 from nmt_core.layers.reader import Encoded
-from nmt_core.layers.recurrent import Layers
 
 Normalisation = Literal["none", "parts", "whole"]
 Bias = Literal["none", "reset", "free"]
@@ -68,7 +66,7 @@ class FinishedProduct(GateInputs):
     """A product with an input, and its ``Finish``."""
 
     def __init__(self, size: int, *parts: int, bias: bool, normalisation: Normalisation) -> None:
-        super().__init__(size, sum(parts), 0)
+        super().__init__(size, sum(parts), biases=0)
         self.after = Finish(*parts, bias=bias, normalisation=normalisation)
 
     def finish(self, product: Tensor) -> Tensor:
@@ -134,19 +132,6 @@ class TransitionGRU(Cell):
             return state_NH
 
         return step
-
-
-@dataclass(frozen=True)
-class TransitionLayers(Layers):
-    """A layer of so many transitions, those behind the first with a bias that the reset gate leaves alone."""
-
-    transitions: int = 1
-    normalisation: Normalisation = "none"
-
-    def new_cell(self, hidden: int) -> Cell:
-        """A cell of this kind."""
-        further: list[Bias] = ["free"] * (self.transitions - 1)
-        return TransitionGRU(hidden, ["none", *further], self.normalisation)
 
 
 class FinishedAttention(AdditiveAttention):

@@ -11,7 +11,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.words import MOST_FACTORS
 from nmt_core.config import Config
 from nmt_core.layers.cells import CELLS
-from nmt_core.layers.embedding import Combination, FactoredEmbedding, WordEmbedding
+from nmt_core.layers.embedding import Combination, WordEmbedding
 from nmt_core.layers.generator import LinearGenerator, linear_generator
 from nmt_core.layers.init import RANGE, Initialisation
 from nmt_core.layers.recurrent import MOST_LAYERS, Layers
@@ -59,7 +59,7 @@ class RecurrentConfig(Config):
     def layers(self, depth: int) -> Layers:
         """So many layers."""
         return Layers(
-            cell=self.cell,
+            CELLS[self.cell],
             depth=depth,
             residual=self.residual,
             dropout=self.layer_dropout,
@@ -74,7 +74,7 @@ class RecurrentConfig(Config):
     def new_generator(self, units: int, embedding: WordEmbedding, *, tied: bool) -> LinearGenerator:
         """The output layer for readouts of so many units and the words of ``embedding``."""
         rank = self.embedding if tied else self.output_rank
-        return linear_generator(units, embedding.num_embeddings, rank=rank, tied=embedding if tied else None)
+        return linear_generator(units, len(embedding.weight), rank=rank, tied=embedding if tied else None)
 
 
 class SourceFactorsConfig(Config):
@@ -105,11 +105,14 @@ class SourceFactorsConfig(Config):
         self, words: int, factor_words: Sequence[int], *, dropout: float, word_dropout: float = 0.0
     ) -> WordEmbedding:
         """The vectors of source words, of which each factor has a vocabulary of so many words."""
-        options = {"dropout": dropout, "word_dropout": word_dropout}
-        if not self.source_factors:
-            return WordEmbedding(words, self.embedding, **options)
-        sizes = list(zip(factor_words, self.source_factors, strict=True))
-        return FactoredEmbedding(words, self.embedding, sizes, combine=self.source_factors_combine, **options)
+        return WordEmbedding(
+            words,
+            self.embedding,
+            list(zip(factor_words, self.source_factors, strict=True)),
+            combine=self.source_factors_combine,
+            dropout=dropout,
+            word_dropout=word_dropout,
+        )
 
 
 class TranslationConfig(SourceFactorsConfig, RecurrentConfig):

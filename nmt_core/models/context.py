@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from nmt_core.batches.layout import Layout
 from nmt_core.layers.attention import Attention, AttentionLoop
 from nmt_core.layers.cells import GateInputs
-from nmt_core.layers.products import shared_matrix
+from nmt_core.layers.products import Linear, shared_matrix
 from nmt_core.layers.reader import Encoded
 from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory
 
@@ -152,7 +152,7 @@ class AttentiveContext(SourceContext):
 
     changes = True
 
-    def __init__(self, attention: Attention, gates: GateInputs, readout: nn.Linear) -> None:
+    def __init__(self, attention: Attention, gates: GateInputs, readout: Linear) -> None:
         super().__init__()
         self.attention, self.to_gates, self.to_readout = attention, gates, readout
 

@@ -27,7 +27,8 @@ from nmt_core.batches.padding import Batch, Padded
 from nmt_core.config import Config
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import linear_generator
-from nmt_core.layers.init import Initialisation, Initialiser, Layer, Linear
+from nmt_core.layers.init import Initialisation, Initialiser, Layer
+from nmt_core.layers.products import Linear
 from nmt_core.models.context import EmptyMemory
 from nmt_core.models.interface import NO_WORD, ContextModel, KnownTargets, Side, Step
 from nmt_core.models.tensor_tree import Memory, State
@@ -62,7 +63,7 @@ class ContextVectors(Layer):
     def __init__(self, words: WordEmbedding) -> None:
         super().__init__()
         self.words = words
-        self.begin = nn.Parameter(torch.empty(words.embedding_dim))
+        self.begin = nn.Parameter(torch.empty(words.weight.shape[1]))
 
     def initialise(self, initialiser: Initialiser) -> None:
         """Zeros."""

@@ -25,8 +25,9 @@ from torch import Tensor, nn
 
 from nmt_core.batches.layout import Layout
 from nmt_core.config import Config
-from nmt_core.layers.embedding import FactoredEmbedding, WordEmbedding
-from nmt_core.layers.init import Initialisation, Linear
+from nmt_core.layers.embedding import WordEmbedding
+from nmt_core.layers.init import Initialisation
+from nmt_core.layers.products import Linear
 from nmt_core.models.encoder_decoder import Addition
 from nmt_core.models.interface import KnownTargets, Side, Step
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
@@ -74,9 +75,9 @@ class Controller(nn.Module):
 
     def __init__(self, hidden: int, language_hidden: int, units: int) -> None:
         super().__init__()
-        self.language = Linear(language_hidden, 1, bias=False)
+        self.language = Linear(language_hidden, 1, biases=0)
         self.state = Linear(hidden, 1)
-        self.readout = Linear(language_hidden, 2 * units, bias=False)
+        self.readout = Linear(language_hidden, 2 * units, biases=0)
 
     def forward(self, state: Tensor, language: Tensor) -> Tensor:
         """U^LM g s^LM: (..., H) and (..., H') -> (..., 2L)."""
@@ -151,15 +152,15 @@ def fuse(
     """
     reader = language.config.model_copy(update={**dict.fromkeys(_DROPOUTS, 0.0), "tied": False})
     words = translation.source_embedding
-    factors = [table.num_embeddings for table in words.tables] if isinstance(words, FactoredEmbedding) else []
     fused = DeepFusion(
         DeepFusionConfig(translation=translation.config, language=reader, trained=trained),
-        words.num_embeddings,
-        translation.target_embedding.num_embeddings,
-        factors,
+        len(words.weight),
+        len(translation.target_embedding.weight),
+        [len(table) for table in words.factors.parameters()],
     )
     for parameter in fused.controller.parameters():
         parameter.zero_()
+    assert fused.controller.state.bias is not None
     fused.controller.state.bias.fill_(-1.0)
     made, read = dict(fused.named_parameters()), dict(language.named_parameters())
     for name, parameter in translation.named_parameters():

@@ -28,6 +28,7 @@ from nmt_core.base.interfaces import Aligns
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded
 from nmt_core.layers.attention import AdditiveAttention, Attention
+from nmt_core.layers.cells import PlainLSTM
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import LinearGenerator, linear_generator
 from nmt_core.layers.init import RANGE, Initialisation
@@ -141,7 +142,7 @@ class DeepLSTM(TranslationModel):
     ) -> None:
         super().__init__()
         self.config = config
-        layers = Layers(cell="plain-lstm", depth=config.depth, dropout=config.dropout)
+        layers = Layers(PlainLSTM, depth=config.depth, dropout=config.dropout)
         self.source_embedding = config.new_source_embedding(source_words, factor_words, dropout=config.dropout)
         self.target_embedding = WordEmbedding(target_words, config.embedding, dropout=config.dropout)
         self.encoder = RecurrentEncoder(

@@ -135,7 +135,7 @@ class RecurrentModel(EncoderDecoder):
         shifted_BTE = self.target_embedding.shifted(words_BT)
         inputs_BTG, unit = self.stack.first_inputs(shifted_BTE), self.stack.unit
         context = self.context.loop(memory)
-        state_BU, *others = self.stack.split(self._first(memory).to(inputs_BTG.dtype))
+        state_BU, *others = self._first(memory).to(inputs_BTG.dtype).split(self.stack.sizes, dim=1)
         recurrence, hiddens = self.stack.first_recurrence(state_BU), []
         for position, inputs_BG in enumerate(inputs_BTG.unbind(dim=1)):
             if self.waits and position > 0:

@@ -30,9 +30,10 @@ from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded
 from nmt_core.batches.spelling import SpelledWords, pad_spelled
 from nmt_core.layers.attention import sum_values
+from nmt_core.layers.cells import PlainLSTM
 from nmt_core.layers.characters import CharacterReader, SpellingDecoder, SpellingReader
-from nmt_core.layers.init import Linear
 from nmt_core.layers.losses import Losses, LossOptions, LossSum, word_loss
+from nmt_core.layers.products import Linear
 from nmt_core.layers.reader import Encoded
 from nmt_core.layers.recurrent import MOST_LAYERS, Layers
 from nmt_core.models.deep_lstm import DeepLSTM, DeepState, LuongConfig, Score
@@ -106,7 +107,7 @@ class Hybrid(DeepLSTM, SpellingModel):
     def __init__(self, config: HybridConfig, source_words: int, target_words: int) -> None:
         super().__init__(config, source_words, target_words)
         self.path, self.character_weight = config.path, config.character_weight
-        layers = Layers(cell="plain-lstm", depth=config.character_depth, dropout=config.dropout)
+        layers = Layers(PlainLSTM, depth=config.character_depth, dropout=config.dropout)
         self.source_characters, self.target_characters = (
             Characters(characters, longest=config.longest_spelling)
             for characters in (config.source_characters, config.target_characters)
@@ -117,8 +118,8 @@ class Hybrid(DeepLSTM, SpellingModel):
             len(self.target_characters), config.embedding, config.hidden, layers, biased=config.output_bias
         )
         if config.path == "separate":
-            self.spelling_context = Linear(config.hidden, config.hidden, bias=False)
-            self.spelling_state = Linear(config.hidden, config.hidden, bias=False)
+            self.spelling_context = Linear(config.hidden, config.hidden, biases=0)
+            self.spelling_state = Linear(config.hidden, config.hidden, biases=0)
 
     @property
     def reads_text(self) -> bool:

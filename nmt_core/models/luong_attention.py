@@ -25,8 +25,8 @@ from nmt_core.layers.attention import (
     Focus,
     sum_values,
 )
-from nmt_core.layers.init import Initialiser, Layer, Linear
-from nmt_core.layers.products import Product, SharedProduct, shared_matrix
+from nmt_core.layers.init import Initialiser, Layer
+from nmt_core.layers.products import Linear, Product, SharedProduct, shared_matrix
 from nmt_core.layers.reader import Encoded
 from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory
 
@@ -56,7 +56,7 @@ class GeneralAttention(DotAttention):
 
     def __init__(self, hidden: int, annotation: int) -> None:
         super().__init__()
-        self.key = Linear(annotation, hidden, bias=False)
+        self.key = Linear(annotation, hidden, biases=0)
 
     def keys(self, encoded: Encoded) -> Tensor:
         """W_a h."""
@@ -71,7 +71,7 @@ class LocationAttention(nn.Module):
 
     def __init__(self, hidden: int, places: int) -> None:
         super().__init__()
-        self.energies = Linear(hidden, places, bias=False)
+        self.energies = Linear(hidden, places, biases=0)
 
 
 class LocationLoop:
@@ -131,7 +131,7 @@ class PredictiveWindow(Window, Layer):
 
     def __init__(self, hidden: int, radius: int) -> None:
         super().__init__(radius)
-        self.position = Linear(hidden, hidden, bias=False)
+        self.position = Linear(hidden, hidden, biases=0)
         self.energy = nn.Parameter(torch.empty(hidden))
 
     def initialise(self, initialiser: Initialiser) -> None:
@@ -176,8 +176,8 @@ class AttentionalReadout(nn.Module):
     def __init__(self, hidden: int, score: Attention | LocationAttention, window: Window | None) -> None:
         super().__init__()
         self.score, self.window = score, window
-        self.context = Linear(hidden, hidden, bias=False)
-        self.state = Linear(hidden, hidden, bias=False)
+        self.context = Linear(hidden, hidden, biases=0)
+        self.state = Linear(hidden, hidden, biases=0)
 
     @property
     def counts_places(self) -> bool:

@@ -12,6 +12,7 @@ Shapes: as in ``nmt_core.layers``; G what an input adds to the gates.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Literal
 
 import torch
@@ -22,10 +23,11 @@ from nmt_core.batches.layout import Layout
 from nmt_core.config import Config
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import linear_generator
-from nmt_core.layers.init import RANGE, Initialisation, Linear
+from nmt_core.layers.init import RANGE, Initialisation
+from nmt_core.layers.products import Linear
 from nmt_core.layers.reader import Encoded, RecurrentEncoder, RecurrentReader
 from nmt_core.layers.readout import Readout
-from nmt_core.layers.recurrent import MOST_LAYERS
+from nmt_core.layers.recurrent import MOST_LAYERS, Layers
 from nmt_core.layers.transition_gru import (
     Bias,
     Finish,
@@ -33,7 +35,6 @@ from nmt_core.layers.transition_gru import (
     FinishedProduct,
     Normalisation,
     TransitionGRU,
-    TransitionLayers,
 )
 from nmt_core.models.config import check_shared
 from nmt_core.models.context import Annotations, AttentiveContext
@@ -91,7 +92,7 @@ class SummedReadout(Readout):
         normalised = normalisation != "none"
         self.state = FinishedProduct(hidden, units, bias=True, normalisation=normalisation)
         self.word = FinishedProduct(embedding, units, bias=normalised, normalisation=normalisation)
-        self.context = Linear(context, units, bias=False)
+        self.context = Linear(context, units, biases=0)
         self.after_context = Finish(units, bias=normalised, normalisation=normalisation)
 
     def join(self, state: Tensor, word_part: Tensor | None, context_part: Tensor | None) -> Tensor:
@@ -113,7 +114,8 @@ class Nematus(EncoderDecoder):
         self.target_embedding = (
             self.source_embedding if config.shared_embeddings else config.new_embedding(target_words)
         )
-        layers = TransitionLayers(transitions=config.encoder_transitions, normalisation=kind)
+        free: list[Bias] = ["free"] * (config.encoder_transitions - 1)
+        layers = Layers(functools.partial(TransitionGRU, biases=["none", *free], normalisation=kind))
         self.encoder = RecurrentEncoder(embedding, hidden, layers=layers)
         self.backward_encoder = RecurrentEncoder(embedding, hidden, layers=layers, backward=True)
         self.initial = FinishedProduct(2 * hidden, hidden, bias=True, normalisation=kind)

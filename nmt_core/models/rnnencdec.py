@@ -27,7 +27,7 @@ from pydantic import model_validator
 from torch import nn
 
 from nmt_core.layers.cells import ContextResetGRU
-from nmt_core.layers.init import Linear
+from nmt_core.layers.products import Linear
 from nmt_core.layers.reader import RecurrentEncoder, RecurrentReader
 from nmt_core.layers.readout import MaxoutReadout
 from nmt_core.layers.recurrent import Stack
@@ -61,7 +61,7 @@ class RNNencdec(RecurrentModel):
         hidden, embedding = config.hidden, config.embedding
         self.source_embedding, self.target_embedding = config.new_embeddings(source_words, target_words, factor_words)
         self.encoder = RecurrentEncoder(self.source_embedding.size, hidden, layers=config.layers(config.encoder_depth))
-        self.summary = Linear(hidden, hidden, bias=False) if config.summary == "tanh" else None
+        self.summary = Linear(hidden, hidden, biases=0) if config.summary == "tanh" else None
         self.initial = Linear(hidden, hidden)
         unit = ContextResetGRU(hidden) if config.reset == "context" else None
         self.stack = Stack(config.layers(config.decoder_depth), embedding, hidden, unit=unit)

@@ -23,7 +23,7 @@ from pydantic import Field
 from torch import nn
 
 from nmt_core.layers.attention import AdditiveAttention
-from nmt_core.layers.init import Linear
+from nmt_core.layers.products import Linear
 from nmt_core.layers.reader import RecurrentEncoder, RecurrentReader
 from nmt_core.layers.readout import MaxoutReadout
 from nmt_core.layers.recurrent import Stack

@@ -22,20 +22,16 @@ _TYPE = torch.bfloat16
 _LANES = 16
 
 
-def apply_to(*tensors: Tensor) -> bool:
+def apply_to(*tensors: Tensor, tiles: bool = False) -> bool:
     """Whether there are kernels for such tensors: in bfloat16, on a CPU, where no gradients are taken.
 
-    Kernels have one thread: where PyTorch has more, it shares the same work among them.
+    With ``tiles`` those that need AMX (``tiles.py``). Kernels have one thread: where PyTorch has more, it shares the
+    same work among them.
     """
     if any(tensor.dtype is not _TYPE or tensor.device.type != "cpu" for tensor in tensors):
         return False
-    return not torch.is_grad_enabled() and torch.get_num_threads() == 1 and load() is not None
-
-
-def tiles_apply_to(*tensors: Tensor) -> bool:
-    """Whether there are also those that need AMX (``tiles.py``)."""
-    library = load() if apply_to(*tensors) else None
-    return library is not None and library.has_tiles
+    library = None if torch.is_grad_enabled() or torch.get_num_threads() > 1 else load()
+    return library is not None and (library.has_tiles or not tiles)
 
 
 def name_kernels(parameter: Tensor) -> str:

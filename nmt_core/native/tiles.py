@@ -1,7 +1,7 @@
 """Products of bfloat16 models on a CPU with AMX, and their normaliser, with exponentials and sums in the same loop.
 
 The normaliser alone never rounds logits to bfloat16 nor writes them to memory. Each row is computed by itself and in
-one order, so that it is the same in every batch. ``kernels.tiles_apply_to`` says of which matrices and inputs.
+one order, so that it is the same in every batch. ``kernels.apply_to`` says of which matrices and inputs.
 
 Shapes: N rows, I inputs and O outputs of a matrix, D columns of the output matrix, V words; a row has K and the
 vocabulary W numbers, filled up; G blocks of words.

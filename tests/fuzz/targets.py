@@ -193,10 +193,10 @@ def _records(folder: str) -> list[Target]:
 
 
 def _texts(folder: str) -> list[Target]:
-    import torch
 
     from nmt_core.files import read_lines
     from nmt_core.kenlm import NgramModel
+    from nmt_core.layers.embedding import WordEmbedding
     from nmt_core.preparation.steps import ModelFile
     from nmt_core.preparation.subwords import Bpe, Morphs
     from nmt_core.preparation.words import read_counts
@@ -208,7 +208,7 @@ def _texts(folder: str) -> list[Target]:
     from smt_bridge.doctor.configuration import examine_model
 
     words = Vocabulary(["</s>", "<unk>", "the", "la"])
-    embedding = torch.nn.Embedding(4, 2)
+    embedding = WordEmbedding(4, 2)
     sides = [os.path.join(folder, name) for name in ("aligned.source", "aligned.target")]
     _write(sides[0], b"the house\nyes\n")
     _write(sides[1], b"la maison\noui\n")

@@ -12,6 +12,7 @@ from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import counted
 from nmt_core.base.words import split_factors
 from nmt_core.files import read_text_lines
+from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.build import source_factors
 from nmt_core.models.hybrid import HybridConfig
@@ -75,15 +76,16 @@ def load_embeddings(path: str, vocabulary: Vocabulary, embedding: nn.Module) -> 
 
     A line has a word and its numbers; a first line ``COUNT SIZE`` is skipped. Raises InputError for another size.
     """
-    assert isinstance(embedding, nn.Embedding)
+    assert isinstance(embedding, WordEmbedding)
+    size = embedding.weight.shape[1]
     ids = {word: number for number, word in enumerate(vocabulary.words)}
     found = 0
     for number, line in enumerate(read_text_lines(path, errors="surrogateescape"), start=1):
         word, *values = line.rstrip(" ").split(" ")
         if number == 1 and len(values) == 1:
             continue
-        if len(values) != embedding.embedding_dim:
-            expected = f"expected a word and {counted(embedding.embedding_dim, 'number')} (model.embedding)"
+        if len(values) != size:
+            expected = f"expected a word and {counted(size, 'number')} (model.embedding)"
             problem = f"{expected}, found {len(values)}"
             raise InputError(path, problem, line=number)
         if word in ids:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from nmt_core.layers import products
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import linear_generator
-from nmt_core.layers.products import FrozenParameter, freeze, in_order, linear, shared_matrix
+from nmt_core.layers.products import FrozenParameter, OrderedMatrix, freeze, linear, shared_matrix
 from nmt_core.native import kernels
 
 
@@ -29,8 +29,10 @@ def numbers(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).bfloat16()
 
 
-def frozen(*shape: int) -> FrozenParameter:
-    return FrozenParameter(numbers(*shape), requires_grad=False)
+def frozen(*shape: int) -> nn.Parameter:
+    parameter = nn.Parameter(numbers(*shape))
+    freeze(nn.ParameterList([parameter]))
+    return parameter
 
 
 @pytest.mark.parametrize(("outputs", "inputs"), [(400, 100), (1000, 1000), (999, 333), (17, 1003)])
@@ -41,7 +43,7 @@ def test_numbers_are_those_of_the_ordinary_product(
 ) -> None:
     weight_OI, bias_O = frozen(outputs, inputs), numbers(outputs, seed=1) if biased else None
     wide = numbers(*rows, 2 * inputs, seed=2)
-    assert in_order(weight_OI) is not None
+    assert isinstance(weight_OI, OrderedMatrix)
     for part in (wide[..., :inputs], wide[..., inputs:].contiguous()):
         exact = part.double() @ weight_OI.double().t() + (0.0 if bias_O is None else bias_O.double())
         found = linear(part, weight_OI, bias_O)
@@ -53,18 +55,18 @@ def test_numbers_are_those_of_the_ordinary_product(
 def test_a_matrix_is_put_in_order_once() -> None:
     weight_OI, row_I = frozen(200, 100), numbers(1, 100, seed=1)
     expected = F.linear(row_I, weight_OI)
-    assert torch.equal(linear(row_I, weight_OI), expected)
+    assert torch.equal(linear(row_I, weight_OI), expected) and isinstance(weight_OI, OrderedMatrix)
     kept = weight_OI.reordered
     assert torch.equal(shared_matrix(weight_OI)(row_I), expected) and weight_OI.reordered is kept
     assert torch.equal(shared_matrix(weight_OI, torch.zeros(1, 100))(row_I), torch.zeros_like(expected))
 
 
 def test_it_is_for_large_matrices_in_bfloat16_where_no_gradient_is_taken() -> None:
-    assert in_order(frozen(200, 100)) is not None
-    assert in_order(numbers(200, 100)) is None and in_order(frozen(20, 10)) is None
-    assert in_order(FrozenParameter(numbers(200, 100).float(), requires_grad=False)) is None
+    single = nn.Linear(200, 100)
+    freeze(single)
+    assert isinstance(single.weight, FrozenParameter) and not isinstance(single.weight, OrderedMatrix)
+    assert isinstance(frozen(200, 100), OrderedMatrix) and not isinstance(frozen(20, 10), OrderedMatrix)
     with torch.enable_grad():
-        assert in_order(frozen(200, 100)) is None
         row_I = numbers(1, 100).requires_grad_()
         linear(row_I, frozen(200, 100)).sum().backward()
         assert row_I.grad is not None
@@ -74,7 +76,7 @@ def test_a_shortlist_of_a_frozen_generator_is_frozen() -> None:
     output = linear_generator(100, 400).bfloat16()
     freeze(output)
     some = output.restricted_to(torch.arange(0, 400, 2))
-    assert in_order(some.weight) is not None and some.normalizer() is some.normalizer()
+    assert isinstance(some.weight, OrderedMatrix) and some.normalizer() is some.normalizer()
 
 
 def test_parameters_that_are_tied_stay_tied_and_none_is_replaced() -> None:

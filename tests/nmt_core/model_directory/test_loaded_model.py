@@ -15,6 +15,7 @@ import yaml
 from nmt_core.base.errors import InputError, ModelError
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
+from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.model_directory.settings import FORMAT_VERSION, FolderConfig
 from nmt_core.models.build import AnyConfig, build_model, new_model, settings_beside_parameters
@@ -157,7 +158,7 @@ def test_tied_embeddings_stay_tied_when_loaded(tmp_path: Path) -> None:
 def test_pretrained_embeddings_are_put_in(tmp_path: Path) -> None:
     vectors = tmp_path / "vectors"
     vectors.write_text("3 2\ntwo 0.5 -1\nelse 1 1\none 2 3e-1\n")
-    embedding = torch.nn.Embedding(4, 2)
+    embedding = WordEmbedding(4, 2)
     vocabulary = Vocabulary(["</s>", "<unk>", "one", "two"])
     assert load_embeddings(str(vectors), vocabulary, embedding) == 2
     torch.testing.assert_close(embedding.weight[2:], torch.tensor([[2.0, 0.3], [0.5, -1.0]]))

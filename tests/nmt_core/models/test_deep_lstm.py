@@ -20,7 +20,7 @@ from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.beam import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.layers import recurrent
-from nmt_core.layers.cells import Cell
+from nmt_core.layers.cells import Cell, PlainLSTM
 from nmt_core.layers.init import initialise
 from nmt_core.layers.reader import RecurrentEncoder
 from nmt_core.layers.recurrent import Layers
@@ -155,7 +155,7 @@ def test_reading_reversed_text_from_the_left_is_reading_it_from_the_right() -> N
 def test_layers_are_those_of_pytorch() -> None:
     """``torch.nn.LSTM`` has its gates in the order i, f, g, o, where ours is i, f, o, g."""
     torch.manual_seed(1)
-    encoder = RecurrentEncoder(4, 5, layers=Layers(cell="plain-lstm", depth=3))
+    encoder = RecurrentEncoder(4, 5, layers=Layers(PlainLSTM, depth=3))
     theirs = nn.LSTM(4, 5, num_layers=3, bias=False, batch_first=True)
     order = torch.cat([torch.arange(0, 10), torch.arange(15, 20), torch.arange(10, 15)])
     cells = [encoder.unit, *encoder.upper.cells]

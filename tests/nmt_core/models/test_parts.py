@@ -144,13 +144,13 @@ class CoveringModel(TranslationModel):
         yield "target", self.embedding
 
     def encode(self, source: Padded) -> Keys:
-        read = WholeEncoding(self.embedding(source.words_BL), source.mask_BL)
+        read = WholeEncoding(mask_BS=source.mask_BL, annotations_BSC=self.embedding(source.words_BL))
         return Keys(self.attention.keys(read), source.mask_BL)
 
     def start(self, memory: Memory) -> Coverage:
         assert isinstance(memory, Keys)
         return Coverage(
-            memory.keys_BSA.new_zeros(memory.rows, self.embedding.embedding_dim),
+            memory.keys_BSA.new_zeros(memory.rows, self.embedding.size),
             memory.keys_BSA.new_zeros(memory.mask_BS.shape),
         )
 

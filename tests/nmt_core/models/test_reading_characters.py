@@ -51,14 +51,15 @@ class SpellingReader(RecurrentReader):
 
     def __init__(self, embedding: WordEmbedding, directions: Sequence[RecurrentEncoder]) -> None:
         super().__init__(embedding, directions)
-        self.letters = nn.Linear(LETTERS, embedding.embedding_dim, bias=False)
+        self.letters = nn.Linear(LETTERS, embedding.size, bias=False)
 
     def forward(self, source: Padded) -> Encoded:
         assert isinstance(source, Spelled)
         spelled_BSE = self.letters(source.letters_BLC.to(self.letters.weight.dtype))
         embedded_BSE = self.vectors.of(source) + spelled_BSE
         outputs = [one(embedded_BSE, source.mask_BL)[0] for one in self.directions]
-        return WholeEncoding(torch.cat(outputs, dim=2), source.mask_BL, [outputs[0][:, -1], outputs[1][:, 0]])
+        ends = [outputs[0][:, -1], outputs[1][:, 0]]
+        return WholeEncoding(mask_BS=source.mask_BL, ends=ends, annotations_BSC=torch.cat(outputs, dim=2))
 
 
 class SpellingModel(RNNsearch):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt_core.layers.generator import linear_generator
 from nmt_core.layers.normalizer import BlockNormalizer
-from nmt_core.layers.products import FrozenParameter, freeze, in_order, linear
+from nmt_core.layers.products import OrderedMatrix, freeze, linear
 from nmt_core.native import kernels
 from nmt_core.native.library import VERSION, Library
 from nmt_core.native.tiles import TiledMatrix, TiledWords
@@ -142,8 +142,9 @@ def test_products_of_models_sizes(outputs: int, inputs: int) -> None:
 
 def test_matrices_of_frozen_models_are_multiplied_so(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     with torch.inference_mode(mode=False), torch.no_grad():
-        weight_OI, inputs_NI = FrozenParameter(numbers(200, 100), requires_grad=False), numbers(40, 100, seed=1)
-        assert in_order(weight_OI) is not None
+        weight_OI, inputs_NI = torch.nn.Parameter(numbers(200, 100)), numbers(40, 100, seed=1)
+        freeze(torch.nn.ParameterList([weight_OI]))
+        assert isinstance(weight_OI, OrderedMatrix)
         found_NO = linear(inputs_NI, weight_OI)
         assert torch.equal(found_NO, TiledMatrix(weight_OI)(inputs_NI))
         monkeypatch.setattr(library, "has_tiles", False)
@@ -217,7 +218,7 @@ def test_other_inputs_are_refused() -> None:
 def test_signatures_tell_numbers_of_tiles_from_others(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     names = {kernels.name_kernels(numbers(1))}
     monkeypatch.setattr(library, "has_tiles", False)
-    assert not kernels.tiles_apply_to(numbers(1, 2), numbers(3, 2))
+    assert not kernels.apply_to(numbers(1, 2), numbers(3, 2), tiles=True)
     assert names == {f"|kernels:{VERSION}+amx3"} and kernels.name_kernels(numbers(1)) == f"|kernels:{VERSION}"
 
 
