@@ -9,8 +9,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import NgramGuidance
 from nmt_core.base.words import split_words
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search.constraints import Constraint
-from nmt_core.inference.search.hypothesis import MetConstraint
+from nmt_core.inference.search.constraints import Constraint, MetConstraint
 from nmt_core.inference.search.ngram_guidance import GuidanceInIds, JoinedGuidance, WordGuidance
 from nmt_core.inference.search.requests import Request
 from nmt_core.text.copying import Copying, CopyScheme

@@ -18,7 +18,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns, PairScore, SentencePair
 from nmt_core.base.words import split_words
 from nmt_core.inference.output.attention_svg import attention_svg
-from nmt_core.inference.search.hypothesis import Matrix
+from nmt_core.inference.search.requests import Matrix
 from nmt_core.text.alignment import Points, pharaoh
 from nmt_core.text.vocabulary import END
 

@@ -15,7 +15,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns, PairScore, SentencePair
 from nmt_core.base.words import split_words
 from nmt_core.inference.output.unknowns import NOTHING_REPLACED, UnknownCounts, UnknownReplacement
-from nmt_core.inference.search.hypothesis import Matrix
+from nmt_core.inference.search.requests import Matrix
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.alignment import Points
 from nmt_core.text.copying import Copying, CopyScheme

@@ -22,7 +22,7 @@ from nmt_core.inference.output.spelling import Found, Searched, Speller
 from nmt_core.inference.output.unknowns import NOTHING_REPLACED, UnknownCounts, UnknownReplacement
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig, LengthNormalization
-from nmt_core.inference.search.hypothesis import Hypothesis, Matrix
+from nmt_core.inference.search.requests import Hypothesis, Matrix
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.sentence import TargetOrder
 

@@ -30,9 +30,8 @@ from nmt_core.inference.scoring.walk import EdgeQuery, walk
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.ensemble import Ensemble
-from nmt_core.inference.search.hypothesis import Hypothesis
 from nmt_core.inference.search.predictor import Prediction, Predictor, block_maxima, log_normalizer
-from nmt_core.inference.search.requests import Request, checked
+from nmt_core.inference.search.requests import Hypothesis, Request, checked
 from nmt_core.inference.search.sampling import sample
 from nmt_core.layers.characters import SpellingDecoder
 from nmt_core.model_directory.loaded_model import LoadedModel

@@ -26,7 +26,7 @@ from nmt_core.base.interfaces import Aligns
 from nmt_core.base.messages import counted
 from nmt_core.base.words import unescape
 from nmt_core.inference.output.alignment import hard_points
-from nmt_core.inference.search.hypothesis import Matrix
+from nmt_core.inference.search.requests import Matrix
 from nmt_core.text.lexicon import Lexicon
 from nmt_core.text.vocabulary import UNKNOWN
 

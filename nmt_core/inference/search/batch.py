@@ -34,10 +34,9 @@ from nmt_core.batches.layout import Layout, Run, short_runs
 from nmt_core.batches.padding import bucket_rows, pad_rows
 from nmt_core.batches.transfer import on_device, queued_to_host
 from nmt_core.inference.search.continuations import select_continuations
-from nmt_core.inference.search.hypothesis import Flags, Matrix
 from nmt_core.inference.search.memory_pool import MemoryPool
 from nmt_core.inference.search.predictor import Prediction, Predictor
-from nmt_core.inference.search.requests import EncodedRequests, Finished, Key
+from nmt_core.inference.search.requests import EncodedRequests, Finished, Flags, Key, Matrix
 from nmt_core.inference.search.state import (
     ROW,
     SENTENCE,

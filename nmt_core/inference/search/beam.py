@@ -19,10 +19,9 @@ from nmt_core.base.pauses import yield_point
 from nmt_core.batches.padding import Padded, group_by_length
 from nmt_core.inference.search.batch import SearchBatch
 from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig
-from nmt_core.inference.search.hypothesis import Hypothesis
 from nmt_core.inference.search.memory_pool import is_compact
 from nmt_core.inference.search.predictor import Predictor
-from nmt_core.inference.search.requests import EncodedRequests, Finished, Key, Request, checked
+from nmt_core.inference.search.requests import EncodedRequests, Finished, Hypothesis, Key, Request, checked
 from nmt_core.text.sentence import Sentence
 
 _ENCODE = 4000  # padded source positions that are encoded at once

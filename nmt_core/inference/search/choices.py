@@ -18,7 +18,7 @@ import numpy as np
 
 from nmt_core.inference.search.constraints import Rules
 from nmt_core.inference.search.guided import Prefix
-from nmt_core.inference.search.hypothesis import Floats
+from nmt_core.inference.search.requests import Floats
 from nmt_core.inference.search.state import Records
 from nmt_core.text.vocabulary import END_ID
 

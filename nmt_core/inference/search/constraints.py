@@ -17,9 +17,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from nmt_core.inference.search.hypothesis import Ending, MetConstraint
 from nmt_core.inference.search.ngram_guidance import GuidanceInIds
 from nmt_core.text.vocabulary import END_ID
 
@@ -48,6 +47,29 @@ class Constraint:
     def min_length(self) -> int:
         """The words of the shortest phrase."""
         return min(map(len, self.phrases))
+
+
+class MetConstraint(NamedTuple):
+    """A constraint that is met: its index, the index of its phrase, and the first word and the length of the phrase."""
+
+    constraint: int
+    phrase: int
+    first: int
+    length: int
+
+
+class Ending(NamedTuple):
+    """What rules or a guide say of a whole hypothesis: ``log_prob`` is added to its own before the normalisation.
+
+    ``met`` and ``reached`` are the constraints that it has met, and what its guide has reached.
+    """
+
+    log_prob: float = 0.0
+    met: tuple[MetConstraint, ...] = ()
+    reached: Any = None
+
+
+NO_RULES = Ending()
 
 
 class Match(NamedTuple):

@@ -24,8 +24,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nmt_core.batches.transfer import on_device
-from nmt_core.inference.search.hypothesis import Floats, Integers
 from nmt_core.inference.search.predictor import BARELY, BLOCK, Prediction
+from nmt_core.inference.search.requests import Floats, Integers
 from nmt_core.inference.search.ruled_step import RuledStep
 from nmt_core.inference.search.state import Continuations, Records
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmt_core.base.interfaces import Guide
-from nmt_core.inference.search.hypothesis import Ending
+from nmt_core.inference.search.constraints import Ending
 from nmt_core.text.vocabulary import END_ID
 
 

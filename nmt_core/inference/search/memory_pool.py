@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from nmt_core.batches.transfer import on_device
-from nmt_core.inference.search.hypothesis import Integers
 from nmt_core.models.tensor_tree import TensorTree
 
 _EMPTY = 4  # as many times larger than needed, and the tensors are made smaller
@@ -29,10 +29,10 @@ class MemoryPool:
     """
 
     memory: TensorTree | None = None
-    widths: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    widths: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     longest: int = 0
 
-    def put(self, memory: TensorTree, widths: Integers) -> Integers:
+    def put(self, memory: TensorTree, widths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Take in sentences of the given widths; returns their slots, the first that are free."""
         taken, longest = int(np.count_nonzero(self.widths)), max(int(widths.max()), self.longest)
         needed, capacity = taken + len(widths), len(self.widths)
@@ -42,12 +42,12 @@ class MemoryPool:
             self.widths = np.pad(self.widths, (0, capacity - len(self.widths)))
             self.longest = longest
         assert self.memory is not None
-        slots: Integers = np.flatnonzero(self.widths == 0)[: len(widths)]
+        slots: npt.NDArray[np.int64] = np.flatnonzero(self.widths == 0)[: len(widths)]
         self.widths[slots] = widths
         self.memory.put(on_device(memory.example.device, slots)[0], memory)
         return slots
 
-    def compact(self) -> Integers | None:
+    def compact(self) -> npt.NDArray[np.int64] | None:
         """Make the tensors smaller where they are much too large: the new slot of each old one, or None."""
         live = np.flatnonzero(self.widths)
         rows, longest = len(live), int(self.widths.max(initial=0))

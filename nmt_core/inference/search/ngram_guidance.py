@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from nmt_core.inference.search.hypothesis import Floats, Integers
 from nmt_core.preparation.subwords import JOINER
 from nmt_core.text.vocabulary import END, END_ID, UNKNOWN, UNKNOWN_ID, Vocabulary
 
@@ -33,8 +33,8 @@ _BEGIN_ID = -1
 class Added(NamedTuple):
     """What words (ids, ascending) have behind a history that other words do not have."""
 
-    words_M: Integers
-    bonuses_M: Floats
+    words_M: npt.NDArray[np.int64]
+    bonuses_M: npt.NDArray[np.float64]
 
 
 def added_of(bonuses: Mapping[int, float]) -> Added:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from nmt_core.base.errors import ConfigError, ModelError
+from nmt_core.base.interfaces import Aligns
 from nmt_core.base.messages import counted
-from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig
-from nmt_core.inference.search.constraints import Constraint, Rules
+from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig, LengthNormalization
+from nmt_core.inference.search.constraints import NO_RULES, Constraint, Ending, MetConstraint, Rules
 from nmt_core.inference.search.guided import GuideInIds
-from nmt_core.inference.search.hypothesis import Hypothesis
 from nmt_core.inference.search.ngram_guidance import GuidanceInIds
 from nmt_core.models.tensor_tree import TensorTree
-from nmt_core.text.sentence import Sentence
+from nmt_core.text.sentence import Sentence, TargetOrder
 
+Matrix = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 Key = TypeVar("Key", bound=Hashable)
 
 _NO_LIMIT = 1 << 40  # words; a guide ends
@@ -101,6 +107,53 @@ class EncodedRequests(NamedTuple, Generic[Key]):
             for own, rows in zip(requests, parts, strict=True)
         )
         return first, rest
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A whole target sentence as a model sees it.
+
+    ``words`` are ids without ``</s>``; ``word_log_probs`` (natural logarithms) has one number per
+    word and one for ``</s>``, and ``log_prob`` is their sum, log p(y | x). ``score`` is what
+    hypotheses of one source are ranked by. ``attention`` has a row per target word and one for
+    ``</s>``, a column per source word and one for ``</s>``; None where it was not requested or the
+    model has none. ``met`` says where the constraints of the search were met, ``reached`` is what its guide reached
+    with it. The words of a search are in the order in which the model writes.
+    """
+
+    words: tuple[int, ...]
+    log_prob: float
+    score: float
+    word_log_probs: tuple[float, ...]
+    attention: Matrix | None = field(default=None, compare=False)
+    met: tuple[MetConstraint, ...] = ()
+    reached: Any = field(default=None, compare=False)
+
+    def in_text_order(self, order: TargetOrder, aligns: Aligns) -> Hypothesis:
+        """The hypothesis of a model that writes in this order, in the order of the text."""
+        words = len(self.words)
+        rows = order.attention(range(words + 1), aligns)
+        return replace(
+            self,
+            words=tuple(order.words(self.words)),
+            word_log_probs=tuple(order.rows(self.word_log_probs)),
+            attention=None if self.attention is None else self.attention[rows],
+            met=tuple(one._replace(first=order.place(one.first, length=one.length, words=words)) for one in self.met),
+        )
+
+
+def make_hypothesis(
+    words: Sequence[int],
+    word_log_probs: Sequence[float],
+    *,
+    ranking: LengthNormalization,
+    attention: Matrix | None = None,
+    ending: Ending = NO_RULES,
+) -> Hypothesis:
+    """Sum up the words' log-probabilities and work out the score."""
+    log_prob = math.fsum(word_log_probs)
+    score = ranking.normalize(log_prob + ending.log_prob, length=len(word_log_probs))
+    return Hypothesis(tuple(words), log_prob, score, tuple(word_log_probs), attention, ending.met, ending.reached)
 
 
 class Finished(NamedTuple, Generic[Key]):

@@ -24,8 +24,8 @@ from nmt_core.inference.search.choices import (
     choose_guided,
 )
 from nmt_core.inference.search.guided import GuideInIds
-from nmt_core.inference.search.hypothesis import Integers
 from nmt_core.inference.search.predictor import BARELY, Prediction, block_maxima
+from nmt_core.inference.search.requests import Integers
 from nmt_core.inference.search.state import Continuations, Records, row_ranges
 
 

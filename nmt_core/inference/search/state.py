@@ -12,19 +12,18 @@ from typing import Any, Generic, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.inference.search.constraints import Rules
+from nmt_core.inference.search.constraints import NO_RULES, Rules
 from nmt_core.inference.search.guided import GuideInIds
-from nmt_core.inference.search.hypothesis import (
-    NO_RULES,
+from nmt_core.inference.search.requests import (
     Flags,
     Floats,
     Hypothesis,
     Integers,
+    Key,
     Matrix,
-    coverage_term,
+    Request,
     make_hypothesis,
 )
-from nmt_core.inference.search.requests import Key, Request
 from nmt_core.models.interface import NO_WORD
 
 Records = npt.NDArray[np.void]
@@ -132,6 +131,13 @@ def enter(requests: Sequence[Request[Key]], *, parent: int, attention: bool) -> 
         beginning = None if rules is None else rules.beginning
         rows_B[number] = (-1, parent + number, NO_WORD, 0.0, None, beginning)
     return sentences_B, rows_B
+
+
+def coverage_term(attention_TS: Matrix) -> float:
+    """Σ_i log min(Σ_j a_ji, 1), Wu et al. 2016, equation 14, over the source words without ``</s>``."""
+    least = np.finfo(np.float64).tiny
+    coverage_S = attention_TS[:, :-1].astype(np.float64).sum(axis=0)
+    return float(np.log(np.clip(coverage_S, least, 1.0)).sum())
 
 
 def row_ranges(sentences_A: Records, rows_N: Records) -> Integers:

@@ -19,9 +19,8 @@ from nmt_core.inference.search.choices import allocate
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.constraints import MAX_MATCHES, Constraint, Progress, Rules
 from nmt_core.inference.search.ensemble import Ensemble
-from nmt_core.inference.search.hypothesis import Hypothesis
 from nmt_core.inference.search.predictor import ModelPredictor
-from nmt_core.inference.search.requests import Finished, Request, checked
+from nmt_core.inference.search.requests import Finished, Hypothesis, Request, checked
 from nmt_core.models.interface import TranslationModel
 from nmt_core.text.sentence import Sentence
 from tests.nmt_core.inference.conftest import random_model

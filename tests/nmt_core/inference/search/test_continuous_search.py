@@ -17,9 +17,8 @@ from nmt_core.batches.padding import pad
 from nmt_core.inference.search.beam import BeamSearch, beam_search, search_all
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.ensemble import Ensemble
-from nmt_core.inference.search.hypothesis import Hypothesis
 from nmt_core.inference.search.predictor import ModelPredictor, Predictor
-from nmt_core.inference.search.requests import Request, checked
+from nmt_core.inference.search.requests import Hypothesis, Request, checked
 from nmt_core.models.interface import NO_WORD, TranslationModel
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from nmt_core.batches.padding import pad, pad_pairs
 from nmt_core.inference.search.config import SamplingConfig
-from nmt_core.inference.search.hypothesis import Hypothesis
 from nmt_core.inference.search.predictor import ModelPredictor
+from nmt_core.inference.search.requests import Hypothesis
 from nmt_core.inference.search.sampling import sample
 from nmt_core.models.interface import NO_WORD, TranslationModel
 from nmt_core.text.sentence import Sentence
