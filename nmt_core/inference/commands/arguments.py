@@ -44,11 +44,6 @@ class SearchOptions(DecodingConfig, SamplingConfig):
         found = parse_yaml(f"[{value}]") if isinstance(value, str) else value
         return tuple(found) if isinstance(found, list) else (found,) if isinstance(found, (int, float)) else found
 
-    @property
-    def samples_are_drawn(self) -> bool:
-        """Whether translations are drawn instead of searched for."""
-        return "samples" in self.model_fields_set
-
     def given_for(self, kind: type[Config]) -> dict[str, Any]:
         """What the user has set, of the settings that ``kind`` has."""
         return {key: getattr(self, key) for key in self.model_fields_set & kind.model_fields.keys()}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.words import cut_words
+from nmt_core.base.words import check_factors, cut_words
 from nmt_core.device import choose_device
 from nmt_core.inference.commands.opening import open_translator
 from nmt_core.inference.commands.options import DecodeOptions, decode_options
@@ -25,7 +25,7 @@ from nmt_core.inference.commands.output_lines import (
     make_picture_directory,
     open_writers,
 )
-from nmt_core.inference.commands.source_lines import check_factors_of, read_source_lines
+from nmt_core.inference.commands.source_lines import read_source_lines
 from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import LanguageModelReranker, unknown_share
@@ -44,7 +44,7 @@ class Window(NamedTuple):
     """Lines that are translated together; ``first`` is the number of the first, from 0."""
 
     first: int
-    lines: list[str | SourceLine]
+    lines: list[SourceLine]
 
 
 def decode(args: argparse.Namespace) -> int:
@@ -119,15 +119,13 @@ class DecodeWorker:
     def __call__(self, window: Window) -> Piece:
         """The lines of its translations for every file."""
         options, translator = self._options, self._translator
-        check_factors_of(options, window.lines, factors=len(translator.models[0].factors), first=window.first)
-        limit = options.max_words
-        lines = [_pieces(line, limit.words) if limit.splits else [line] for line in window.lines]
+        lines = [self._pieces(number, line) for number, line in enumerate(window.lines, start=window.first + 1)]
         found = translator.translate(list(itertools.chain(*lines)), raw=options.raw, first=window.first)
         counts = self._counts(window, found)
         found = [self._chosen(one) for one in found]
         for name in ("copied", "translated"):
             counts[name] = float(sum(getattr(each.unknown, name) for one in found for each in one))
-        if limit.splits:
+        if options.max_words.splits:
             stream = iter(found)
             found = [_as_one(list(itertools.islice(stream, len(pieces)))) for pieces in lines]
         if options.pictures:
@@ -135,6 +133,15 @@ class DecodeWorker:
         numbered = list(enumerate(found, start=window.first))
         texts = ["".join(f"{line}\n" for one in numbered for line in write(*one)) for write in self._writers]
         return Piece(tuple(text.encode("utf-8", "surrogateescape") for text in texts), counts)
+
+    def _pieces(self, number: int, line: SourceLine) -> list[SourceLine]:
+        """The line, or the parts of a long one. Raises InputError for words that have other factors."""
+        options, factors = self._options, len(self._translator.models[0].factors)
+        if factors and not options.raw:
+            check_factors(line.text, factors, path=options.input, line=number)
+        if not options.max_words.splits:
+            return [line]
+        return [replace(line, text=piece) for piece in cut_words(line.text, options.max_words.words)]
 
     def _chosen(self, found: list[Translation]) -> list[Translation]:
         """The translations that are written of those that were found."""
@@ -159,11 +166,6 @@ class DecodeWorker:
             shares = [unknown_share(reranker.model, one[0].words) for one in found]
             counts |= {"lm_words": sum(seen for seen, _ in shares), "lm_unknown": sum(unknown for _, unknown in shares)}
         return {name: float(count) for name, count in counts.items()}
-
-
-def _pieces(line: str | SourceLine, most: int) -> Sequence[str | SourceLine]:
-    """The line, or the parts of a long one."""
-    return cut_words(line, most) if isinstance(line, str) else [line]
 
 
 def _as_one(pieces: list[list[Translation]]) -> list[Translation]:

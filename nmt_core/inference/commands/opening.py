@@ -52,13 +52,9 @@ def _check_read_sources(models: Sequence[LoadedModel]) -> None:
 
 
 def _open_unknowns(options: TranslatorOptions, models: Sequence[LoadedModel]) -> UnknownReplacement | None:
-    """What replaces ``<unk>``. Raises ConfigError for options that do not go together, InputError for a bad lexicon."""
-    if options.lexicon and options.replace_unk in (None, "copy") and options.search.candidates is None:
-        raise ConfigError("--lexicon is for --replace-unk lexicon, lexicon-lowercase and --search candidates")
+    """What replaces ``<unk>``. Raises InputError for a bad lexicon."""
     if options.replace_unk is None:
         return None
-    if options.search.forbid_unknown:
-        raise ConfigError("--search forbid_unknown leaves no <unk> for --replace-unk; leave out one of them")
     if options.replace_unk == "copy":
         return UnknownReplacement("copy")
     if options.lexicon:
@@ -70,8 +66,6 @@ def _open_unknowns(options: TranslatorOptions, models: Sequence[LoadedModel]) ->
 def _open_candidates(options: TranslatorOptions, models: Sequence[LoadedModel]) -> CandidateLists | None:
     search = options.search
     if search.candidates is None:
-        if search.candidates_replace:
-            raise ConfigError("--search candidates_replace is for --search candidates")
         return None
     return CandidateLists(
         models[0].target,

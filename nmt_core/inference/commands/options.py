@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import itertools
 from dataclasses import dataclass
+from typing import Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.device import choose_device, usual_batch_tokens
@@ -61,49 +62,21 @@ class DecodeOptions(TranslatorOptions):
         """Whether a line may have several translations."""
         return self.nbest > 1 or self.search.samples > 1
 
-    @property
-    def asked(self) -> list[str]:
-        """The options given that ask for something in translations."""
-        return _given(
-            {
-                "--prefix": self.prefix,
-                "--constraints": self.constraints,
-                "--xml-input": self.xml_input != "pass-through",
-            }
-        )
-
 
 def translator_options(args: argparse.Namespace) -> TranslatorOptions:
     """Those of ``tune-lm``, which needs the whole beam. Raises ConfigError for what does not go together."""
-    search = _search_options(args)
-    config = _search_config(args, search, whole_beam=True)
-    return TranslatorOptions(
-        models=tuple(args.model.split(",")),
-        device=args.device,
-        dtype=args.dtype,
-        search=search,
-        config=config,
-        replace_unk=args.replace_unk,
-        lexicon=args.lexicon,
-    )
+    return TranslatorOptions(**_search_options(args, whole_beam=True))
 
 
 def decode_options(args: argparse.Namespace) -> DecodeOptions:
     """Those of ``decode``. Raises ConfigError for what does not go together, and for an unknown device."""
-    search = _search_options(args)
     # a language model, or the search for different texts, chooses among the whole beam
-    config = _search_config(args, search, nbest=args.nbest, whole_beam=bool(args.lm) or search.distinct)
+    whole_beam = bool(args.lm or dict(args.search).get("distinct"))
     draws = isinstance(args.alignments, OutputDirectory)
-    options = DecodeOptions(
-        models=tuple(args.model.split(",")),
-        device=args.device,
-        dtype=args.dtype,
-        search=search,
-        config=config,
-        replace_unk=args.replace_unk,
-        lexicon=args.lexicon,
-        fused=_language_model(args.lm, search, "model directory"),
-        reranking=_language_model(args.lm, search, "n-gram model"),
+    return DecodeOptions(
+        **_search_options(args, nbest=args.nbest, whole_beam=whole_beam),
+        fused=_language_model(args.lm, "model directory"),
+        reranking=_language_model(args.lm, "n-gram model"),
         attention=bool(args.alignments),
         alignments=None if draws else args.alignments,
         pictures=args.alignments if draws else None,
@@ -115,84 +88,87 @@ def decode_options(args: argparse.Namespace) -> DecodeOptions:
             )
         },
     )  # fmt: skip
-    _check_texts(options)
-    _check_translations(options)
-    return options
 
 
-def _search_options(args: argparse.Namespace) -> SearchOptions:
-    """One of the values of ``--search``, before a job notes its options; the device has ``batch_tokens``."""
+def _search_options(args: argparse.Namespace, *, nbest: int = 1, whole_beam: bool) -> dict[str, Any]:
+    """The fields that the commands share. A job notes ``batch_tokens``, so those of the device are among them."""
     usual = usual_batch_tokens(choose_device(args.device))
-    return SearchOptions.from_mapping({"batch_tokens": usual, **dict(args.search)}, origin="--search")
+    search = SearchOptions.from_mapping({"batch_tokens": usual, **dict(args.search)}, origin="--search")
+    _check_together(_given(args, search))
+    config: DecodingConfig | SamplingConfig
+    if "samples" in search.model_fields_set:
+        config = SamplingConfig.from_mapping(search.given_for(SamplingConfig), origin="--search")
+    else:
+        beam = max(USUAL_ROWS, nbest) if args.beam is None else args.beam
+        numbers = {"beam": beam, "nbest": max(beam, nbest) if whole_beam else nbest}
+        config = DecodingConfig.from_mapping({**search.given_for(DecodingConfig), **numbers}, origin="decode")
+    named = {name: getattr(args, name) for name in ("device", "dtype", "replace_unk", "lexicon")}
+    return {"models": tuple(args.model.split(",")), "search": search, "config": config, **named}
 
 
-def _search_config(
-    args: argparse.Namespace, search: SearchOptions, *, nbest: int = 1, whole_beam: bool
-) -> DecodingConfig | SamplingConfig:
-    """How to search, or to sample. Raises ConfigError for what does not go together."""
-    searching, sampling = search.given_for(DecodingConfig), search.given_for(SamplingConfig)
-    if search.samples_are_drawn:
-        others = _given({"--beam": args.beam is not None})
-        others += [f"--search {key}" for key in sorted(searching.keys() - sampling.keys())]
-        if others:
-            raise ConfigError(f"{others[0]} is for search; leave out --search samples")
-        return SamplingConfig.from_mapping(sampling, origin="--search")
-    for key in sorted(sampling.keys() - searching.keys()):
-        raise ConfigError(f"--search {key} is for samples; give --search samples=N, too")
-    beam = max(USUAL_ROWS, nbest) if args.beam is None else args.beam
-    found = max(beam, nbest) if whole_beam else nbest
-    return DecodingConfig.from_mapping({**searching, "beam": beam, "nbest": found}, origin="decode")
-
-
-def _language_model(given: list[LanguageModel], search: SearchOptions, kind: str) -> LanguageModel | None:
+def _language_model(given: list[LanguageModel], kind: str) -> LanguageModel | None:
     """The one of this kind; None without one. Raises ConfigError for several."""
     found = [lm for lm in given if lm.is_neural == (kind == "model directory")]
     if len(found) > 1:
         raise ConfigError(f"--lm {found[0]} --lm {found[1]}: give one {kind}")
-    if found and search.samples_are_drawn:
-        raise ConfigError("--lm is for search; leave out --search samples")
     return found[0] if found else None
 
 
-def _check_texts(options: DecodeOptions) -> None:
-    """Raise ConfigError where what is asked of translations does not go together with the text."""
-    search, asked = options.search, options.asked
-    if asked and options.raw:
-        raise ConfigError(f"{asked[0]} is for tokenised text, in the words of the model; leave out --raw")
-    if asked and search.samples_are_drawn and options.xml_input != "ignore":
-        raise ConfigError(f"{asked[0]} is for search; leave out --search samples")
-    unguided = _given(
-        {
-            "--raw": options.raw,
-            "--search samples": search.samples_are_drawn,
-            "--search candidates": search.candidates,
-        }
-    )
-    if options.guidance and unguided:
-        raise ConfigError(f"--guidance is for search among all words of tokenised text; leave out {unguided[0]}")
-    for key in sorted(search.model_fields_set):
-        if key.startswith("guidance_") and not options.guidance:
-            raise ConfigError(f"--search {key} is for --guidance; give the file of n-grams")
+_OF_SEARCH = DecodingConfig.model_fields.keys() - SamplingConfig.model_fields.keys()
+_OF_SAMPLES = SamplingConfig.model_fields.keys() - DecodingConfig.model_fields.keys() - {"samples"}
+_MARKUP = ("--xml-input exclusive", "--xml-input inclusive")
+_WISHES = ("--prefix", "--constraints", *_MARKUP, "--xml-input ignore")
+
+_EXCLUDED = (
+    (_WISHES, "is for tokenised text, in the words of the model", ("--raw",)),
+    (("--prefix", "--constraints", *_MARKUP, "--lm", "--beam"), "is for search", ("--search samples",)),
+    (tuple(f"--search {key}" for key in sorted(_OF_SEARCH)), "is for search", ("--search samples",)),
+    (("--guidance",), "is for search among all words of tokenised text",
+     ("--raw", "--search samples", "--search candidates")),
+    (("--search samples",), "writes N translations a line already", ("--nbest",)),
+    (("--nbest", "several samples"), "make an n-best list, which holds the scores", ("--scores",)),
+    (("--replace-unk",), "needs an <unk> to replace", ("--search forbid_unknown",)),
+    ((SPLIT,), "writes one translation a line",
+     (*_WISHES, "--nbest", "--search samples", "--alignments", "--guidance")),
+)  # fmt: skip
+"""Options, why they exclude others, and which."""
+
+_REQUIRED = (
+    (tuple(f"--search {key}" for key in sorted(_OF_SAMPLES)), ("--search samples",)),
+    (("--search distinct",), ("--nbest", "--search samples")),
+    (("--search candidates_replace",), ("--search candidates",)),
+    (("--search guidance_weight", "--search guidance_factors", "--search guidance_joined"), ("--guidance",)),
+    (("--lexicon",), ("--replace-unk lexicon", "--replace-unk lexicon-lowercase", "--search candidates")),
+)
+"""Options, and others of which they require one."""
 
 
-def _check_translations(options: DecodeOptions) -> None:
-    """Raise ConfigError where what is to be written does not go together."""
-    samples = options.search.samples_are_drawn
-    if samples and options.nbest > 1:
-        raise ConfigError("--search samples=N writes N translations a line already; leave out --nbest")
-    if options.many and options.scores:
-        raise ConfigError("n-best lists hold the scores already; leave out --scores")
-    if options.search.distinct and not options.many:
-        raise ConfigError("--search distinct is for --nbest and --search samples")
-    more = {
-        "--nbest": options.nbest > 1,
-        "--search samples": samples,
-        "--alignments": options.attention,
-        "--guidance": options.guidance,
+def _given(args: argparse.Namespace, search: SearchOptions) -> set[str]:
+    """The names of the options given, where others depend on them."""
+    values = vars(args)
+    names = ("beam", "lm", "prefix", "constraints", "guidance", "raw", "scores", "alignments", "replace_unk", "lexicon")
+    given = {f"--{name.replace('_', '-')}" for name in names if _is_given(values.get(name))}
+    given |= {f"--search {key}" for key in search.model_fields_set if _is_given(getattr(search, key))}
+    given |= {f"--xml-input {values.get('xml_input')}", f"--replace-unk {args.replace_unk}"}
+    others = {
+        "--nbest": values.get("nbest", 1) > 1,
+        "several samples": search.samples > 1,
+        SPLIT: "max_words" in values and args.max_words.splits,
     }
-    for option in [*options.asked, *_given(more)] if options.max_words.splits else ():
-        raise ConfigError(f"{SPLIT} writes one translation a line; leave out {option}")
+    return given | {name for name, is_given in others.items() if is_given}
 
 
-def _given(options: Mapping[str, object]) -> list[str]:
-    return [option for option, value in options.items() if value]
+def _is_given(value: object) -> bool:
+    return value is not None and value is not False and value != []
+
+
+def _check_together(given: set[str]) -> None:
+    """Raise ConfigError for options that exclude one another, or lack one that they require."""
+    for options, why, excluded in _EXCLUDED:
+        for one, other in itertools.product(options, excluded):
+            if {one, other} <= given:
+                raise ConfigError(f"{one} {why}; leave out {other}")
+    for options, required in _REQUIRED:
+        for one in options:
+            if one in given and given.isdisjoint(required):
+                raise ConfigError(f"{one} is for {' or '.join(required)}; give that, too, or leave out {one}")

@@ -1,58 +1,58 @@
-"""The lines that ``nmt-core decode`` reads, with what their translations must have."""
+"""The lines that ``nmt-core decode`` reads, with what is asked of their translations: prefix, phrases, n-grams."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
 
 from nmt_core.base.errors import InputError
-from nmt_core.base.words import check_factors, check_words
+from nmt_core.base.interfaces import NgramGuidance
+from nmt_core.base.messages import counted
+from nmt_core.base.words import check_words, split_words, whole_number
 from nmt_core.files import read_parallel_lines, read_text_lines
-from nmt_core.inference.commands.guidance import with_guidance
+from nmt_core.inference.commands.arguments import SearchOptions
 from nmt_core.inference.commands.options import SPLIT, DecodeOptions
 from nmt_core.inference.lines import PhraseConstraint, SourceLine
 from nmt_core.inference.moses_xml import parse_xml_line
+from nmt_core.inference.search.ngram_guidance import FACTORS
+
+_ROUNDING = 1e-6
 
 
-def read_source_lines(options: DecodeOptions) -> Iterator[str | SourceLine]:
+def read_source_lines(options: DecodeOptions) -> Iterator[SourceLine]:
     """The lines of ``--input`` with what is asked of them. Raises InputError for a bad or long line."""
-    lines = _lines(options) if options.max_words.splits else _short_lines(options)
-    return with_guidance(lines, options.guidance, options.search) if options.guidance else lines
+    lines = _lines(options)
+    return _with_guidance(lines, options.guidance, options.search) if options.guidance else lines
 
 
-def _short_lines(options: DecodeOptions) -> Iterator[str | SourceLine]:
-    """The lines, none of which has more words than it may."""
-    most, remedy = options.max_words.words, f", or cut it with {SPLIT}"
-    for number, line in enumerate(_lines(options), start=1):
-        check_words(line if isinstance(line, str) else line.text, most, path=options.input, line=number, remedy=remedy)
+def _lines(options: DecodeOptions) -> Iterator[SourceLine]:
+    """The lines, with their prefixes and phrases; only where long ones are split may one be long."""
+    most, splits = options.max_words
+    paths = [path for path in (options.input, options.prefix, options.constraints) if path is not None]
+    for number, (text, *others) in enumerate(read_parallel_lines(paths), start=1):
+        line = SourceLine(text) if options.xml_input == "pass-through" else _without_markup(options, number, text)
+        if others:
+            line = _with_wishes(options, number, line, others)
+        if not splits:
+            check_words(line.text, most, path=options.input, line=number, remedy=f", or cut it with {SPLIT}")
         yield line
 
 
-def check_factors_of(options: DecodeOptions, lines: Sequence[str | SourceLine], *, factors: int, first: int) -> None:
-    """Raise InputError for words of lines with other factors; ``first`` is the number of the first, from 0."""
-    for number, line in enumerate(lines if factors and not options.raw else (), start=first + 1):
-        check_factors(line if isinstance(line, str) else line.text, factors, path=options.input, line=number)
-
-
-def _lines(options: DecodeOptions) -> Iterator[str | SourceLine]:
-    if not options.asked:
-        yield from read_text_lines(options.input)
-        return
-    extra = [path for path in (options.prefix, options.constraints) if path is not None]
-    for number, fields in enumerate(read_parallel_lines([options.input, *extra]), start=1):
-        others = iter(fields[1:])
-        prefix = next(others) if options.prefix is not None else ""
-        phrases = next(others) if options.constraints is not None else ""
-        yield _line(options, number, fields[0], prefix, phrases)
-
-
-def _line(options: DecodeOptions, number: int, text: str, prefix: str, phrases: str) -> SourceLine:
+def _without_markup(options: DecodeOptions, number: int, text: str) -> SourceLine:
     try:
-        line = parse_xml_line(text, mode=options.xml_input)
+        return parse_xml_line(text, mode=options.xml_input)
     except ValueError as error:
         raise InputError(options.input, str(error), line=number) from error
-    asked = [_constraint(options.constraints or "", number, phrase) for phrase in phrases.split("\t") if phrase.strip()]
-    return SourceLine(line.text, prefix, tuple(itertools.chain(line.constraints, asked)))
+
+
+def _with_wishes(options: DecodeOptions, number: int, line: SourceLine, fields: list[str]) -> SourceLine:
+    """The line with its prefix and its phrases, which ``fields`` has in the order of the files given."""
+    prefix = "" if options.prefix is None else fields.pop(0)
+    phrases = [] if options.constraints is None else fields.pop(0).split("\t")
+    asked = [_constraint(options.constraints or "", number, phrase) for phrase in phrases if phrase.strip()]
+    return replace(line, prefix=prefix, constraints=(*line.constraints, *asked))
 
 
 def _constraint(path: str, number: int, text: str) -> PhraseConstraint:
@@ -60,3 +60,57 @@ def _constraint(path: str, number: int, text: str) -> PhraseConstraint:
     if not all(phrases):
         raise InputError(path, f"an alternative without words in {text.strip()!r}", line=number)
     return PhraseConstraint(phrases)
+
+
+class _Posteriors(NamedTuple):
+    """Those of one sentence, and the last line of the file that they stand in."""
+
+    sentence: int
+    of_ngrams: dict[tuple[str, ...], float]
+    line: int
+
+
+def _with_guidance(lines: Iterable[SourceLine], path: str, options: SearchOptions) -> Iterator[SourceLine]:
+    """The lines with their n-grams, in the order of the file at ``path``. Raises InputError for a bad line of it."""
+    factors = options.guidance_factors or FACTORS
+    waiting = _read_posteriors(path)
+    known = next(waiting, None)
+    number = -1
+    for number, line in enumerate(lines):
+        if known is None or known.sentence != number:
+            yield line
+            continue
+        guidance = NgramGuidance(known.of_ngrams, options.guidance_weight, factors, options.guidance_joined)
+        yield replace(line, guidance=guidance)
+        known = next(waiting, None)
+    if known is not None:
+        lines_are = counted(number + 1, "line is", "lines are")
+        problem = f"has n-grams of line {known.sentence}, but only {lines_are} to be translated"
+        raise InputError(path, f"{problem} (counted from 0)", line=known.line)
+
+
+def _read_posteriors(path: str) -> Iterator[_Posteriors]:
+    """The posteriors of one sentence after the other, in ascending order. Raises InputError for a bad line."""
+    last = -1
+    for sentence, rows in itertools.groupby(_rows(path), key=lambda row: row[0]):
+        ngrams = list(rows)
+        found, line = {ngram: posterior for _, ngram, posterior, _ in ngrams}, ngrams[-1][3]
+        if sentence <= last:
+            raise InputError(path, f"n-grams of line {sentence} come after those of {last}; sort the file", line=line)
+        yield _Posteriors(sentence, found, line)
+        last = sentence
+
+
+def _rows(path: str) -> Iterator[tuple[int, tuple[str, ...], float, int]]:
+    for number, line in enumerate(read_text_lines(path, errors="replace"), start=1):
+        fields = line.split("|||")
+        sentence = whole_number(fields[0].strip())
+        words = tuple(split_words("|||".join(fields[1:-1])))
+        try:
+            posterior = float(fields[-1])
+        except ValueError:
+            posterior = -1.0
+        if sentence is None or not words or not 0.0 <= posterior <= 1.0 + _ROUNDING:
+            problem = "expected 'line ||| n-gram ||| probability', as `smt-bridge graph posteriors` writes it"
+            raise InputError(path, problem, line=number)
+        yield sentence, words, min(posterior, 1.0), number

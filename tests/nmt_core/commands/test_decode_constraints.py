@@ -76,10 +76,10 @@ def test_what_cannot_be_met_is_told_with_its_line(folder: Path) -> None:
     ("options", "problem"),
     [
         (["--prefix", "p", "--raw"], "--prefix is for tokenised text"),
-        (["--xml-input", "exclusive", "--search=samples=2"], "--xml-input is for search"),
+        (["--xml-input", "exclusive", "--search=samples=2"], "--xml-input exclusive is for search"),
         (["--search=samples=2", "--beam", "3"], "--beam is for search"),
-        (["--search=temperature=2"], "temperature is for samples"),
-        (["--search=top_k=2"], "top_k is for samples"),
+        (["--search=temperature=2"], "temperature is for --search samples"),
+        (["--search=top_k=2"], "top_k is for --search samples"),
         (["--beam", "0"], "'beam'"),
         (["--search=length_normalization=0.5", "--search=length_penalty=0.6"], "takes the place"),
         (["--search=distinct"], "distinct is for"),

@@ -188,7 +188,7 @@ def test_lost_actors_change_no_byte(
     [
         (("--shards", "1-9"), "--shards 1-9: the input has 5 shards; expected A-B with numbers from 1 to 5"),
         (("--alignments", "pictures/", "--jobs", "2"), "--alignments DIR/ is for one process"),
-        (("--jobs", "2", "--search=distinct"), "--search distinct is for --nbest and --search samples"),
+        (("--jobs", "2", "--search=distinct"), "--search distinct is for --nbest or --search samples"),
         (("--shards", "1", "--output", "-"), "--shards and --restart need a file as input"),
     ],
 )

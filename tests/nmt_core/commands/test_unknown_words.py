@@ -113,7 +113,7 @@ def test_bars_that_are_copied_do_not_cut_the_line(decode) -> None:
         (["--replace-unk", "lexicon"], None, "search", "the rule lexicon needs a lexicon"),
         (["--replace-unk", "copy"], F2E, "search", "--lexicon is for --replace-unk lexicon"),
         ([], F2E, "search", "--lexicon is for --replace-unk lexicon"),
-        (["--replace-unk", "copy", "--search=forbid_unknown"], None, "search", "leave out one of them"),
+        (["--replace-unk", "copy", "--search=forbid_unknown"], None, "search", "leave out --search forbid_unknown"),
         (["--replace-unk", "lexicon"], "the le 0.5\ngroup groupe 1\n", "search", "lexicon is of the other direction"),
         (["--replace-unk", "lexicon"], "le the 0.5\nle the\n", "search", "lex:2: expected 'word word probability'"),
         (["--replace-unk", "lexicon"], "le the -0.5\n", "search", "lex:1: -0.5 is not a probability"),
