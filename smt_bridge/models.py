@@ -1,7 +1,7 @@
-"""Neural models of the bridge: one in this process (of several folders an ensemble), or that of a running server.
+"""Neural models of the bridge: in this process (of several folders an ensemble), in CTranslate2, or on a server.
 
-Both score pairs, translate and make vectors. Their words are those of a Moses system; a model of subwords cuts them as
-it needs, and its numbers are for the words. What a branch needs (PyTorch, gRPC) is imported inside it.
+All score pairs and make lists; ours make vectors, too. Their words are those of a Moses system; a model of subwords
+cuts them as it needs, and its numbers are for the words. What a branch needs (PyTorch, gRPC) is imported inside it.
 
 What a user writes for a model:
 
@@ -10,6 +10,7 @@ What a user writes for a model:
 ``DIR,DIR``              an ensemble: the models' word probabilities are averaged
 ``grpc:HOST:PORT``       a running ``nmt-core serve`` and its default model
 ``grpc:HOST:PORT/MODEL`` the same, and the model of that name
+``ct2:DIR``              a Transformer in a folder that a converter of CTranslate2 wrote
 ======================== ====================================================
 
 Shapes: N texts, D numbers of a vector.
@@ -39,6 +40,7 @@ from nmt_core.text.unknown_share import UnknownShare, usual_share
 from smt_bridge.nbest.entry import BLANKS, NbestEntry
 
 REMOTE = "grpc:"
+CT2 = "ct2:"
 
 
 class ModelOptions(NamedTuple):
@@ -62,7 +64,8 @@ def model_folders(spec: str) -> list[str]:
     for folder in folders:
         if not os.path.isdir(folder):
             raise ConfigError(
-                f"{folder or spec!r} is not a model folder; expected DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT"
+                f"{folder or spec!r} is not a model folder; "
+                "expected DIR, DIR,DIR (an ensemble), ct2:DIR (not everywhere) or grpc:HOST:PORT"
             )
     return folders
 
@@ -81,8 +84,8 @@ def count_jobs(args: argparse.Namespace, specs: list[str]) -> int:
 
     Raises ConfigError, and ModuleNotFoundError where the models of ``specs`` need a package that is not installed.
     """
-    remote = [spec.startswith(REMOTE) for spec in specs]
-    for package in ("torch",) * (not all(remote)) + ("grpc",) * any(remote):
+    packages = {_package_of(spec) for spec in specs}
+    for package in sorted(packages):
         if importlib.util.find_spec(package) is None:  # found before workers are started
             raise ModuleNotFoundError(name=package)
     devices = list_devices(args)
@@ -90,13 +93,17 @@ def count_jobs(args: argparse.Namespace, specs: list[str]) -> int:
         if args.jobs < 1:
             raise ConfigError("--jobs must be at least 1")
         return int(args.jobs)
-    if all(remote):
+    if packages == {"grpc"}:
         return 1
     if devices == ["cpu"]:
         return len(os.sched_getaffinity(0))
     from nmt_core.device import choose_device
 
     return len({choose_device(name) for name in devices})
+
+
+def _package_of(spec: str) -> str:
+    return "grpc" if spec.startswith(REMOTE) else "ctranslate2" if spec.startswith(CT2) else "torch"
 
 
 def list_devices(args: argparse.Namespace) -> list[str]:
@@ -246,6 +253,51 @@ class Local:
         return TextProcessor(self.models[0].text)
 
 
+class Converted:
+    """A Transformer in CTranslate2 (``nmt_core.ct2``): it scores and makes lists."""
+
+    usual_share = None
+
+    def __init__(self, spec: str, options: ModelOptions | None = None, search: SearchOptions | None = None) -> None:
+        from nmt_core.ct2.model import Ct2Model
+
+        options = options or ModelOptions()
+        if options.softmax != "full":
+            raise ConfigError(f"{spec}: --softmax is for models of ours; leave it out")
+        self._spec, self._search = spec, search or SearchOptions()
+        self._model = Ct2Model(
+            spec.removeprefix(CT2), device=options.device, compute_type=options.dtype, threads=options.threads or 0
+        )
+
+    @property
+    def signature(self) -> str:
+        """That of its scores."""
+        return self._model.signature
+
+    def score(
+        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
+    ) -> list[PairScore]:
+        """As a ``PairScorer``."""
+        return self._model.score(pairs, per_word=per_word, attention=attention)
+
+    def nbest(self, sentences: Sequence[str], guidance: Sequence[NgramGuidance | None] = ()) -> list[list[NbestEntry]]:
+        """As ``Local.nbest``. Raises ConfigError for n-gram guidance."""
+        if any(guidance):
+            raise ConfigError(f"{self._spec}: CTranslate2 takes no n-gram guidance; give the folder of a model of ours")
+        return _lists(sentences, self._model.nbest(sentences, **self._search._asdict()), str)
+
+    def searcher(self, **how: int) -> Any:
+        """Raises ConfigError."""
+        raise ConfigError(f"{self._spec}: CTranslate2 does not search in graphs; give the folder of a model of ours")
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Raises ConfigError."""
+        raise ConfigError(f"{self._spec}: CTranslate2 gives no vectors; give the folder of a model of ours")
+
+    def finish(self) -> None:
+        """Nothing is left to be said."""
+
+
 class Remote:
     """A model of a running server, whose log says where it does not know many of the words."""
 
@@ -310,17 +362,17 @@ def open_model(
     options: ModelOptions | None = None,
     search: SearchOptions | None = None,
     warn: Callable[[str], None] = lambda _: None,
-) -> Local | Remote:
+) -> Local | Converted | Remote:
     """The model that ``spec`` names.
 
     Raises ConfigError for a malformed spec or a folder that is not there, ModelError for a folder
     without a usable model, Unavailable when nobody answers.
     """
-    if not spec.startswith(REMOTE):
+    if not spec.startswith((REMOTE, CT2)):
         return Local(spec, options, search, warn)
     if options is not None and options.unknown_backoff is not None:
-        raise ConfigError(f"{spec}: a server does not say which words its model knows; back off with a model's folder")
-    return Remote(spec, search)
+        raise ConfigError(f"{spec}: which words it knows is not known here; back off with a folder of a model of ours")
+    return Converted(spec, options, search) if spec.startswith(CT2) else Remote(spec, search)
 
 
 def opened(scorer: str | PairScorer) -> PairScorer:
@@ -345,7 +397,7 @@ def one_thread() -> Iterator[None]:
 
 def source_factors(scorer: str | PairScorer) -> int:
     """How many factors a scorer, or the model of a spec, reads beside each source word; 0 without such a model."""
-    if not isinstance(scorer, str) or scorer.startswith(REMOTE):
+    if not isinstance(scorer, str) or scorer.startswith((REMOTE, CT2)):
         return factors_read(opened(scorer).signature)
     folder = scorer.split(",")[0]
     if not os.path.isdir(folder):

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scorer",
         required=True,
         metavar="SPEC",
-        help="model: DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]",
+        help="model: DIR, DIR,DIR (an ensemble), ct2:DIR (CTranslate2) or grpc:HOST:PORT[/MODEL]",
     )
     parser.add_argument("--reverse-scorer", metavar="SPEC", help="a model of target to source, for p(source|target)")
     parser.add_argument("--unknown-count", action="store_true", help="add exp(number of unknown target words)")

@@ -32,7 +32,7 @@ from smt_bridge.hybrid.chooser import (
 from smt_bridge.hybrid.options import recipe_of
 from smt_bridge.hybrid.translator import GuidedChooser, HybridTranslator
 from smt_bridge.metadata import Signature, content_of_list, new_metadata, write_metadata
-from smt_bridge.models import ModelOptions, Remote, SearchOptions, check_takes_guidance, open_model, source_factors
+from smt_bridge.models import Local, ModelOptions, SearchOptions, check_takes_guidance, open_model, source_factors
 from smt_bridge.moses.process import MosesFailed, MosesProcess
 from smt_bridge.nbest.entry import format_entry
 from smt_bridge.nbest.recompute import exact_signatures
@@ -90,11 +90,13 @@ def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack)
     if factors and args.raw:
         raise ConfigError("--raw: the neural model reads words with factors, which raw text has not")
     decoder = opened(recipe.model)
-    if isinstance(decoder, Remote):
+    if not isinstance(decoder, Local):
         if args.raw:
-            raise ConfigError("--raw needs a model in a folder, which knows its languages; tokenise the text otherwise")
+            raise ConfigError(
+                "--raw needs a model of ours in a folder, which has the languages; tokenise the text otherwise"
+            )
         if advice:
-            raise ConfigError("guidance_weight needs a model in a folder")
+            raise ConfigError("guidance_weight needs a model of ours in a folder")
     elif advice:
         check_takes_guidance(decoder.models)
     graphs = graph_lists_of(recipe, lambda how: decoder.searcher(beam=how.beam, nbest=how.nbest))

@@ -1,0 +1,201 @@
+"""A Transformer in CTranslate2 as a scorer of pairs and a maker of n-best lists.
+
+A score is log p(target | source) of the given words under the one segmentation that the model's subwords give them, the
+end counted, as CTranslate2's ``score_batch`` computes it; other segmentations of the same words are not summed. An
+entry of a list has this score, too: it is its own pair's score, not the sum that the search had.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from nmt_core.base.errors import ConfigError, InputError, ModelError, unreadable
+from nmt_core.base.interfaces import PairScore, SentencePair
+from nmt_core.base.words import split_words
+from nmt_core.ct2.text import SETTINGS, PiecesOfSide, TextOfModel
+from nmt_core.files.small import read_small
+from nmt_core.version import VERSION
+
+_BATCH_PIECES = 2048  # of a batch, with padding
+_MOST_BYTES = 1 << 26  # of a vocabulary
+_LONGEST = 2  # pieces of a translation for each of the source, and as many as _SPARE more
+_SPARE = 20
+
+
+class ListedTranslation(NamedTuple):
+    """An entry of an n-best list: tokenised words and log p(words | source)."""
+
+    text: str
+    log_prob: float
+
+    @property
+    def score(self) -> float:
+        """What the list is ordered by."""
+        return self.log_prob
+
+
+class Ct2Model:
+    """A directory that one of CTranslate2's converters wrote, with its subword models beside it.
+
+    ``compute_type`` is CTranslate2's (float32, bfloat16, int8 …). Raises ConfigError where a package, the type or a
+    language is missing, ModelError for a directory that is no such model.
+    """
+
+    def __init__(self, folder: str, *, device: str = "cpu", compute_type: str = "float32", threads: int = 0) -> None:
+        try:
+            library = importlib.import_module("ctranslate2")
+        except ImportError as error:
+            raise ConfigError(f"ct2:{folder} needs CTranslate2: pip install 'hybridmt[ct2]'") from error
+        self.folder = folder
+        self._compute_type = compute_type
+        kind, _, number = device.partition(":")
+        try:
+            self._translator = library.Translator(
+                folder, kind, device_index=int(number or 0), compute_type=compute_type, intra_threads=threads
+            )
+        except (RuntimeError, ValueError) as error:
+            raise _not_loaded(folder, compute_type, error) from error
+        self._library_version = library.__version__
+        settings = _read_json(folder, "config.json")
+        text = TextOfModel.read(folder)
+        languages = (text.source_language, text.target_language)
+        subwords = (text.source_subwords, text.target_subwords)
+        self._source, self._target = (
+            PiecesOfSide(folder, cut, language, is_running=text.is_running)
+            for cut, language in zip(subwords, languages, strict=True)
+        )
+        self._known = [_read_vocabulary(folder, side) for side in ("source", "target")]
+        end = settings.get("eos_token", "</s>")
+        starts_with_end = not settings.get("add_source_eos") and settings.get("decoder_start_token") == end
+        writes_end = starts_with_end if text.source_end is None else text.source_end
+        self._source_end: list[str] = [end] if writes_end else []
+        self.fingerprint = _fingerprint(folder, [name for name in subwords if name])
+
+    @property
+    def signature(self) -> str:
+        """Fingerprint, precision, device and version, in one line."""
+        device = self._translator.device
+        return (
+            f"nmt:ct2|model:{self.fingerprint}|log:e|norm:none|dtype:{self._compute_type}|device:{device}"
+            f"|ctranslate2:{self._library_version}|version:{VERSION}"
+        )
+
+    def score(
+        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
+    ) -> list[PairScore]:
+        """One score a pair, in order; equal pairs are scored once, in batches of similar length.
+
+        Words have no numbers of their own where running text is cut into pieces, and a Transformer's attention is no
+        alignment: both are absent. Raises InputError for a pair that is longer than the model takes.
+        """
+        distinct = sorted(set(pairs), key=lambda pair: (len(pair.source) + len(pair.target), pair))
+        sources = [self._source.cut(pair.source) for pair in distinct]
+        targets = [self._target.cut(pair.target) for pair in distinct]
+        answers = {
+            pair: PairScore(log_prob, self._unknown(0, source), self._unknown(1, target))
+            for pair, source, target, log_prob in zip(
+                distinct, sources, targets, self._log_probs(sources, targets), strict=True
+            )
+        }
+        return [answers[pair] for pair in pairs]
+
+    def nbest(
+        self, texts: Sequence[str], *, beam: int, nbest: int, forbid_unknown: bool
+    ) -> list[list[ListedTranslation]]:
+        """The list of each tokenised text, the likeliest first; a blank text has none.
+
+        They are the ``nbest`` best of all that the search with ``beam`` has at its end. Of hypotheses with the same
+        words one is kept. Raises InputError for a text that is longer than the model takes.
+        """
+        asked = [place for place, text in enumerate(texts) if split_words(text)]
+        sources = [self._source.cut(texts[place]) + self._source_end for place in asked]
+        longest = max(map(len, sources), default=0)
+        results = self._call(
+            "translate_batch",
+            sources,
+            beam_size=max(beam, nbest),
+            num_hypotheses=max(beam, nbest),  # one cut off at the longest length may precede better ones
+            length_penalty=0,
+            max_decoding_length=_LONGEST * longest + _SPARE,
+            disable_unk=forbid_unknown,
+        )
+        written = [list(dict.fromkeys(filter(None, map(self._target.join, result.hypotheses)))) for result in results]
+        pairs = [SentencePair(texts[at], one) for at, found in zip(asked, written, strict=True) for one in found]
+        scored = iter(self.score(pairs))
+        lists: list[list[ListedTranslation]] = [[] for _ in texts]
+        for place, found in zip(asked, written, strict=True):
+            entries = [ListedTranslation(text, next(scored).log_prob) for text in found]
+            lists[place] = sorted(entries, key=lambda entry: -entry.log_prob)[:nbest]
+        return lists
+
+    def _log_probs(self, sources: Sequence[list[str]], targets: Sequence[list[str]]) -> list[float]:
+        with_end = [source + self._source_end for source in sources]
+        blank = [not source for source in with_end]  # of which the library says 0 for any target
+        if any(blank):
+            raise ModelError(f"ct2:{self.folder} has no score for an empty source; leave such pairs out")
+        results = self._call("score_batch", with_end, list(targets))
+        return [float(sum(result.log_probs)) for result in results]
+
+    def _call(self, method: str, sources: list[list[str]], *others: Any, **options: Any) -> list[Any]:
+        if not sources:
+            return []
+        try:
+            return list(
+                getattr(self._translator, method)(
+                    sources,
+                    *others,
+                    max_batch_size=_BATCH_PIECES,
+                    batch_type="tokens",
+                    max_input_length=0,  # else it cuts long sentences without a word
+                    **options,
+                )
+            )
+        except RuntimeError as error:
+            longest = max((*sources, *(others[0] if others else ())), key=len)
+            raise InputError(
+                f"ct2:{self.folder}", f"the model does not take {len(longest):,} pieces of one sentence ({error})"
+            ) from error
+
+    def _unknown(self, side: int, pieces: Sequence[str]) -> int:
+        return sum(piece not in self._known[side] for piece in pieces)
+
+
+def _not_loaded(folder: str, compute_type: str, error: Exception) -> ConfigError | ModelError:
+    reason = " ".join(str(error).split())
+    if "compute type" in reason:
+        return ConfigError(f"ct2:{folder}: --dtype {compute_type}: {reason}")
+    return ModelError(f"ct2:{folder} is no model of CTranslate2: {reason}; convert one with ct2-transformers-converter")
+
+
+def _read_json(folder: str, name: str) -> Any:
+    path = os.path.join(folder, name)
+    try:
+        return json.loads(read_small(path, most=_MOST_BYTES))
+    except ValueError as error:
+        raise InputError(path, f"not valid JSON: {error}") from error
+
+
+def _read_vocabulary(folder: str, side: str) -> frozenset[str]:
+    for name in (f"{side}_vocabulary.json", "shared_vocabulary.json"):
+        if os.path.exists(os.path.join(folder, name)):
+            return frozenset(_read_json(folder, name))
+    raise ModelError(f"ct2:{folder} has no {side}_vocabulary.json and no shared_vocabulary.json; convert it again")
+
+
+def _fingerprint(folder: str, subwords: Sequence[str]) -> str:
+    """Of the files on which a score depends: twelve digits of a SHA-256 of their names and contents."""
+    digest = hashlib.sha256()
+    vocabularies = [name for name in sorted(os.listdir(folder)) if name.endswith("_vocabulary.json")]
+    settings = [SETTINGS] if os.path.exists(os.path.join(folder, SETTINGS)) else []
+    for name in dict.fromkeys(("model.bin", "config.json", *vocabularies, *subwords, *settings)):
+        try:
+            with open(os.path.join(folder, name), "rb") as stream:
+                digest.update(f"{name}\n{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+        except OSError as error:
+            raise unreadable(os.path.join(folder, name), error) from error
+    return digest.hexdigest()[:12]

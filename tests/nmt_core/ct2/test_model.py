@@ -1,0 +1,168 @@
+"""Transformers in CTranslate2: numbers against NumPy, text on its way in and out, and directories that are none."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt_core.base.errors import NmtError
+from nmt_core.base.interfaces import SentencePair
+from nmt_core.ct2.model import Ct2Model
+from nmt_core.ct2.text import PiecesOfSide, TextOfModel
+from tests.numpy_transformer import END, UNKNOWN, NumpyTransformer
+
+pytest.importorskip("ctranslate2")
+WORDS = ["the", "old", "woman", "la", "vieille", "femme", ",", "@@x"]
+PAIRS = [
+    SentencePair("the old woman", "la vieille femme"),
+    SentencePair("the", "la"),
+    SentencePair(" ".join(["the old woman ,"] * 8), " ".join(["la femme , vieille"] * 9)),
+    SentencePair("an old woman", "une vieille"),
+    SentencePair("the", ""),
+]
+
+
+@pytest.fixture(scope="module")
+def transformer() -> NumpyTransformer:
+    return NumpyTransformer(WORDS)
+
+
+@pytest.fixture(scope="module")
+def folder(transformer: NumpyTransformer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return transformer.write(tmp_path_factory.mktemp("ct2") / "words")
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Ct2Model:
+    return Ct2Model(str(folder), threads=1)
+
+
+def test_scores_are_those_of_numpy_whatever_is_scored_together(model: Ct2Model, transformer: NumpyTransformer) -> None:
+    asked = [*PAIRS, *reversed(PAIRS)]
+    for pair, score in zip(asked, model.score(asked), strict=True):
+        expected = sum(transformer.log_probs(pair.source.split(), pair.target.split()))
+        assert score.log_prob == pytest.approx(expected, abs=1e-4)
+        assert score.log_prob == pytest.approx(model.score([pair])[0].log_prob, abs=1e-5)
+    unknown = model.score([PAIRS[3]])[0]
+    assert (unknown.unknown_source, unknown.unknown_target) == (1, 1)
+
+
+def test_what_may_follow_a_prefix_has_probability_1(model: Ct2Model, transformer: NumpyTransformer) -> None:
+    prefix = "la vieille"
+    ended = model.score([SentencePair("the old", prefix)])[0].log_prob
+    p_end = transformer.log_probs(["the", "old"], prefix.split())[-1]
+    total = math.exp(p_end)
+    for piece in [*WORDS, UNKNOWN]:
+        longer = transformer.log_probs(["the", "old"], [*prefix.split(), piece])
+        p_ended = model.score([SentencePair("the old", f"{prefix} {piece}")])[0].log_prob
+        total += math.exp(p_ended - (ended - p_end) - longer[-1])
+    assert total == pytest.approx(1, abs=1e-4)
+
+
+def test_an_entry_of_a_list_has_the_score_of_its_pair(model: Ct2Model) -> None:
+    texts = ["the old woman", "", "the"]
+    lists = model.nbest(texts, beam=4, nbest=4, forbid_unknown=True)
+    assert [bool(found) for found in lists] == [True, False, True]
+    for text, found in zip(texts, lists, strict=True):
+        assert len({entry.text for entry in found}) == len(found)
+        assert [entry.log_prob for entry in found] == sorted((entry.log_prob for entry in found), reverse=True)
+        scores = model.score([SentencePair(text, entry.text) for entry in found])
+        assert [entry.log_prob for entry in found] == pytest.approx([score.log_prob for score in scores], abs=1e-5)
+        assert all(UNKNOWN not in entry.text.split() for entry in found)
+
+
+def test_a_beam_as_wide_as_all_texts_finds_the_likeliest(
+    model: Ct2Model, transformer: NumpyTransformer, tmp_path: Path
+) -> None:
+    small = NumpyTransformer(["a", "b"], seed=5)
+    found = Ct2Model(str(small.write(tmp_path / "small")), threads=1).nbest(
+        ["a b"], beam=64, nbest=1, forbid_unknown=True
+    )
+    texts = itertools.chain.from_iterable(itertools.product("ab", repeat=length) for length in range(1, 6))
+    best = max(texts, key=lambda text: sum(small.log_probs(["a", "b"], list(text))))
+    assert found[0][0].text == " ".join(best)
+
+
+@pytest.mark.parametrize(
+    ("config", "settings", "writes_end"),
+    [
+        ({"add_source_eos": True}, "", False),  # by the converter for Marian's own files
+        ({"add_source_eos": False, "decoder_start_token": END}, "", True),  # by that for transformers
+        ({"add_source_eos": False, "decoder_start_token": "<s>"}, "", False),  # by that for OpenNMT-py
+        ({"add_source_eos": False, "decoder_start_token": "<s>"}, "source_end: true", True),
+    ],
+)
+def test_the_source_ends_as_the_model_was_trained(
+    transformer: NumpyTransformer, tmp_path: Path, config: dict[str, Any], settings: str, writes_end: bool
+) -> None:
+    folder = transformer.write(tmp_path / "model", **config)
+    (folder / "hybridmt.yaml").write_text(settings or "text: tokenised")
+    assert Ct2Model(str(folder))._source_end == [END] * writes_end
+
+
+def sentence_pieces(folder: Path, name: str, lines: list[str]) -> None:
+    library = pytest.importorskip("sentencepiece")
+    library.SentencePieceTrainer.Train(
+        sentence_iterator=iter(lines),
+        model_prefix=str(folder / name),
+        vocab_size=40,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    os.replace(folder / f"{name}.model", folder / f"{name}.spm")
+
+
+def test_running_text_is_detokenised_for_the_model_and_tokenised_for_moses(tmp_path: Path) -> None:
+    folder = tmp_path / "opus-mt-en-fr"
+    folder.mkdir()
+    english, french = ["it's the old woman's house ."] * 40, ["l'homme de la femme qui dort."] * 40
+    sentence_pieces(folder, "source", english)
+    sentence_pieces(folder, "target", french)
+    text = TextOfModel.read(str(folder))
+    assert (text.source_language, text.target_language, text.is_running) == ("en", "fr", True)
+    side = PiecesOfSide(str(folder), text.target_subwords, text.target_language, is_running=True)
+    pieces = side.cut("l&apos; homme dort .")
+    assert "".join(pieces).replace("\u2581", " ").strip() == "l'homme dort."
+    assert side.join(pieces) == "l&apos; homme dort ."
+
+
+def test_words_are_cut_by_merge_operations_that_the_settings_name(tmp_path: Path) -> None:
+    (tmp_path / "codes").write_text("#version: 0.2\no l\nol d</w>\n")
+    (tmp_path / "hybridmt.yaml").write_text("source_subwords: codes\n")
+    text = TextOfModel.read(str(tmp_path))
+    side = PiecesOfSide(str(tmp_path), text.source_subwords, text.source_language, is_running=text.is_running)
+    assert side.cut("old ox") == ["old", "o@@", "x"]
+    assert side.join(["old", "o@@", "x"]) == "old ox"
+
+
+def test_a_change_of_any_file_is_another_model(folder: Path, transformer: NumpyTransformer, tmp_path: Path) -> None:
+    same = transformer.write(tmp_path / "same")
+    assert Ct2Model(str(same)).fingerprint == Ct2Model(str(folder)).fingerprint
+    (same / "hybridmt.yaml").write_text("text: tokenised\n")
+    other = NumpyTransformer(WORDS, seed=2).write(tmp_path / "other")
+    prints = {Ct2Model(str(one)).fingerprint for one in (folder, same, other)}
+    assert len(prints) == 3
+
+
+def test_a_sentence_longer_than_the_model_takes_is_an_error(model: Ct2Model) -> None:
+    for pair in (SentencePair("the " * 70, "la"), SentencePair("the", "la " * 70)):
+        with pytest.raises(NmtError, match=r"does not take 7\d pieces of one sentence"):
+            model.score([PAIRS[0], pair])
+    with pytest.raises(NmtError, match=r"does not take 7\d pieces of one sentence"):
+        model.nbest(["the " * 70], beam=1, nbest=1, forbid_unknown=False)
+
+
+def test_a_directory_that_is_no_such_model_is_one_line(tmp_path: Path, folder: Path) -> None:
+    with pytest.raises(NmtError, match="no model of CTranslate2"):
+        Ct2Model(str(tmp_path))
+    with pytest.raises(NmtError, match=r"--dtype float17|compute type"):
+        Ct2Model(str(folder), compute_type="float17")
+    running = tmp_path / "running"
+    running.mkdir()
+    with pytest.raises(NmtError, match="its languages are not known"):
+        PiecesOfSide(str(running), None, None, is_running=True)

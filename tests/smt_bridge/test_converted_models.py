@@ -1,0 +1,82 @@
+"""Models in CTranslate2 where the bridge names a model: columns of tables and lists, and lists of their own."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from nmt_core.base.interfaces import SentencePair
+from nmt_core.ct2.model import Ct2Model
+from smt_bridge.commands.main import main
+from smt_bridge.models import SearchOptions, open_model
+from tests.numpy_transformer import NumpyTransformer
+
+pytest.importorskip("ctranslate2")
+TABLE = b"a ||| x ||| 1 2 ||| 0-0\na ||| x y ||| 1 2 ||| 0-0\nb ||| z ||| 1 2 ||| 0-0\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return NumpyTransformer(["a", "b", "x", "y", "z"]).write(tmp_path_factory.mktemp("ct2") / "words")
+
+
+def test_a_table_gets_the_model_s_numbers(folder: Path, tmp_path: Path) -> None:
+    table, output = tmp_path / "table", tmp_path / "scored.gz"
+    table.write_bytes(TABLE)
+    command = ["rescore-table", str(table), "--scorer", f"ct2:{folder}", "--output", str(output), "--quiet"]
+    assert main([*command, "--jobs", "1"]) == 0
+    scored = [line.split(b" ||| ") for line in gzip.decompress(output.read_bytes()).splitlines()]
+    bare = Ct2Model(str(folder), threads=1)
+    pairs = [SentencePair(fields[0].decode(), fields[1].decode()) for fields in scored]
+    found = [float(fields[2].split()[-1]) for fields in scored]
+    assert found == pytest.approx([2.718281828459045**one.log_prob for one in bare.score(pairs)], rel=1e-4)
+    metadata = json.loads((tmp_path / "scored.gz.json").read_bytes())
+    assert metadata["signatures"]["scorer"] == bare.signature
+
+
+def test_a_job_is_not_resumed_with_another_model(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, output = tmp_path / "table", tmp_path / "scored"
+    table.write_bytes(TABLE)
+    command = ["rescore-table", str(table), "--output", str(output), "--quiet", "--jobs", "1"]
+    assert main([*command, "--scorer", f"ct2:{folder}", "--shards", "1-1"]) in (0, 2)
+    other = NumpyTransformer(["a", "b", "x", "y", "z"], seed=2).write(tmp_path / "other")
+    capsys.readouterr()
+    assert main([*command, "--scorer", f"ct2:{other}", "--shards", "2-2"]) == 2
+    assert capsys.readouterr().err.count("\n") <= 2
+
+
+def test_a_list_gets_a_column_and_the_model_s_own_list_has_its_scores(folder: Path, tmp_path: Path) -> None:
+    nbest, source, output = tmp_path / "list", tmp_path / "source", tmp_path / "rich"
+    nbest.write_text("0 ||| x y ||| LM0= -1 ||| -1\n0 ||| z ||| LM0= -2 ||| -2\n")
+    source.write_text("a b\n")
+    command = ["add-features", "--nbest", str(nbest), "--source", str(source), "--scorer", f"ct2:{folder}"]
+    assert main([*command, "--output", str(output), "--quiet", "--jobs", "1"]) == 0
+    bare = Ct2Model(str(folder), threads=1)
+    expected = [one.log_prob for one in bare.score([SentencePair("a b", "x y"), SentencePair("a b", "z")])]
+    columns = [float(line.split(" ||| ")[2].split("NMT0= ")[1].split()[0]) for line in output.read_text().splitlines()]
+    assert columns == pytest.approx(expected, rel=1e-4)
+    model = open_model(f"ct2:{folder}", search=SearchOptions(beam=3, nbest=2))
+    own, none = model.nbest(["a b", ""])
+    assert not none
+    assert len(own) == 2
+    assert own[0].total == pytest.approx(bare.score([SentencePair("a b", own[0].text)])[0].log_prob, abs=1e-4)
+
+
+def test_what_such_a_model_cannot_do_is_one_line(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "table"
+    table.write_bytes(TABLE)
+    options = ["--output", str(tmp_path / "out"), "--quiet", "--jobs", "1"]
+    for more, expected in (
+        (["--scorer", f"ct2:{folder}", "--softmax", "none"], "--softmax is for models of ours"),
+        (["--scorer", f"ct2:{tmp_path}"], "no model of CTranslate2"),
+    ):
+        assert main(["rescore-table", str(table), *more, *options]) == 2
+        assert expected in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
