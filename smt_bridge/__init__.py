@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from smt_bridge.moses.weights import format_weights, read_weights
     from smt_bridge.nbest.entry import NbestEntry, NbestList
     from smt_bridge.tables.scoring import Counts
-    from smt_bridge.tuning.tune import TuningOptions, TuningReport
+    from smt_bridge.tuning.options import TuningOptions
+    from smt_bridge.tuning.tune import TuningReport
 else:
     __getattr__, __dir__ = lazily(
         __name__,
@@ -27,7 +28,7 @@ else:
             "FormatError": "smt_bridge.errors",
             "NbestEntry": "smt_bridge.nbest.entry",
             "NbestList": "smt_bridge.nbest.entry",
-            "TuningOptions": "smt_bridge.tuning.tune",
+            "TuningOptions": "smt_bridge.tuning.options",
             "TuningReport": "smt_bridge.tuning.tune",
             "WiringError": "smt_bridge.errors",
             "add_scores": "smt_bridge.api",

@@ -46,8 +46,9 @@ from smt_bridge.tables.scoring import Counts as TableCounts
 from smt_bridge.tables.scoring import Scorers
 from smt_bridge.tables.table import read_windows, split_window
 from smt_bridge.tuning.held_out import plan_for_list, tune_by_plan
+from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import pool_from_lists
-from smt_bridge.tuning.tune import TUNERS, TuningOptions, TuningReport
+from smt_bridge.tuning.tune import TuningReport
 
 _NAME = "the list"  # in errors
 
@@ -203,7 +204,6 @@ def tune(
     references: Sequence[Sequence[str]],
     *,
     metric: Literal["bleu", "chrf", "ter"] = "bleu",
-    tuner: Literal["mert", "mira", "pro"] = "mert",
     start: Mapping[str, Sequence[float]] | None = None,
     options: TuningOptions | None = None,
     detokenize: str | None = None,
@@ -215,9 +215,8 @@ def tune(
         lists: Lists of a development set.
         references: One or several translations of the whole set, each a list of lines; that of a list is at its id.
         metric: What to make best.
-        tuner: How to search.
         start: Weights to begin with (default: all equal).
-        options: Features, seed, number of runs and the like.
+        options: How to search: tuner, features, seed, number of runs and the like.
         detokenize: A language: hypotheses are joined to plain text first, and the references are plain text.
         tokenize: sacrebleu's tokeniser (default: ``none``; with ``detokenize`` ``13a``).
 
@@ -229,14 +228,13 @@ def tune(
     if start is not None:
         check_weights(start)
     _check_choice("metric", metric, METRICS)
-    _check_choice("tuner", tuner, TUNERS)
     if tokenize is not None:
         _check_choice("tokenize", tokenize, TOKENIZERS)
     joined = join_lists(lists)
     _check_references(references, joined)
     statistics = statistics_against(references, tokenize=tokenize, language=detokenize, metric=METRICS[metric])
     pool = pool_from_lists(joined, statistics, path=_NAME, metric=METRICS[metric])
-    return tune_by_plan(pool, plan_for_list(pool, start, options or TuningOptions(), tuner=tuner)).report
+    return tune_by_plan(pool, plan_for_list(pool, start, options or TuningOptions())).report
 
 
 def rerank(

@@ -13,9 +13,8 @@ _EXAMPLE = """examples:
   smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --output weights
   smt-bridge tune --nbest val.rich.gz --reference val.fr --detokenize fr --start moses.ini --output weights
   smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --tuner mira --metric chrf --output weights
-  smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --tuner folds=5 --ablate --report tuning.json > weights
+  smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --tuner folds=5 --report tuning.json > weights
   smt-bridge tune --features-dat features.dat --scores-dat scores.dat --output weights
-  smt-bridge tune --features-dat features.dat --scores-dat scores.dat --from-tuner kbmira.weights --output weights
 
 Of a merged list each system's Total, Rank and In are tuned, what --exact computed, and what add-features added.
 The list is tokenised text, and so must the reference be, unless --detokenize joins the hypotheses to plain
@@ -33,7 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--start", type=InputFile, metavar="WEIGHTS", help="weights to begin with, such as moses.ini (all equal)")
     add("--features", metavar="A,B,...", help="tune these only; the others keep their start weight, or 0")
-    add("--ablate", action="store_true", help="also tune without each feature, to see what it is worth")
     _add_outputs(parser)
 
 
@@ -45,12 +43,6 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     add("--reference", **more, help="one line per id; repeatable")
     add("--features-dat", **more, help="instead of the list: features of Moses' extractor; repeatable, and then joined")
     add("--scores-dat", **more, help="and its BLEU counts; as often as --features-dat")
-    add(
-        "--from-tuner",
-        type=InputFile,
-        metavar="FILE",
-        help="do not tune: give the weights that Moses' kbmira or mert wrote for these files their names",
-    )
 
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:

@@ -166,8 +166,8 @@ def _weights_of_tuner(lines: Sequence[bytes], path: str) -> _Values:
 
 _NUMBERED = re.compile(r"F[0-9]+[ \t]+[^ \t]+$|[-+.0-9][^=]*$")
 _NAMELESS = (
-    "has numbers in place of names, as `kbmira` and `mert` write them; name them with `smt-bridge tune --features-dat"
-    " FILE --scores-dat FILE --from-tuner THIS`"
+    "has numbers in place of names, as `kbmira` and `mert` write them; give the moses.ini that mert-moses.pl writes, or"
+    " put a name before each number"
 )
 
 

@@ -36,11 +36,6 @@ class _Folds(BaseModel):
     held_out: float
 
 
-class _Loss(BaseModel):
-    mean: float
-    deviation: float
-
-
 class Tuning(BaseModel):
     """What the page reads of a report of ``tune``."""
 
@@ -50,7 +45,6 @@ class Tuning(BaseModel):
     deviation: float
     runs: Sequence[_Run]
     cross_validation: _Folds | None = None
-    ablation_loss: Mapping[str, _Loss] | None = None
 
 
 def read_tuning(path: str) -> Tuning:
@@ -77,7 +71,6 @@ def reranking_page(
     parts = [
         _scores(sentences, judgement),
         _weights(sentences, weights, tuning),
-        _ablation(tuning),
         _by_length(judgement),
         _changes(sentences, weights, scorer),
         _all(sentences),
@@ -163,19 +156,6 @@ def _spreads(sentences: Sequence[Sentence]) -> dict[tuple[str, int], float]:
             for place, difference in enumerate(values):
                 squares[name, place] = squares.get((name, place), 0.0) + difference**2
     return {key: (total / len(changed)) ** 0.5 for key, total in squares.items()}
-
-
-def _ablation(tuning: Tuning | None) -> str:
-    if tuning is None or not tuning.ablation_loss:
-        return ""
-    entries = [charts.Bar(name, loss.mean, loss.deviation) for name, loss in tuning.ablation_loss.items()]
-    entries.sort(key=lambda bar: -bar.value)
-    remark = (
-        "How much of the tuning set's score is lost when a feature is left out and the others are tuned again. The mean"
-        f" of {counted(len(tuning.runs), 'run')}, compared seed by seed; whiskers are the standard deviation."
-    )
-    chart = charts.bars(entries, title="loss without the feature", signed_colours=True)
-    return section("What each feature is worth", chart, remark=remark)
 
 
 def _by_length(judgement: Judgement) -> str:

@@ -23,8 +23,9 @@ enough: of a hundred sentences it is chance more often than not, and the combina
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,16 +33,9 @@ import numpy.typing as npt
 from smt_bridge.errors import WiringError
 from smt_bridge.nbest.merge import baselines, column_of
 from smt_bridge.ordered_sum import ordered_sum
+from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import Floats, NbestPool, Tuned
-from smt_bridge.tuning.tune import (
-    Search,
-    Start,
-    TuningOptions,
-    TuningReport,
-    report_of_search,
-    search,
-    start_weights,
-)
+from smt_bridge.tuning.tune import Search, Start, TuningReport, report_of, search, start_weights
 
 RIDGES = (0.0, 0.15, 0.3, 0.5)
 """The shares of the start in the weights that are tried."""
@@ -55,16 +49,14 @@ _Counts = npt.NDArray[np.int64]
 class Plan(NamedTuple):
     """How to tune, and what the result is compared with.
 
-    ``baselines`` are columns ``FirstS0``; ``ridges`` are shares of the start to choose from, 0 the first.
-    ``folds`` is how many parts are held out in turn, 0 where nothing is. One ridge alone takes the best run.
+    ``baselines`` are columns ``FirstS0``; ``ridges`` are shares of the start to choose from, 0 the first. One ridge
+    alone takes the best run.
     """
 
     start: Start | None = None
     options: TuningOptions = TuningOptions()
-    tuner: str = "mert"
     baselines: tuple[str, ...] = ()
     ridges: tuple[float, ...] = (0.0,)
-    folds: int = 0
 
 
 class CrossValidation(NamedTuple):
@@ -75,40 +67,24 @@ class CrossValidation(NamedTuple):
     held_out: float
 
 
-class Comparison(NamedTuple):
-    """The metric's scores of each system alone and of the weights of the folds on sentences that they did not see.
-
-    Systems have the names of their columns ``FirstS0``. ``kept`` is the one that is the result, None where tuned
-    weights are.
-    """
-
-    systems: Mapping[str, float]
-    validation: CrossValidation
-    kept: str | None
-
-    @property
-    def best(self) -> str:
-        """The best single system."""
-        return max(self.systems, key=lambda name: self.systems[name])
-
-    def as_json(self) -> dict[str, Any]:
-        """The key ``guard`` of the report of tuning (docs/lists.md)."""
-        return {
-            "halves": dict(self.systems),
-            "held_out": self.validation.held_out,
-            "folds": self.validation.folds,
-            "kept": self.kept,
-            "best": self.best,
-        }
-
-
 class Judged(NamedTuple):
-    """Weights, the share of the start in them, and what the folds say; None: nothing asked for folds."""
+    """Weights, and what sentences that tuning did not see say of them.
+
+    ``ridge`` is the share of the start in the weights. ``validation`` is None where no sentence was held out.
+    ``systems`` are the scores of each baseline alone; ``kept`` is the one that is the result, None where tuned weights
+    are.
+    """
 
     report: TuningReport
     ridge: float = 0.0
     validation: CrossValidation | None = None
-    comparison: Comparison | None = None
+    systems: Mapping[str, float] = MappingProxyType({})
+    kept: str | None = None
+
+    @property
+    def best(self) -> str | None:
+        """The best single system."""
+        return max(self.systems, key=lambda name: self.systems[name], default=None)
 
 
 def tune_by_plan(pool: NbestPool, plan: Plan) -> Judged:
@@ -117,23 +93,23 @@ def tune_by_plan(pool: NbestPool, plan: Plan) -> Judged:
     Raises WiringError where the list lacks a baseline, and for fewer than two folds or sentences.
     """
     check_baselines(pool, plan.baselines)
+    parts = _folds_of(pool, plan.options.folds)
     found, results = _tuned(pool, plan)
-    if not plan.folds or (found.note and not plan.baselines):
-        return Judged(report_of_search(pool, found, found.best))
+    if not parts or (found.note and not plan.baselines):
+        return Judged(report_of(pool, found, found.best))
     alone = {name: pool.best_counts(start_weights(pool, {name: (1.0,)})) for name in plan.baselines}
     systems = {name: float(pool.metric.score(counts.sum(axis=0))) for name, counts in alone.items()}
-    folds = [_judged_fold(inside, outside, plan) for inside, outside in split(pool, plan.folds)]
+    folds = [_judged_fold(pool, part, plan) for part in parts]
     least = max(found.start.score, *systems.values()) if systems else found.start.score
     chosen = _best_allowed(pool, folds, [place == 0 or one.score >= least for place, one in enumerate(results)])
     validation, counts = _validation(pool, folds)
-    judged = Judged(report_of_search(pool, found, results[chosen]), plan.ridges[chosen], validation)
-    if not systems:
+    judged = Judged(report_of(pool, found, results[chosen]), plan.ridges[chosen], validation, systems)
+    best = judged.best
+    if best is None or (judged.report.score >= systems[best] and not _is_better(pool, alone[best], counts)):
         return judged
-    compared = Comparison(systems, validation, None)
-    best = compared.best
-    if judged.report.score >= systems[best] and not _is_better(pool, alone[best], counts):
-        return judged._replace(comparison=compared)
-    return Judged(_system_alone(judged.report, compared), 0.0, validation, compared._replace(kept=best))
+    weights = {name: (0.0,) * len(values) for name, values in judged.report.weights.items()} | {best: (1.0,)}
+    report = judged.report._replace(weights=weights, score=systems[best])
+    return judged._replace(report=report, ridge=0.0, kept=best)
 
 
 class _Fold(NamedTuple):
@@ -143,15 +119,16 @@ class _Fold(NamedTuple):
     held_out: _Counts
 
 
-def _judged_fold(inside: NbestPool, outside: NbestPool, plan: Plan) -> _Fold:
-    _, results = _tuned(inside, plan)
+def _judged_fold(pool: NbestPool, part: npt.NDArray[np.intp], plan: Plan) -> _Fold:
+    outside = pool.of_sentences(part)
+    _, results = _tuned(pool.of_sentences(np.setdiff1d(np.arange(len(pool.padding)), part)), plan)
     held_out = np.stack([outside.best_counts(one.weights) for one in results])
     return _Fold([one.score for one in results], held_out)
 
 
 def _tuned(pool: NbestPool, plan: Plan) -> tuple[Search, list[Tuned]]:
     """What the tuner found, and the result for each ridge."""
-    found = search(pool, plan.start, plan.options, tuner=plan.tuner)
+    found = search(pool, plan.start, plan.options)
     if len(plan.ridges) == 1 or found.note:
         return found, [found.best] * len(plan.ridges)
     spreads = pool.spreads()
@@ -198,12 +175,6 @@ def _is_better(pool: NbestPool, one: _Counts, other: _Counts) -> bool:
     return bool(better.mean() >= _SURE)
 
 
-def _system_alone(report: TuningReport, compared: Comparison) -> TuningReport:
-    """The report with the weights of the best baseline."""
-    weights = {name: (0.0,) * len(values) for name, values in report.weights.items()} | {compared.best: (1.0,)}
-    return report._replace(weights=weights, score=compared.systems[compared.best])
-
-
 def check_baselines(pool: NbestPool, baselines: Sequence[str]) -> None:
     """Raise WiringError where a baseline is no feature of one value."""
     for baseline in baselines:
@@ -213,20 +184,17 @@ def check_baselines(pool: NbestPool, baselines: Sequence[str]) -> None:
             raise WiringError(f"the list has no feature {baseline} of one value; {remedy}")
 
 
-def split(pool: NbestPool, folds: int) -> Iterator[tuple[NbestPool, NbestPool]]:
-    """All but every ``folds``-th sentence, and the others, in turn; raises WiringError where that cannot be."""
-    folds, sentences = possible_folds(pool, folds), np.arange(len(pool.padding))
-    for fold in range(folds):
-        held_out = sentences % folds == fold
-        yield pool.of_sentences(sentences[~held_out]), pool.of_sentences(sentences[held_out])
+def _folds_of(pool: NbestPool, folds: int | None) -> list[npt.NDArray[np.intp]]:
+    """The sentences that are held out in turn, at most one fold for each sentence; no folds where none are asked for.
 
-
-def possible_folds(pool: NbestPool, folds: int) -> int:
-    """So many folds, or one for each sentence where these are fewer; raises WiringError for fewer than two."""
-    folds = min(folds, len(pool.padding))
+    Raises WiringError for fewer than two.
+    """
+    if folds is None:
+        return []
+    folds, sentences = min(folds, len(pool.padding)), np.arange(len(pool.padding))
     if folds < 2:
         raise WiringError("cross-validation needs at least two sentences and two folds")
-    return folds
+    return [np.flatnonzero(sentences % folds == fold) for fold in range(folds)]
 
 
 _WORDS = ("WordCount", "WordPenalty")  # the same number with two signs
@@ -234,12 +202,7 @@ _FOLDS = 5
 
 
 def plan_for_list(
-    pool: NbestPool,
-    start: Start | None,
-    options: TuningOptions,
-    *,
-    tuner: str = "mert",
-    recomputed: Collection[str] = (),
+    pool: NbestPool, start: Start | None, options: TuningOptions, *, recomputed: Collection[str] = ()
 ) -> Plan:
     """How a list is tuned.
 
@@ -249,10 +212,10 @@ def plan_for_list(
     names = list(dict.fromkeys(column.name for column in pool.columns))
     systems = baselines(names)
     if not systems:
-        return Plan(start, options, tuner)
-    if options.features is None:
-        options = options._replace(features=tuned_by_default(names, recomputed))
-    return Plan(start, options, tuner, systems, RIDGES if tuner == "mert" else RIDGES[:1], _FOLDS)
+        return Plan(start, options)
+    features = tuned_by_default(names, recomputed) if options.features is None else options.features
+    options = options.model_copy(update={"features": features, "folds": options.folds or _FOLDS})
+    return Plan(start, options, systems, RIDGES if options.tuner == "mert" else RIDGES[:1])
 
 
 def tuned_by_default(names: Sequence[str], recomputed: Collection[str] = ()) -> tuple[str, ...] | None:

@@ -28,8 +28,9 @@ from smt_bridge.moses.weights import read_weights
 from smt_bridge.nbest.entry import NbestEntry, NbestList, runs_of_sentence
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.tuning.loop_folder import Round, Weights, decode, read_rounds, write_rounds
+from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import NbestPool, pool_from_lists
-from smt_bridge.tuning.tune import TuningOptions, tune
+from smt_bridge.tuning.tune import tune
 
 SETTLED = 1e-5
 """The change of a weight, of weights with L1 norm 1, below which the loop ends."""
@@ -50,7 +51,6 @@ class Loop(NamedTuple):
     sentences: Sequence[bytes]
     statistics: Callable[[NbestList], Counts]
     metric: Metric
-    tuner: str
     tuning: TuningOptions
     folder: str
     description: Mapping[str, Any]
@@ -129,7 +129,7 @@ def _round(loop: Loop, number: int, weights: Weights | None, known: _Known) -> R
     found = Round(used, _score_of_first(loop, firsts), pool.entries, new)
     if new and number < loop.most_rounds:
         seed = loop.tuning.seed + (number - 1) * loop.tuning.runs
-        report = tune(pool, used, loop.tuning._replace(seed=seed), tuner=loop.tuner)
+        report = tune(pool, used, loop.tuning.model_copy(update={"seed": seed}))
         found = replace(found, tuned=report.weights, tuned_score=report.score, deviation=report.deviation)
     given_up = sum(has_words(line) and sentence not in firsts for sentence, line in enumerate(loop.sentences))
     loop.tell(number, found, given_up)

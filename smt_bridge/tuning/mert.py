@@ -23,6 +23,7 @@ from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.metric import BLEU, Metric
 from smt_bridge.tuning.envelope import Integers, concatenated, cut_all, ends_of, first_cut
 from smt_bridge.tuning.expected_bleu import ExpectedBleu
+from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import MAXIMAL_COLUMNS, Floats, NbestPool, Tuned, normalised
 
 _NEAR = 0.05  # standard deviation of new starting points around the best one
@@ -31,6 +32,7 @@ _CLIMB_STEPS = 120
 _RESTARTS_PER_CLIMB = 10
 _MINIMAL_GAIN = 1e-4  # BLEU points (0..100) below which a step is not taken
 _ROUNDS = 30
+_RANDOM_DIRECTIONS = 4  # of a round, beside all coordinates
 _NARROWEST = 1e-9  # angle of an interval below which rounding decides who wins in it
 
 
@@ -121,17 +123,11 @@ def _best_interval(start: Counts, at: Floats, change: Counts, metric: Metric) ->
 
 
 def tune_mert(
-    pool: NbestPool,
-    start: Floats,
-    *,
-    tuned: npt.NDArray[np.bool_] | None = None,
-    seed: int = 1,
-    restarts: int = 20,
-    random_directions: int = 4,
+    pool: NbestPool, start: Floats, options: TuningOptions, *, tuned: npt.NDArray[np.bool_] | None = None
 ) -> Tuned:
     """Find weights of high corpus score on ``pool``, never below that of the start (D,).
 
-    Beside the start, the first five ``restarts`` begin at the start and at random points, of which one
+    Beside the start, the first five restarts begin at the start and at random points, of which one
     for every ten restarts first climbs expected BLEU (where BLEU is the metric); the others begin near the
     best point so far. In each round all coordinates and some random directions are searched along the whole
     line, until a round brings no gain.
@@ -147,19 +143,20 @@ def tune_mert(
     columns = np.flatnonzero(searched)
     if not len(columns):
         return Tuned(normalised(start), pool.score(start))
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(options.seed)
     spreads = pool.spreads()
     start = _unit_spread(start, spreads)
     base = pool.scores(np.where(searched, 0.0, start))
     spreads = spreads[columns]
     features = pool.features[columns] / spreads[:, None, None]
+    restarts = options.restarts
     points = _starting_points(start[columns] * spreads, restarts, generator)
     if pool.metric is BLEU:
         points = _climb(
             points, ExpectedBleu(features, base, pool.statistics), math.ceil(restarts / _RESTARTS_PER_CLIMB)
         )
     search = _Search(features, base, pool.statistics, points, metric=pool.metric)
-    walk = _Walk(search, generator, random_directions)
+    walk = _Walk(search, generator)
     walk.from_points()
     for _ in range(math.ceil((restarts - _TOGETHER) / _TOGETHER)):
         walk.from_near_best()
@@ -169,10 +166,9 @@ def tune_mert(
 class _Walk:
     """The order of line searches: which restarts go on, in which directions, how far."""
 
-    def __init__(self, search: _Search, generator: np.random.Generator, random_directions: int) -> None:
+    def __init__(self, search: _Search, generator: np.random.Generator) -> None:
         self._search = search
         self._generator = generator
-        self._random_directions = random_directions
 
     def from_points(self) -> None:
         """Search from all points; the best third of them until nothing is gained any more."""
@@ -200,7 +196,7 @@ class _Walk:
 
     def _round(self, rows: Integers) -> None:
         self._search.normalise(rows)
-        for direction in _directions(self._search.weights.shape[1], self._random_directions, self._generator):
+        for direction in _directions(self._search.weights.shape[1], self._generator):
             self._search.step(rows, direction)
 
     def _by_bleu(self, rows: Integers) -> Integers:
@@ -229,12 +225,12 @@ def _climb(points: Floats, expected: ExpectedBleu, count: int) -> Floats:
     return climbed
 
 
-def _directions(columns: int, random_directions: int, generator: np.random.Generator) -> Floats:
+def _directions(columns: int, generator: np.random.Generator) -> Floats:
     """All coordinates in random order, then random directions, one per row."""
     coordinates = np.eye(columns)[generator.permutation(columns)]
     if columns == 1:
         return coordinates
-    return np.concatenate([coordinates, generator.normal(size=(random_directions, columns))])
+    return np.concatenate([coordinates, generator.normal(size=(_RANDOM_DIRECTIONS, columns))])
 
 
 def _best_of(search: _Search, pool: NbestPool, start: Floats, *, columns: Integers, spreads: Floats) -> Tuned:

@@ -23,59 +23,25 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import Floats, NbestPool, Tuned, bincount, normalised
-
-_MOST_INFLUENCE = 5.0  # of the model on the hope, as a multiple of the gain's, with safe hope
-_NOTHING = 1e-8
-
-
-class MiraOptions(NamedTuple):
-    """``passes`` over the lists, the step's bound ``rate`` (C), ``decay`` of the background; kbmira's defaults.
-
-    With ``model_background`` the background takes in the model's best in place of the hope; with ``safe_hope`` the
-    model has at most five times the influence of the gain on the choice of the hope; without ``shuffle`` the
-    sentences come in the order of the file.
-    """
-
-    passes: int = 60
-    rate: float = 0.01
-    decay: float = 0.999
-    model_background: bool = False
-    safe_hope: bool = False
-    shuffle: bool = True
-
-
-class Extremes(NamedTuple):
-    """The entries of a list with the highest hope, fear and model score."""
-
-    hope: int
-    fear: int
-    model: int
 
 
 def tune_mira(
-    pool: NbestPool,
-    start: Floats,
-    *,
-    tuned: npt.NDArray[np.bool_] | None = None,
-    seed: int = 1,
-    options: MiraOptions = MiraOptions(),  # noqa: B008 (it cannot be changed)
+    pool: NbestPool, start: Floats, options: TuningOptions, *, tuned: npt.NDArray[np.bool_] | None = None
 ) -> Tuned:
-    """Weights of high corpus score, never below that of a start other than 0; sentences are shuffled by ``seed``."""
+    """Weights of high corpus score, never below that of a start other than 0; sentences are shuffled by the seed."""
     searched = pool.searched(tuned)
     before = Tuned(normalised(start), pool.score(start))
     if not searched.any():
         return before
     best = before if start.any() else before._replace(score=-math.inf)  # weights of 0 rank nothing
     lists = _lists(pool, start, searched)
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(options.seed)
     weights = AveragedWeights(start)
     background = np.ones(pool.metric.columns)
-    order = np.arange(len(lists))
     for _ in range(options.passes):
-        if options.shuffle:
-            order = generator.permutation(len(lists))
-        for sentence in order.tolist():
+        for sentence in generator.permutation(len(lists)).tolist():
             background = _step(lists[sentence], weights, background, pool, options)
         candidate = pool.judged(weights.mean())
         if candidate.score > best.score and candidate.weights.any():
@@ -154,13 +120,13 @@ def _lists(pool: NbestPool, start: Floats, searched: npt.NDArray[np.bool_]) -> l
 
 
 def _step(
-    current: _List, weights: AveragedWeights, background: Floats, pool: NbestPool, options: MiraOptions
+    current: _List, weights: AveragedWeights, background: Floats, pool: NbestPool, options: TuningOptions
 ) -> Floats:
     """Update the weights by one sentence; the background corpus after it."""
     scores = current.scores(weights.current)
     sums = background + current.counts
     gains = pool.metric.score(sums) / 100.0 * sums[:, pool.metric.size]
-    hope, fear, model = extremes(scores, gains, safe_hope=options.safe_hope)
+    hope, fear = int((scores + gains).argmax()), int((scores - gains).argmax())  # of equals the earliest
     gain = float(gains[hope] - gains[fear])
     if hope == fear or gain <= 0.0:
         return background
@@ -168,17 +134,7 @@ def _step(
     if loss > 0.0:
         difference = current.difference(hope, fear)
         length = math.fsum((difference * difference).tolist())
-        rate = min(options.rate, loss / length) if length > 0.0 else options.rate
+        rate = min(options.c, loss / length) if length > 0.0 else options.c
         weights.update(current.columns, rate * difference)
-    after: Floats = options.decay * background + current.counts[model if options.model_background else hope]
+    after: Floats = options.decay * background + current.counts[hope]
     return after
-
-
-def extremes(scores: Floats, gains: Floats, *, safe_hope: bool = False) -> Extremes:
-    """Hope, fear and the model's best of a list with these model scores and gains (L,); of equals the earliest."""
-    hope = int((scores + gains).argmax())
-    if safe_hope and abs(scores[hope]) > _NOTHING:
-        scale = _MOST_INFLUENCE * abs(gains[hope]) / abs(scores[hope])
-        if scale < 1.0:
-            hope = int((scale * scores + gains).argmax())
-    return Extremes(hope, int((scores - gains).argmax()), int(scores.argmax()))

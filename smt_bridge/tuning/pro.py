@@ -23,6 +23,7 @@ import numpy.typing as npt
 from smt_bridge.metrics.bleu import Counts, sentence_bleu
 from smt_bridge.metrics.metric import BLEU, Metric
 from smt_bridge.ordered_sum import ordered_sum
+from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import NO_ROWS, Floats, NbestPool, SparseRows, Tuned, normalised
 
 SAMPLED = 5000
@@ -35,7 +36,9 @@ _CONJUGATE_STEPS = 250
 _EXACT = 1e-10  # of the residual of Newton's equations, relative
 
 
-def tune_pro(pool: NbestPool, start: Floats, *, tuned: npt.NDArray[np.bool_] | None = None, seed: int = 1) -> Tuned:
+def tune_pro(
+    pool: NbestPool, start: Floats, options: TuningOptions, *, tuned: npt.NDArray[np.bool_] | None = None
+) -> Tuned:
     """Weights that rank hypotheses as the metric does.
 
     The start is kept where the corpus score would be lower. Columns outside ``tuned`` take part with their
@@ -46,7 +49,7 @@ def tune_pro(pool: NbestPool, start: Floats, *, tuned: npt.NDArray[np.bool_] | N
     if not searched.any():
         return before
     base = pool.scores(np.where(searched, 0.0, start))
-    examples = _examples(pool, searched, base, np.random.default_rng(seed))
+    examples = _examples(pool, searched, base, np.random.default_rng(options.seed))
     if not examples.size:
         return before
     weights = start.copy()

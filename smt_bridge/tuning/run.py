@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
-import statistics
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean
 from typing import Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
 from nmt_core.files import open_output
+from nmt_core.files.small import json_bytes
 from smt_bridge.metadata import find_metadata, metadata_path
-from smt_bridge.metrics.metric import METRIC_NAMES, METRICS, as_reported, show_score
+from smt_bridge.metrics.metric import METRIC_NAMES, METRICS, show_score
 from smt_bridge.metrics.references import check_judged, read_references, statistics_against
 from smt_bridge.moses.weights import format_weights, read_weights
 from smt_bridge.nbest.checks import MOST_LOOKED_AT, warnings_of_references
@@ -24,18 +22,11 @@ from smt_bridge.nbest.entry import NbestList
 from smt_bridge.nbest.order import ordered_lists
 from smt_bridge.nbest.recompute import recomputed_columns
 from smt_bridge.recipe import Recipe, recipe_of, write_recipe
-from smt_bridge.tuning.held_out import (
-    Comparison,
-    Judged,
-    Plan,
-    check_baselines,
-    plan_for_list,
-    possible_folds,
-    tune_by_plan,
-)
-from smt_bridge.tuning.moses_dat import pool_from_moses, read_tuner_weights
-from smt_bridge.tuning.pool import NbestPool, normalised, pool_from_lists
-from smt_bridge.tuning.tune import Start, Tuner, TuningReport, ablate, begin_with, losses, report_of
+from smt_bridge.tuning.held_out import Judged, Plan, plan_for_list, tune_by_plan
+from smt_bridge.tuning.moses_dat import pool_from_moses
+from smt_bridge.tuning.options import TuningOptions
+from smt_bridge.tuning.pool import NbestPool, pool_from_lists
+from smt_bridge.tuning.tune import TuningReport
 
 NAME = "tune"
 
@@ -43,79 +34,33 @@ NAME = "tune"
 def tune(args: argparse.Namespace) -> int:
     """Load the pool, tune, write the weights and say on stderr what they reach."""
     _check_options(args)
-    tuner = Tuner.of(args.tuner)
+    options = TuningOptions.of(args.tuner)
+    if args.features:
+        options = options.model_copy(update={"features": tuple(name.strip() for name in args.features.split(","))})
     recipe = _recipe(args.nbest) if args.recipe else None
     start = read_weights(args.start) if args.start else None
     begin = time.monotonic()
     pool = _load_pool(args)
     loaded = time.monotonic()
-    plan = _plan(args, tuner, pool, start)
-    _check_fits(pool, plan)
-    judged = _read_tuner_weights(args, pool) if args.from_tuner else tune_by_plan(pool, plan)
+    plan = Plan(start, options)  # of Moses' files, as its tuners do
+    if args.nbest:
+        plan = plan_for_list(pool, start, options, recomputed=recomputed_columns(args.nbest))
+    judged = tune_by_plan(pool, plan)
     _say(
         f"{counted(pool.entries, 'hypothesis', 'hypotheses')} of {counted(len(pool.padding), 'sentence')},"
         f" {counted(len(pool.columns), 'feature value')},"
         f" read in {loaded - begin:.1f} s, tuned in {time.monotonic() - loaded:.1f} s"
     )
     _say_judged(judged, plan, args.metric)
-    recipe = replace(recipe, weights=judged.report.weights) if recipe is not None else None
-    with contextlib.ExitStack() as stack:
-        told = stack.enter_context(open_output(args.report)) if args.report else None  # no other run writes its own now
-        _write_weights(args, judged.report, recipe)
-        ablation = _ablate(args, pool, plan, judged.report) if args.ablate and not judged.report.note else None
-        if told is not None:
-            told.write(_report_bytes(args, plan, judged, ablation))
+    with contextlib.ExitStack() as stack:  # outputs belong together and get their names together
+        report = stack.enter_context(open_output(args.report)) if args.report else None
+        with open_output(args.output) as stream:
+            stream.write(format_weights(judged.report.weights).encode("utf-8", "surrogateescape"))
+            if recipe is not None:
+                write_recipe(args.recipe, replace(recipe, weights=judged.report.weights))
+        if report is not None:
+            report.write(json_bytes(as_json(judged, tuner=plan.options.tuner, metric=args.metric), indent=1))
     return 0
-
-
-def _plan(args: argparse.Namespace, tuner: Tuner, pool: NbestPool, start: Start | None) -> Plan:
-    """What is tuned and how, by the options or, for a list, by default; of Moses' files as its tuners do."""
-    options = tuner.options([name.strip() for name in args.features.split(",")] if args.features else None)
-    plan = Plan(start, options, tuner.name)
-    if args.nbest and not args.from_tuner:
-        plan = plan_for_list(pool, start, options, tuner=tuner.name, recomputed=recomputed_columns(args.nbest))
-    return plan._replace(folds=tuner.folds or plan.folds)
-
-
-def _write_weights(args: argparse.Namespace, report: TuningReport, recipe: Recipe | None) -> None:
-    """The weights and the recipe."""
-    with open_output(args.output) as stream:
-        stream.write(format_weights(report.weights).encode("utf-8", "surrogateescape"))
-        if recipe is not None:
-            write_recipe(args.recipe, recipe)
-
-
-def _check_fits(pool: NbestPool, plan: Plan) -> None:
-    """Raise WiringError, before anything is searched for, where options do not fit the list."""
-    begin_with(pool, plan.start)
-    check_baselines(pool, plan.baselines)
-    if plan.folds:
-        possible_folds(pool, plan.folds)
-
-
-def _ablate(
-    args: argparse.Namespace, pool: NbestPool, plan: Plan, report: TuningReport
-) -> dict[str, tuple[float, ...]]:
-    """The scores without each feature; what is lost is said, the largest loss first."""
-    found = ablate(pool, plan.start, plan.options, tuner=plan.tuner)
-    for name, loss in sorted(losses(report, found).items(), key=lambda item: -item[1].mean):
-        change = round(as_reported(-loss.mean, args.metric), 2) + 0.0  # no -0.00
-        spread = f", standard deviation {loss.deviation:.2f}" if len(found[name]) > 1 else ""
-        _say(f"without {name}: {show_score(fmean(found[name]), args.metric)} ({change:+.2f}{spread})")
-    return found
-
-
-def _report_bytes(
-    args: argparse.Namespace, plan: Plan, judged: Judged, ablation: dict[str, tuple[float, ...]] | None
-) -> bytes:
-    content = as_json(judged, tuner=plan.tuner, metric=args.metric, ablation=ablation)
-    return json.dumps(content, indent=1).encode() + b"\n"
-
-
-def _read_tuner_weights(args: argparse.Namespace, pool: NbestPool) -> Judged:
-    """The weights of a tuner of Moses, with their names and what they reach."""
-    weights = normalised(read_tuner_weights(args.from_tuner, pool))
-    return Judged(report_of(pool, weights, note=f"nothing was tuned, the weights are those of {args.from_tuner}"))
 
 
 def _recipe(nbest: str | None) -> Recipe:
@@ -139,14 +84,10 @@ def _say_judged(judged: Judged, plan: Plan, metric: str) -> None:
         _say(f"cross-validation, {folds} folds: {scores}")
     if judged.ridge:
         _say(f"the weights go back {judged.ridge:.0%} of the way to the start: held-out sentences gain from it")
-    if judged.comparison is not None:
-        _say_comparison(judged.comparison, metric)
-
-
-def _say_comparison(compared: Comparison, metric: str) -> None:
-    _say(", ".join(f"{name} alone {show_score(score, metric)}" for name, score in compared.systems.items()))
-    if compared.kept:
-        _say(f"note: {compared.kept} alone is better than the tuned weights: its weights were written")
+    if judged.systems:
+        _say(", ".join(f"{name} alone {show_score(score, metric)}" for name, score in judged.systems.items()))
+    if judged.kept:
+        _say(f"note: {judged.kept} alone is better than the tuned weights: its weights were written")
 
 
 def _load_pool(args: argparse.Namespace) -> NbestPool:
@@ -201,8 +142,6 @@ def _check_options(args: argparse.Namespace) -> None:
         raise ConfigError("--features-dat and --scores-dat go together and replace --nbest and --reference")
     if len(args.features_dat) != len(args.scores_dat):
         raise ConfigError("give as many --scores-dat as --features-dat, in the same order")
-    if args.from_tuner and (args.tuner or args.ablate):
-        raise ConfigError("--from-tuner does not tune: leave out --tuner and --ablate")
     if not any(moses) and not (args.nbest and args.reference):
         raise ConfigError("give --nbest and --reference (or --features-dat and --scores-dat)")
     if any(moses) and (args.tokenize or args.detokenize):
@@ -211,11 +150,18 @@ def _check_options(args: argparse.Namespace) -> None:
         raise ConfigError(f"--scores-dat holds BLEU counts: --metric {args.metric} needs --nbest and --reference")
 
 
-def as_json(
-    judged: Judged, *, tuner: str, metric: str, ablation: Mapping[str, Sequence[float]] | None = None
-) -> dict[str, Any]:
+def as_json(judged: Judged, *, tuner: str, metric: str) -> dict[str, Any]:
     """The report for other programs (docs/lists.md)."""
-    report, validation, comparison = judged.report, judged.validation, judged.comparison
+    report, validation = judged.report, judged.validation
+    guard = None
+    if judged.systems and validation is not None:
+        guard = {
+            "halves": dict(judged.systems),
+            "held_out": validation.held_out,
+            "folds": validation.folds,
+            "kept": judged.kept,
+            "best": judged.best,
+        }
     return {
         "tuner": tuner,
         "metric": metric,
@@ -228,11 +174,7 @@ def as_json(
         "runs": [{"score": score, "weights": _listed(weights)} for weights, score in report.runs],
         "ridge": judged.ridge,
         "cross_validation": None if validation is None else validation._asdict(),
-        "ablation": None if ablation is None else {name: statistics.fmean(each) for name, each in ablation.items()},
-        "ablation_loss": None
-        if ablation is None
-        else {name: loss._asdict() for name, loss in losses(report, ablation).items()},
-        "guard": None if comparison is None else comparison.as_json(),
+        "guard": guard,
     }
 
 

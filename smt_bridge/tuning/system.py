@@ -23,7 +23,7 @@ from smt_bridge.nbest.checks import warnings_of_references
 from smt_bridge.nbest.entry import words_as_text
 from smt_bridge.tuning.loop import Loop, Settled, run_loop
 from smt_bridge.tuning.loop_folder import Round, held, is_of_loop
-from smt_bridge.tuning.tune import Tuner
+from smt_bridge.tuning.options import TuningOptions
 
 NAME = "tune-loop"
 
@@ -47,14 +47,14 @@ def _check(args: argparse.Namespace) -> None:
         if path == "-":
             raise ConfigError("MOSES.INI, --source and --reference are read more than once; give files, not '-'")
         check_regular(path)
-    if Tuner.of(args.tuner).folds:
+    if TuningOptions.of(args.tuner).folds:
         raise ConfigError("--tuner folds= is for `smt-bridge tune`")
     if args.nbest < 2:
         raise ConfigError("--nbest must be at least 2")
 
 
 def _loop(args: argparse.Namespace) -> Loop:
-    ini, metric, tuner = read_ini(args.ini), METRICS[args.metric], Tuner.of(args.tuner)
+    ini, metric = read_ini(args.ini), METRICS[args.metric]
     if ini.is_before_2013:
         raise FormatError(args.ini, "names its tables in [ttable-file], as before 2013; give one with [feature]")
     sentences = list(read_lines(args.source))
@@ -76,8 +76,7 @@ def _loop(args: argparse.Namespace) -> Loop:
         sentences=sentences,
         statistics=statistics_against(references, tokenize=args.tokenize, language=args.detokenize, metric=metric),
         metric=metric,
-        tuner=tuner.name,
-        tuning=tuner.options(),
+        tuning=TuningOptions.of(args.tuner),
         folder=args.working_dir,
         description=_description(args, ini),
         most_rounds=args.max_rounds,
@@ -103,7 +102,7 @@ def _description(args: argparse.Namespace, ini: MosesIni) -> dict[str, Any]:
     files = {"MOSES.INI": content(args.ini), "--source": content(args.source)}
     options: dict[str, Any] = {"--moses-options": shlex.join(args.moses_options)}
     options |= {f"--{name.replace('_', '-')}": getattr(args, name) for name in (*_OPTIONS, "detokenize")}
-    options["--tuner"] = Tuner.of(args.tuner).model_dump()
+    options["--tuner"] = TuningOptions.of(args.tuner).model_dump(exclude={"features"})
     tables = {option.path: _digest(option.file) for option in ini.paths if option.file is not None}
     return {**files, "--reference": [content(path) for path in args.reference], **options, **tables}
 

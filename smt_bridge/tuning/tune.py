@@ -1,88 +1,25 @@
-"""From a pool to weights: tuner, seeds and their results; what each feature is worth."""
+"""From a pool to weights: tuner, seeds and their results."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, Field, ValidationError
 
-from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
 from smt_bridge.errors import WiringError
 from smt_bridge.tuning.mert import tune_mert
-from smt_bridge.tuning.mira import MiraOptions, tune_mira
+from smt_bridge.tuning.mira import tune_mira
+from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import Floats, NbestPool, Tuned
 from smt_bridge.tuning.pro import tune_pro
 
 Weights = dict[str, tuple[float, ...]]
 Start = Mapping[str, Sequence[float]]
 _Mask = npt.NDArray[np.bool_]
-
-
-class TuningOptions(NamedTuple):
-    """``features`` limits the search to these names (None: all); runs use seeds ``seed``, ``seed`` + 1, ...
-
-    The best run is the result; Clark et al. 2011 ask to look at several. ``restarts`` is for MERT, ``mira`` for MIRA.
-    """
-
-    features: Sequence[str] | None = None
-    seed: int = 1
-    runs: int = 3
-    restarts: int = 20
-    mira: MiraOptions = MiraOptions()
-
-
-_KEYS_OF_ONE = {"restarts": "mert", "passes": "mira", "c": "mira", "decay": "mira"}
-
-
-class Tuner(BaseModel, frozen=True, extra="forbid"):
-    """What ``--tuner NAME --tuner KEY=VALUE`` says: the search, its numbers, and how many folds are held out in turn.
-
-    ``restarts`` is for MERT; ``passes``, ``c`` and ``decay`` are those of ``MiraOptions``.
-    """
-
-    name: Literal["mert", "mira", "pro"] = "mert"
-    runs: int = Field(3, ge=1)
-    seed: int = Field(1, ge=0)
-    restarts: int = Field(20, ge=0)
-    folds: int | None = Field(None, ge=2)
-    passes: int = Field(60, ge=1)
-    c: float = Field(0.01, gt=0.0, le=1e6, allow_inf_nan=False)
-    decay: float = Field(0.999, ge=0.0, le=1.0)
-
-    @classmethod
-    def of(cls, words: Sequence[str]) -> Tuner:
-        """By the values of the option. Raises ConfigError."""
-        given: dict[str, str] = {}
-        for word in words:
-            key, equals, value = word.partition("=")
-            if not equals:
-                key, value = "name", word
-            if key in given:
-                raise ConfigError(f"--tuner {word}: {key} is given twice")
-            given[key] = value
-        try:
-            tuner = cls.model_validate_strings(given)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            key = str(first["loc"][0])
-            if key not in cls.model_fields:
-                known = ", ".join(f"{name}=" for name in cls.model_fields if name != "name")
-                raise ConfigError(f"--tuner {key}=: expected mert, mira, pro, or one of {known}") from error
-            raise ConfigError(f"--tuner {key}={given[key]}: {first['msg']}") from error
-        unused = next((key for key, name in _KEYS_OF_ONE.items() if key in given and tuner.name != name), None)
-        if unused is not None:
-            raise ConfigError(f"--tuner {unused}= is a key of {_KEYS_OF_ONE[unused]}; {tuner.name} does not use it")
-        return tuner
-
-    def options(self, features: Sequence[str] | None = None) -> TuningOptions:
-        """How to tune these ``features``, None for all."""
-        mira = MiraOptions(self.passes, self.c, self.decay)
-        return TuningOptions(features, self.seed, self.runs, self.restarts, mira)
 
 
 class TuningReport(NamedTuple):
@@ -113,17 +50,7 @@ class TuningReport(NamedTuple):
         return statistics.stdev(self.scores) if len(self.runs) > 1 else 0.0
 
 
-_Tuner = Callable[[NbestPool, Floats, _Mask, TuningOptions], Tuned]
-
-TUNERS: dict[str, _Tuner] = {
-    "mert": lambda pool, start, tuned, options: tune_mert(
-        pool, start, tuned=tuned, seed=options.seed, restarts=options.restarts
-    ),
-    "mira": lambda pool, start, tuned, options: tune_mira(
-        pool, start, tuned=tuned, seed=options.seed, options=options.mira
-    ),
-    "pro": lambda pool, start, tuned, options: tune_pro(pool, start, tuned=tuned, seed=options.seed),
-}
+TUNERS = {"mert": tune_mert, "mira": tune_mira, "pro": tune_pro}
 
 
 class Search(NamedTuple):
@@ -142,89 +69,36 @@ class Search(NamedTuple):
         return max(self.runs, key=lambda run: run.score)
 
 
-def search(pool: NbestPool, start: Start | None, options: TuningOptions, *, tuner: str = "mert") -> Search:
+def search(pool: NbestPool, start: Start | None, options: TuningOptions) -> Search:
     """Run a tuner with several seeds; L1 norm of each result is 1.
 
     ``start`` maps names to weights; names that it lacks begin at 0. Without it all tuned ones begin equal,
     the others at 0; MIRA begins at 0. Raises WiringError where start weights or the names of ``options.features``
-    do not fit the list, ConfigError for a number of runs, a seed or restarts that cannot be.
+    do not fit the list.
     """
-    if options.runs < 1 or options.seed < 0 or options.restarts < 0:
-        raise ConfigError("runs must be at least 1, seed and restarts at least 0")
     tuned = _tuned_columns(pool, options.features)
-    weights = _start(pool, start, tuned, tuner)
+    weights = _start(pool, start, tuned, options.tuner)
     begun = Tuned(weights, pool.score(weights))
     note = _why_not(pool, tuned)
-    return Search(begun, (begun,) if note else tuple(_runs(pool, weights, tuned, options, tuner)), note)
+    if note:
+        return Search(begun, (begun,), note)
+    tuner = TUNERS[options.tuner]
+    return Search(begun, tuple(tuner(pool, weights, one, tuned=tuned) for one in options.seeded()), "")
 
 
-def tune(pool: NbestPool, start: Start | None, options: TuningOptions, *, tuner: str = "mert") -> TuningReport:
+def tune(pool: NbestPool, start: Start | None, options: TuningOptions) -> TuningReport:
     """The best of what ``search`` finds; raises as it."""
-    found = search(pool, start, options, tuner=tuner)
-    return report_of_search(pool, found, found.best)
+    found = search(pool, start, options)
+    return report_of(pool, found, found.best)
 
 
-def report_of_search(pool: NbestPool, found: Search, result: Tuned) -> TuningReport:
+def report_of(pool: NbestPool, found: Search, result: Tuned) -> TuningReport:
     """A report of a search, with this result."""
     runs = tuple((_by_name(pool, run.weights), run.score) for run in found.runs)
     return TuningReport(_by_name(pool, result.weights), result.score, found.start.score, runs, found.note)
 
 
-def _runs(pool: NbestPool, start: Floats, tuned: _Mask, options: TuningOptions, tuner: str) -> list[Tuned]:
-    seeds = range(options.seed, options.seed + options.runs)
-    return [TUNERS[tuner](pool, start, tuned, options._replace(seed=seed)) for seed in seeds]
-
-
-def report_of(pool: NbestPool, weights: Floats, *, note: str) -> TuningReport:
-    """A report of weights (in the order of the columns) that were not searched for; ``note`` says why."""
-    result = Tuned(weights, pool.score(weights))
-    return report_of_search(pool, Search(result, (result,), note), result)
-
-
-def begin_with(pool: NbestPool, start: Start | None) -> Floats:
-    """The weights with which tuning of all features begins."""
-    return _start(pool, start, _tuned_columns(pool, None), "mert")
-
-
-def ablate(
-    pool: NbestPool, start: Start | None, options: TuningOptions, *, tuner: str = "mert"
-) -> dict[str, tuple[float, ...]]:
-    """For every tuned dense feature the scores that all runs reach without it, tuned again with their seeds."""
-    tuned = _tuned_columns(pool, options.features)
-    weights = _start(pool, start, tuned, tuner)
-    names = np.array([column.name for column in pool.columns])
-    found: dict[str, tuple[float, ...]] = {}
-    for name in dict.fromkeys(names[: pool.dense][tuned[: pool.dense]].tolist()):
-        searched = tuned & (names != name)
-        if searched.any():
-            begun = _without(weights, names == name, tuner)
-            found[name] = tuple(run.score for run in _runs(pool, begun, searched, options, tuner))
-    return found
-
-
-def _without(weights: Floats, feature: _Mask, tuner: str) -> Floats:
-    """Start weights with 0 for the columns of a feature."""
-    without = np.where(feature, 0.0, weights)
-    return without if without.any() or tuner == "mira" else np.where(feature, 0.0, 1.0)
-
-
-class Loss(NamedTuple):
-    """How much of the score is lost without a feature: mean and standard deviation over runs, seed by seed."""
-
-    mean: float
-    deviation: float
-
-
-def losses(report: TuningReport, ablation: Mapping[str, Sequence[float]]) -> dict[str, Loss]:
-    """What each feature is worth; ``ablation`` has the scores without it, of runs with the seeds of the report's."""
-    found = {}
-    for name, scores in ablation.items():
-        lost = [whole - without for whole, without in zip(report.scores, scores, strict=True)]
-        found[name] = Loss(statistics.fmean(lost), statistics.stdev(lost) if len(lost) > 1 else 0.0)
-    return found
-
-
-def start_weights(pool: NbestPool, start: Mapping[str, Sequence[float]]) -> Floats:
+def start_weights(pool: NbestPool, start: Start) -> Floats:
     """Weights (D,) in the order of the pool's columns."""
     weights = np.zeros(len(pool.columns))
     arity = {column.name: column.component + 1 for column in pool.columns}

@@ -30,8 +30,9 @@ from smt_bridge.metrics.significance import SystemScore, compare
 from smt_bridge.nbest.order import ordered_lists
 from smt_bridge.nbest.recompute import recomputed_columns
 from smt_bridge.tuning.held_out import plan_for_list, tune_by_plan
+from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import Floats, NbestPool, pool_from_lists
-from smt_bridge.tuning.tune import TuningOptions, start_weights
+from smt_bridge.tuning.tune import start_weights
 
 
 class Lists(NamedTuple):

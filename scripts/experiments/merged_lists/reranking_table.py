@@ -21,8 +21,9 @@ from nmt_core.files import read_text_lines
 from smt_bridge.metrics.references import detokenizer, read_references, statistics_against
 from smt_bridge.metrics.significance import SystemScore, compare
 from smt_bridge.nbest.order import ordered_lists
+from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import NbestPool, pool_from_lists
-from smt_bridge.tuning.tune import TuningOptions, start_weights, tune
+from smt_bridge.tuning.tune import start_weights, tune
 
 GROUPS = {
     "KenLM": "KENLM|KenLM",
@@ -105,7 +106,7 @@ def main() -> None:
         used = system + [name for name in names if member.get(name) in groups]
         values = sum(column.name in used for column in dev.pool.columns)
         start = {name: (1.0,) * sum(column.name == name for column in dev.pool.columns) for name in used}
-        report = tune(dev.pool, start, TuningOptions(features=used, runs=args.runs), tuner=args.tuner)
+        report = tune(dev.pool, start, TuningOptions(tuner=args.tuner, features=tuple(used), runs=args.runs))
         scores = [
             float(test.pool.metric.score(test.pool.best_statistics(start_weights(test.pool, weights))))
             for weights, _ in report.runs

@@ -116,12 +116,6 @@ def test_reranking_reports_before_and_after(files: Path, capsys: pytest.CaptureF
     assert "p = " in said
 
 
-def test_a_feature_that_changes_nothing_has_no_sign(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert tuned(files, "reference", "--ablate") == 0
-    said = capsys.readouterr().err
-    assert "(+0.00)" in said and "-0.00" not in said
-
-
 @pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
 def test_an_absurd_id_asks_for_no_blank_lines(files: Path, order: slice) -> None:
     lines = [*NBEST.splitlines(keepends=True), b"999999999999 ||| a ||| A= 1 B= 0 ||| 0\n"][order]

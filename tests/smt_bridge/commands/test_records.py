@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from smt_bridge.commands.main import main
-from smt_bridge.tuning import run
 from tests.metadata_files import describe
 
 LIST = "0 ||| le chat ||| LM0= -5 ||| -3\n0 ||| un chat ||| LM0= -4 ||| -4\n1 ||| oui ||| LM0= -1 ||| -1\n"
@@ -80,26 +78,6 @@ def test_what_a_command_writes_is_of_that_command(name: str, monkeypatch: pytest
     assert alone[0][0] != alone[1][0] and alone[0][1] != alone[1][1]
     _with_another_between(*commands, monkeypatch)
     assert _together() in alone
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_tuning_report_is_about_the_weights_that_it_lies_beside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The weights are there early; another command is rejected while the report is still worked at."""
-    options = "--nbest list --reference reference --ablate --report report --output out"
-    first, second = (f"tune {options} --start {start}".split() for start in ("one", "two"))
-    assert main(first) == 0
-    alone = _together()
-    ablate = run.ablate
-
-    def ablated(*arguments: Any, **named: Any) -> dict[str, tuple[float, ...]]:
-        monkeypatch.setattr(run, "ablate", ablate)
-        assert main(second) == 2  # its report is being written
-        assert _together()[0] == alone[0]
-        return ablate(*arguments, **named)
-
-    monkeypatch.setattr(run, "ablate", ablated)
-    assert main(first) == 0
-    assert _together() == alone
 
 
 def _with_another_between(command: list[str], later: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

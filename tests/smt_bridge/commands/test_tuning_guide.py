@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two rounds of twelve sentences with four hypotheses, as ``extractor`` writes them, and weights of ``kbmira``."""
+    """Two rounds of twelve sentences with four hypotheses, as ``extractor`` writes them."""
     features, scores = [], []
     for sentence in range(12):
         features.append(f"FEATURES_TXT_BEGIN_0 {sentence} 4 3 LM0_0 TM0_0 TM0_1\n")
@@ -30,7 +30,6 @@ def folder(tmp_path: Path) -> Path:
     for number in (1, 2):
         (tmp_path / f"run{number}.features.dat.gz").write_bytes(gzip.compress("".join(features).encode()))
         (tmp_path / f"run{number}.scores.dat.gz").write_bytes(gzip.compress("".join(scores).encode()))
-    (tmp_path / "kbmira.weights").write_text("F0 0.25\nF1 0.5\nF2 0.25\n")
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "smt-bridge").write_text(f'#!/bin/sh\nexec {sys.executable} -m smt_bridge "$@"\n')
@@ -57,9 +56,3 @@ def run(script: str, folder: Path) -> None:
 def test_our_tuner_reads_moses_files(folder: Path) -> None:
     run(commands("Moses' files, our tuner"), folder)
     assert "TM0= " in (folder / "weights").read_text()
-
-
-def test_weights_of_moses_tuner_get_their_names(folder: Path) -> None:
-    run(commands("Moses' files, Moses' tuner"), folder)
-    weights = (folder / "weights").read_text()
-    assert "LM0= 0.25" in weights and "TM0= 0.5 0.25" in weights

@@ -48,8 +48,8 @@ def test_header_may_be_missing(tmp_path: Path) -> None:
         ("LM0= nan\n", 1, "plain number"),
         ("LM0= 1_0\n", 1, "plain number"),
         ("LM0=\n", 1, "expected"),
-        ("F0 2.1182\nF1 0.98\n", 1, "--from-tuner"),
-        ("0.09814 0.0391693\n", 1, "--from-tuner"),
+        ("F0 2.1182\nF1 0.98\n", 1, "mert-moses.pl"),
+        ("0.09814 0.0391693\n", 1, "mert-moses.pl"),
         ("[feature]\nLM0= 1\n", None, "no weights"),
     ],
 )

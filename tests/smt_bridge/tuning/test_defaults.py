@@ -9,8 +9,8 @@ import pytest
 
 from nmt_core.base.errors import ConfigError
 from smt_bridge.tuning.held_out import RIDGES, Plan, baselines, plan_for_list, tuned_by_default
+from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import Column, NbestPool
-from smt_bridge.tuning.tune import Tuner, TuningOptions
 
 MOSES = ["LM0", "WordPenalty0", "TranslationModel0", "TotalMoses0", "InMoses0", "FirstMoses0", "RankMoses0"]
 NMT = ["NmtNMT0", "TotalNmt0", "InNmt0", "FirstNmt0", "RankNmt0"]
@@ -56,9 +56,9 @@ def test_a_merged_list_is_compared_with_its_systems() -> None:
     plan = plan_for_list(pool, None, TuningOptions())
     assert plan.baselines == ("FirstMoses0", "FirstNmt0")
     assert plan.options.features == (*OF_TWO, *ADDED)
-    assert (plan.ridges, plan.folds) == (RIDGES, 5)
-    named = plan_for_list(pool, None, TuningOptions(features=["NMT0"]), tuner="mira")
-    assert named.options.features == ["NMT0"]
+    assert (plan.ridges, plan.options.folds) == (RIDGES, 5)
+    named = plan_for_list(pool, None, TuningOptions(features=("NMT0",), tuner="mira", folds=3))
+    assert (named.options.features, named.options.folds) == (("NMT0",), 3)
     assert named.ridges == (0.0,)
 
 
@@ -68,11 +68,13 @@ def test_a_merged_list_is_compared_with_its_systems() -> None:
         (["mira", "restarts=3"], "--tuner restarts= is a key of mert; mira does not use it"),
         (["c=0.1"], "--tuner c= is a key of mira; mert does not use it"),
         (["c=nan", "mira"], "--tuner c=nan: Input should be a finite number"),
-        (["mirra"], "--tuner name=mirra: Input should be 'mert', 'mira' or 'pro'"),
+        (["mirra"], "--tuner mirra: expected mert, mira or pro"),
         (["steps=1"], "--tuner steps=: expected mert, mira, pro, or one of runs=, seed="),
+        (["features=A"], "--tuner features=: expected mert, mira, pro, or one of runs=, seed="),
+        (["mira", "pro"], "--tuner pro: a tuner is given twice"),
         (["runs=1", "runs=2"], "--tuner runs=2: runs is given twice"),
     ],
 )
 def test_what_the_tuner_does_not_use_is_refused(words: list[str], said: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(said)):
-        Tuner.of(words)
+        TuningOptions.of(words)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from smt_bridge.errors import WiringError
-from smt_bridge.tuning.held_out import RIDGES, Comparison, Plan, tune_by_plan
+from smt_bridge.tuning.held_out import RIDGES, Judged, Plan, tune_by_plan
+from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import Column, NbestPool
-from smt_bridge.tuning.tune import TuningOptions, TuningReport, start_weights, tune
+from smt_bridge.tuning.run import as_json
+from smt_bridge.tuning.tune import start_weights, tune
 
 SENTENCES, ENTRIES = 40, 8
 
@@ -28,13 +32,14 @@ def first(place: int) -> np.ndarray:
     return values
 
 
-def tuned(
-    pool: NbestPool, options: TuningOptions, *baselines: str, tuner: str = "mert", folds: int = 5
-) -> tuple[TuningReport, Comparison]:
+def tuned(pool: NbestPool, *baselines: str, **options: Any) -> Judged:
     """The weights, and what the folds say of them beside the baselines."""
-    judged = tune_by_plan(pool, Plan(None, options, tuner, baselines, folds=folds))
-    assert judged.comparison is not None
-    return judged.report, judged.comparison
+    return tune_by_plan(pool, Plan(None, TuningOptions(**{"folds": 5, "runs": 1} | options), baselines))
+
+
+def held_out(judged: Judged) -> float:
+    assert judged.validation is not None
+    return judged.validation.held_out
 
 
 def test_noise_falls_back_to_the_better_system() -> None:
@@ -44,12 +49,12 @@ def test_noise_falls_back_to_the_better_system() -> None:
     noise = [generator.normal(size=(SENTENCES, ENTRIES)) for _ in range(12)]
     names = ("FirstA0", "FirstB0", *(f"N{number}" for number in range(12)))
     pool = pool_of(first(0), first(1), *noise, good=good, names=names)
-    report, compared = tuned(pool, TuningOptions(runs=1, restarts=5), "FirstA0", "FirstB0", folds=4)
-    assert compared.kept == compared.best == "FirstB0"
-    assert compared.validation.held_out <= compared.systems["FirstB0"]
-    assert report.weights["FirstB0"] == (1.0,)
-    assert all(not any(values) for name, values in report.weights.items() if name != "FirstB0")
-    assert report.score == compared.systems["FirstB0"]
+    judged = tuned(pool, "FirstA0", "FirstB0", restarts=5, folds=4)
+    assert judged.kept == judged.best == "FirstB0"
+    assert held_out(judged) <= judged.systems["FirstB0"]
+    assert judged.report.weights["FirstB0"] == (1.0,)
+    assert all(not any(values) for name, values in judged.report.weights.items() if name != "FirstB0")
+    assert judged.report.score == judged.systems["FirstB0"]
 
 
 @pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
@@ -58,27 +63,26 @@ def test_what_helps_is_kept_and_never_below_a_single_system(tuner: str) -> None:
     good = generator.integers(1, 10, (SENTENCES, ENTRIES))
     judge = good + generator.normal(size=good.shape) * 0.3
     pool = pool_of(first(0), first(1), judge, good=good, names=("FirstA0", "FirstB0", "Judge0"))
-    report, compared = tuned(pool, TuningOptions(runs=1, restarts=5), "FirstA0", "FirstB0", tuner=tuner)
-    assert compared.kept is None
-    assert report.score > max(compared.systems.values())
-    assert compared.validation.held_out > max(compared.systems.values())
+    judged = tuned(pool, "FirstA0", "FirstB0", restarts=5, tuner=tuner)
+    assert judged.kept is None
+    assert judged.report.score > max(judged.systems.values())
+    assert held_out(judged) > max(judged.systems.values())
 
 
 def test_there_are_no_more_folds_than_sentences() -> None:
     good = np.tile(np.arange(1, ENTRIES + 1), (SENTENCES, 1))
     pool = pool_of(first(0), good, good=good, names=("FirstA0", "Good0"))
-    options = TuningOptions(runs=1, restarts=0)
-    _, compared = tuned(pool.of_sentences(np.arange(3)), options, "FirstA0", folds=5)
-    assert compared.validation.folds == 3
+    validation = tuned(pool.of_sentences(np.arange(3)), "FirstA0", restarts=0).validation
+    assert validation is not None and validation.folds == 3
     with pytest.raises(WiringError, match="at least two sentences"):
-        tuned(pool.of_sentences(np.arange(1)), options, "FirstA0")
+        tuned(pool.of_sentences(np.arange(1)), "FirstA0", restarts=0)
 
 
 def test_an_indicator_that_is_not_there_is_refused() -> None:
     good = np.ones((SENTENCES, ENTRIES), dtype=np.int64)
     pool = pool_of(first(0), good=good, names=("FirstA0",))
     with pytest.raises(WiringError, match="no feature FirstC0 of one value"):
-        tuned(pool, TuningOptions(), "FirstC0")
+        tuned(pool, "FirstC0")
 
 
 def test_a_baseline_that_is_not_tuned_has_no_weight() -> None:
@@ -87,9 +91,9 @@ def test_a_baseline_that_is_not_tuned_has_no_weight() -> None:
     good = generator.integers(1, 10, (SENTENCES, ENTRIES))
     judge = good + generator.normal(size=good.shape) * 3
     pool = pool_of(first(0), first(1), judge, good=good, names=("FirstA0", "FirstB0", "Judge0"))
-    report, compared = tuned(pool, TuningOptions(["Judge0"], runs=1, restarts=5), "FirstA0", "FirstB0")
-    assert compared.kept is None
-    assert report.weights == {"FirstA0": (0.0,), "FirstB0": (0.0,), "Judge0": (1.0,)}
+    judged = tuned(pool, "FirstA0", "FirstB0", restarts=5, features=("Judge0",))
+    assert judged.kept is None
+    assert judged.report.weights == {"FirstA0": (0.0,), "FirstB0": (0.0,), "Judge0": (1.0,)}
 
 
 def noisy(sentences: int) -> NbestPool:
@@ -106,7 +110,7 @@ def test_folds_choose_how_far_weights_go_back_to_the_start() -> None:
     pool, options = noisy(SENTENCES), TuningOptions(runs=1, restarts=5)
     inside, outside = pool.of_sentences(np.arange(20)), pool.of_sentences(np.arange(20, SENTENCES))
     plain = tune_by_plan(inside, Plan(None, options))
-    damped = tune_by_plan(inside, Plan(None, options, ridges=RIDGES, folds=4))
+    damped = tune_by_plan(inside, Plan(None, options.model_copy(update={"folds": 4}), ridges=RIDGES))
     assert plain.ridge == 0.0 and plain.validation is None
     assert damped.ridge > 0.0
     assert damped.report.score_at_start <= damped.report.score <= plain.report.score
@@ -120,7 +124,7 @@ def test_the_result_is_the_mean_of_the_runs_where_folds_show_no_gain() -> None:
     good = generator.integers(1, 10, (SENTENCES, ENTRIES))
     noise = generator.normal(size=good.shape) * 4
     pool = pool_of(good, noise, good=good, names=("Good0", "Noise0"))
-    judged = tune_by_plan(pool, Plan(None, TuningOptions(restarts=5), ridges=RIDGES, folds=4))
+    judged = tune_by_plan(pool, Plan(None, TuningOptions(restarts=5, folds=4), ridges=RIDGES))
     assert judged.ridge == 0.0
     runs = np.array([[*weights["Good0"], *weights["Noise0"]] for weights, _ in judged.report.runs])
     assert judged.report.runs == tune(pool, None, TuningOptions(restarts=5)).runs
@@ -133,9 +137,8 @@ def test_the_result_is_the_mean_of_the_runs_where_folds_show_no_gain() -> None:
 @pytest.mark.parametrize("tuner", ["mert", "pro", "mira"])
 def test_one_cross_validation_serves_for_the_report_and_the_comparison(tuner: str) -> None:
     pool = noisy(20)._replace(columns=(Column("FirstA0", 0), *noisy(20).columns[1:]))
-    options = TuningOptions(runs=1, restarts=2)
-    judged = tune_by_plan(pool, Plan(None, options, tuner, ("FirstA0",), folds=4))
-    assert judged.validation is not None and judged.comparison is not None
-    assert judged.comparison.as_json()["held_out"] == judged.validation.held_out
+    judged = tuned(pool, "FirstA0", restarts=2, tuner=tuner, folds=4)
+    assert judged.validation is not None
+    assert as_json(judged, tuner=tuner, metric="bleu")["guard"]["held_out"] == judged.validation.held_out
     assert judged.validation.folds == 4
     assert judged.validation.held_out <= judged.validation.tuned + 2.0

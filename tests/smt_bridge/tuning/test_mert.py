@@ -13,6 +13,7 @@ from smt_bridge.tuning.envelope import cut_all, ends_of, first_cut
 from smt_bridge.tuning.expected_bleu import ExpectedBleu
 from smt_bridge.tuning.mert import _best_interval, tune_mert
 from smt_bridge.tuning.moses_dat import pool_from_moses
+from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import Column, Floats, NbestPool
 
 
@@ -66,7 +67,7 @@ def test_envelope_is_the_maximum_everywhere(digits: int) -> None:
 def test_one_direction_finds_what_a_fine_grid_finds() -> None:
     pool = random_pool(5, columns=2)
     start = np.array([1.0, 0.3])
-    found = tune_mert(pool, start, tuned=np.array([False, True]), restarts=0)
+    found = tune_mert(pool, start, TuningOptions(restarts=0), tuned=np.array([False, True]))
     grid = [float(bleu(pool.best_statistics(np.array([1.0, weight])))) for weight in np.linspace(-3, 3, 6001)]
     assert found.score >= max(grid) - 1e-9
     assert found.weights[0] > 0
@@ -76,20 +77,20 @@ def test_one_direction_finds_what_a_fine_grid_finds() -> None:
 def test_reported_bleu_is_that_of_the_weights(seed: int) -> None:
     pool = random_pool(seed)
     start = np.full(4, 0.25)
-    result = tune_mert(pool, start, seed=seed)
+    result = tune_mert(pool, start, TuningOptions(seed=seed))
     assert result.score == float(bleu(pool.best_statistics(result.weights)))
     assert result.score > float(bleu(pool.best_statistics(start)))
     assert np.abs(result.weights).sum() == pytest.approx(1.0, abs=1e-5)
 
 
 def test_same_seed_gives_same_weights() -> None:
-    first, second = (tune_mert(random_pool(4), np.ones(4), seed=9).weights.tolist() for _ in range(2))
+    first, second = (tune_mert(random_pool(4), np.ones(4), TuningOptions(seed=9)).weights.tolist() for _ in range(2))
     assert first == second
 
 
 def test_column_outside_the_search_keeps_its_share() -> None:
     tuned = np.array([True, True, False, False])
-    weights = tune_mert(random_pool(6), np.array([0.1, 0.2, 0.4, -0.3]), tuned=tuned).weights
+    weights = tune_mert(random_pool(6), np.array([0.1, 0.2, 0.4, -0.3]), TuningOptions(), tuned=tuned).weights
     assert weights[2] / weights[3] == pytest.approx(0.4 / -0.3, rel=1e-4)
 
 
@@ -116,16 +117,16 @@ def test_bleu_is_at_least_that_of_moses(shared: Path) -> None:
     moses = np.array(list(map(float, (folder / "run1.weights.txt").read_text().split())))
     assert float(bleu(pool.best_statistics(moses))) == pytest.approx(56.9652, abs=0.02)
     start = np.array(list(map(float, (folder / "run1.init.opt").read_text().split("\n")[0].split())))
-    assert tune_mert(pool, start).score >= 56.97
+    assert tune_mert(pool, start, TuningOptions()).score >= 56.97
 
 
 def test_fixed_columns_are_taken_into_account() -> None:
     pool = random_pool(11)
     start = np.array([0.5, 0.1, 0.1, 0.3])
-    found = tune_mert(pool, start, tuned=np.array([False, True, True, False]))
+    found = tune_mert(pool, start, TuningOptions(), tuned=np.array([False, True, True, False]))
     assert found.score > float(bleu(pool.best_statistics(start)))
 
 
 def test_without_restarts_only_the_start_is_searched() -> None:
     pool, start = random_pool(12), np.full(4, 0.25)
-    assert tune_mert(pool, start, restarts=0).score >= float(bleu(pool.best_statistics(start)))
+    assert tune_mert(pool, start, TuningOptions(restarts=0)).score >= float(bleu(pool.best_statistics(start)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +14,14 @@ from smt_bridge.metrics.bleu import COLUMNS
 from smt_bridge.metrics.metric import BLEU, TER
 from smt_bridge.ordered_sum import ordered_sum
 from smt_bridge.tuning.mert import tune_mert
-from smt_bridge.tuning.mira import AveragedWeights, MiraOptions, extremes, tune_mira
+from smt_bridge.tuning.mira import AveragedWeights, tune_mira
 from smt_bridge.tuning.moses_dat import pool_from_moses
+from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import NO_ROWS, Column, NbestPool, PoolBuilder, Tuned
 from smt_bridge.tuning.pro import Examples, _examples, logistic_regression, sentence_scores, tune_pro
-from smt_bridge.tuning.tune import TuningOptions, tune
+from smt_bridge.tuning.tune import tune
 
+PLAIN = TuningOptions()
 TUNERS = pytest.mark.parametrize("tune", [tune_mira, tune_pro])
 
 
@@ -45,7 +46,7 @@ def pool_of(columns: int = 3, *, sentences: int = 40, entries: int = 8, seed: in
 def test_the_feature_that_tells_quality_gets_the_weight_and_the_oracle_is_reached(tune: type) -> None:
     pool = pool_of()
     start = np.array([0.0, 0.0, 0.4])
-    found: Tuned = tune(pool, start)
+    found: Tuned = tune(pool, start, PLAIN)
     oracle = BLEU.score(pool.best_statistics(np.array([1.0, 0.0, 0.0])))
     assert found.score == pytest.approx(float(oracle), abs=0.5)
     assert found.score == float(BLEU.score(pool.best_statistics(found.weights)))
@@ -56,7 +57,7 @@ def test_the_feature_that_tells_quality_gets_the_weight_and_the_oracle_is_reache
 def test_the_result_is_never_worse_than_the_start_and_repeatable(tune: type) -> None:
     pool = pool_of(4, seed=3)
     for start in (np.array([1.0, 0, 0, 0]), np.array([0, 1.0, 0, 0]), np.array([0.1, -0.2, 0.3, 0.4])):
-        first, again = tune(pool, start, seed=5), tune(pool, start, seed=5)
+        first, again = (tune(pool, start, TuningOptions(seed=5)) for _ in range(2))
         assert first.score >= float(BLEU.score(pool.best_statistics(start)))
         assert (first.weights == again.weights).all()
 
@@ -65,7 +66,7 @@ def test_the_result_is_never_worse_than_the_start_and_repeatable(tune: type) -> 
 def test_columns_that_are_not_tuned_keep_their_proportion(tune: type) -> None:
     pool = pool_of(4)
     start = np.array([0.1, 0.1, 0.3, 0.6])
-    found = tune(pool, start, tuned=np.array([True, True, False, False]))
+    found = tune(pool, start, PLAIN, tuned=np.array([True, True, False, False]))
     if found.weights[2] != 0:
         assert found.weights[3] / found.weights[2] == pytest.approx(2.0, rel=1e-4)
 
@@ -74,7 +75,7 @@ def test_columns_that_are_not_tuned_keep_their_proportion(tune: type) -> None:
 def test_nothing_to_choose_leaves_the_start(tune: type) -> None:
     pool = pool_of()
     flat = pool._replace(features=np.zeros_like(pool.features))
-    assert tune(flat, np.array([0.5, 0.25, 0.25])).weights.tolist() == [0.5, 0.25, 0.25]
+    assert tune(flat, np.array([0.5, 0.25, 0.25]), PLAIN).weights.tolist() == [0.5, 0.25, 0.25]
 
 
 @TUNERS
@@ -82,7 +83,7 @@ def test_other_metrics_are_tuned_too(tune: type) -> None:
     pool = pool_of()
     edits = 10 - pool.statistics[..., :1]
     with_ter = pool._replace(statistics=np.concatenate([edits, np.full_like(edits, 10)], axis=2), metric=TER)
-    found = tune(with_ter, np.array([0.2, 0.4, 0.4]))
+    found = tune(with_ter, np.array([0.2, 0.4, 0.4]), PLAIN)
     assert found.score == pytest.approx(float(TER.score(with_ter.best_statistics(np.array([1.0, 0, 0])))), abs=1.0)
 
 
@@ -116,21 +117,22 @@ def test_mira_reaches_what_kbmira_reached_on_its_own_files(shared: Path) -> None
     theirs = np.array([float(line.split()[1]) for line in lines])
     reached = float(BLEU.score(pool.best_statistics(theirs)))
     assert reached == pytest.approx(56.5, abs=0.2)
-    found = tune_mira(pool, np.full(len(theirs), 1 / len(theirs)))
+    found = tune_mira(pool, np.full(len(theirs), 1 / len(theirs)), PLAIN)
     assert found.score >= max(56.5, reached)
 
 
 def test_pro_comes_near_the_other_tuners(shared: Path) -> None:
     pool = moses_pool(shared)
-    assert tune_pro(pool, np.full(len(pool.columns), 1 / len(pool.columns))).score > 55.9
+    assert tune_pro(pool, np.full(len(pool.columns), 1 / len(pool.columns)), PLAIN).score > 55.9
 
 
-def plain_mira(pool: NbestPool, start: np.ndarray, options: MiraOptions) -> list[np.ndarray]:
+def plain_mira(pool: NbestPool, start: np.ndarray, options: TuningOptions) -> list[np.ndarray]:
     """The means after every pass, from Cherry & Foster's algorithm and kbmira's averaging, one number at a time."""
     weights, history = start.copy(), [start.copy()]
     background, means = np.ones(COLUMNS), []
+    generator = np.random.default_rng(options.seed)
     for _ in range(options.passes):
-        for sentence in range(len(pool.padding)):
+        for sentence in generator.permutation(len(pool.padding)):
             rows = []
             for entry in np.flatnonzero(np.isfinite(pool.padding[sentence])):
                 sums = background + pool.statistics[sentence, entry]
@@ -138,30 +140,27 @@ def plain_mira(pool: NbestPool, start: np.ndarray, options: MiraOptions) -> list
                 rows.append((float(pool.features[:, sentence, entry] @ weights), gain, int(entry)))
             hope = max(rows, key=lambda row: row[0] + row[1])
             fear = max(rows, key=lambda row: row[0] - row[1])
-            model = max(rows, key=lambda row: row[0])
             if hope[2] == fear[2] or hope[1] <= fear[1]:
                 continue
             difference = pool.features[:, sentence, hope[2]] - pool.features[:, sentence, fear[2]]
             loss = hope[1] - fear[1] - (hope[0] - fear[0])
             if loss > 0:
-                weights = weights + min(options.rate, loss / float(difference @ difference)) * difference
+                weights = weights + min(options.c, loss / float(difference @ difference)) * difference
                 history.append(weights.copy())
-            taken = model if options.model_background else hope
-            background = options.decay * background + pool.statistics[sentence, taken[2]]
+            background = options.decay * background + pool.statistics[sentence, hope[2]]
         means.append(np.sum(history, axis=0) / max(len(history) - 1, 1))
     return means
 
 
-@pytest.mark.parametrize("model_background", [False, True])
-def test_mira_is_the_algorithm_written_out(model_background: bool) -> None:
+def test_mira_is_the_algorithm_written_out() -> None:
     pool = pool_of(4, seed=7)
     pool = pool._replace(features=pool.features * np.array([30.0, 0.02, 1, 1])[:, None, None])
     start = np.array([0.0, 0.3, 0.2, 0.1])
-    options = MiraOptions(passes=3, shuffle=False, model_background=model_background)
+    options = TuningOptions(passes=3)
     means = plain_mira(pool, start, options)
     scores = [float(BLEU.score(pool.best_statistics(mean))) for mean in means]
     best = means[int(np.argmax(scores))]
-    found = tune_mira(pool, start, options=options)
+    found = tune_mira(pool, start, options)
     assert found.score == pytest.approx(max(scores))
     assert found.weights == pytest.approx(best / np.abs(best).sum(), abs=2e-6)
 
@@ -174,19 +173,12 @@ def test_the_mean_is_over_updates() -> None:
     assert weights.mean().tolist() == [(1 + 3 + 7) / 2, (10 + 10 + 10) / 2]
 
 
-def test_a_safe_hope_is_not_the_models_alone() -> None:
-    scores, gains = np.array([-20.0, -100.0]), np.array([0.1, 5.0])
-    assert extremes(scores, gains) == (0, 0, 0)
-    assert extremes(scores, gains, safe_hope=True) == (1, 0, 0)  # 0.5 / 20 of the model's score counts
-    assert extremes(scores / 1000, gains, safe_hope=True) == extremes(scores / 1000, gains) == (1, 0, 0)
-
-
 def test_where_model_and_gain_contradict_each_other_nothing_moves_and_without_a_start_it_begins_at_zero() -> None:
     pool = pool_of()
     oracle = float(BLEU.score(pool.best_statistics(np.array([1.0, 0.0, 0.0]))))
     start = np.array([0.2, 0.4, 0.4])
-    assert tune_mira(pool, start).weights == pytest.approx(start)
-    report = tune(pool, None, TuningOptions(runs=1), tuner="mira")
+    assert tune_mira(pool, start, PLAIN).weights == pytest.approx(start)
+    report = tune(pool, None, TuningOptions(runs=1, tuner="mira"))
     assert report.score == pytest.approx(oracle, abs=0.5)
 
 
@@ -197,7 +189,7 @@ def test_mira_points_where_kbmira_points(shared: Path) -> None:
         [float(line.split()[1]) for line in (folder / "run1.kbmira.weights.txt").read_text().splitlines()]
     )
     start = np.array([float(number) for number in (folder / "run1.init.opt").read_text().splitlines()[0].split()])
-    found = tune_mira(pool, start).weights
+    found = tune_mira(pool, start, PLAIN).weights
     assert found @ theirs / np.linalg.norm(found) / np.linalg.norm(theirs) > 0.96
 
 
@@ -205,7 +197,7 @@ def test_the_prior_of_pro_is_what_is_stated_with_both_directions() -> None:
     pool = pool_of(2, seed=9)
     searched = np.array([True, True])
     examples = _examples(pool, searched, np.where(np.isfinite(pool.padding), 0.0, -np.inf), np.random.default_rng(1))
-    found = tune_pro(pool, np.array([0.0, 0.1])).weights * 1.0
+    found = tune_pro(pool, np.array([0.0, 0.1]), PLAIN).weights
     both, labels = np.concatenate([examples.dense.T, -examples.dense.T]), np.repeat([1.0, -1.0], examples.size)
     weights = np.zeros(2)
     for _ in range(100):  # Newton on the likelihood of all examples of both directions, less |w|^2 / 2
@@ -235,26 +227,27 @@ def sparse_pool(columns: int = 3000, sentences: int = 60, entries: int = 10) -> 
     return builder.build()
 
 
-@pytest.mark.parametrize("tune", [partial(tune_mira, options=MiraOptions(passes=20, rate=0.1)), tune_pro])
+@TUNERS
 def test_thousands_of_sparse_features_are_tuned(tune: Callable[..., Tuned]) -> None:
     pool = sparse_pool()
     assert pool.dense == 1 and len(pool.columns) == 3001
     start = np.zeros(3001)
     start[0] = 1.0
-    found = tune(pool, start)
+    options = TuningOptions(passes=20, c=0.1)
+    found = tune(pool, start, options)
     best = pool.statistics[..., 0].argmax(axis=1)
     oracle = float(BLEU.score(pool.statistics[np.arange(len(best)), best].sum(axis=0)))
     assert found.score > 0.9 * oracle > 1.3 * float(BLEU.score(pool.best_statistics(start)))
-    assert (tune(pool, start).weights == found.weights).all()
+    assert (tune(pool, start, options).weights == found.weights).all()
 
 
 def test_mert_says_how_many_values_it_tunes() -> None:
     pool = sparse_pool(sentences=20)
     start = np.full(len(pool.columns), 0.01)
     with pytest.raises(WiringError, match="MERT tunes up to 500 values, and there are 3001"):
-        tune_mert(pool, start)
+        tune_mert(pool, start, PLAIN)
     only = np.arange(len(pool.columns)) == 0
-    found = tune_mert(pool, start, tuned=only)
+    found = tune_mert(pool, start, PLAIN, tuned=only)
     assert (found.weights[1:] > 0).all()
 
 
@@ -290,6 +283,6 @@ def test_a_start_of_zero_is_no_result() -> None:
         statistics=np.take_along_axis(pool.statistics, order[..., None], axis=1),
         padding=np.zeros_like(pool.padding),
     )
-    found = tune_mira(best_first, np.zeros(3))
+    found = tune_mira(best_first, np.zeros(3), PLAIN)
     assert np.abs(found.weights).sum() == pytest.approx(1.0, abs=1e-4)
     assert found.score == pytest.approx(float(BLEU.score(best_first.best_statistics(np.zeros(3)))), abs=0.5)

@@ -1,4 +1,4 @@
-"""``features.dat`` and ``scores.dat``: ids, several rounds, sparse features, round trips."""
+"""``features.dat`` and ``scores.dat``: ids, several rounds, sparse features."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.base.errors import InputError
-from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.errors import FormatError
 from smt_bridge.metrics.metric import BLEU
-from smt_bridge.tuning.moses_dat import pool_from_moses, read_tuner_weights
+from smt_bridge.tuning.moses_dat import pool_from_moses
 from smt_bridge.tuning.pool import NbestPool
-from tests.smt_bridge.tuning.dat_files import features_dat, scores_dat
 
 FEATURES = """FEATURES_TXT_BEGIN_0 7 2 2 LM0_0 TM0_0
 -1 2 wt_a~b=1 wt_=x=0.5
@@ -56,16 +55,6 @@ def test_files_of_several_rounds_are_one_pool(tmp_path: Path) -> None:
     assert pool.statistics[0, :, 0].tolist() == [1, 2, 3, 1, 2, 3]
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    pool = read(tmp_path)
-    again = read(tmp_path, b"".join(features_dat(pool)).decode(), b"".join(scores_dat(pool)).decode())
-    assert again.columns == pool.columns
-    assert (again.features == pool.features).all()
-    assert (again.statistics == pool.statistics).all()
-    text = b"".join(features_dat(pool)).decode()
-    assert text.startswith("FEATURES_TXT_BEGIN_0 0 3 2 LM0_0 TM0_0\n-1 2 wt_a~b=1 wt_=x=0.5\n-3 4\n7 8 wt_a~b=2\n")
-
-
 @pytest.mark.parametrize(
     ("features", "scores", "said"),
     [
@@ -100,23 +89,6 @@ def test_arbitrary_bytes_give_a_pool_or_one_line(
     assert "\n" not in message
 
 
-def test_weights_of_moses_tuners_get_their_names(tmp_path: Path) -> None:
-    pool = read(tmp_path)
-    (tmp_path / "kbmira").write_text("F0 0.5\nF1 -2e-1\nwt_c 3\nwt_gone\u00a0far 4\n")
-    assert read_tuner_weights(str(tmp_path / "kbmira"), pool).tolist() == [0.5, -0.2, 0, 0, 3]
-    (tmp_path / "mert").write_text("0.25 -0.75 \n")
-    assert read_tuner_weights(str(tmp_path / "mert"), pool).tolist() == [0.25, -0.75, 0, 0, 0]
-    (tmp_path / "other").write_text("0.25 -0.75 1\n")
-    with pytest.raises(FormatError, match="other:1: has a weight F2, but there are 2 dense values"):
-        read_tuner_weights(str(tmp_path / "other"), pool)
-    (tmp_path / "other").write_text("F0 0.5\nF1 1e39\n")
-    with pytest.raises(FormatError, match=r"other:2: expected `F0 0\.5`"):
-        read_tuner_weights(str(tmp_path / "other"), pool)
-    (tmp_path / "other").write_text("F0 0.25\n")
-    with pytest.raises(WiringError, match="has 1 numbered weight for 2"):
-        read_tuner_weights(str(tmp_path / "other"), pool)
-
-
 def test_the_rounds_of_a_real_tuning_loop_are_one_pool(shared: Path) -> None:
     folder = shared / "moses" / "en-fr" / "tuning-loop"
     rounds = [1, 2, 3]
@@ -128,7 +100,9 @@ def test_the_rounds_of_a_real_tuning_loop_are_one_pool(shared: Path) -> None:
         with gzip.open(path, "rb") as stream:
             lines += sum(not line.startswith(b"FEATURES") for line in stream)
     assert pool.entries == lines
-    weights = read_tuner_weights(str(folder / "kbmira.runs123.weights.txt"), pool)
-    dense = np.array([float(line.split()[1]) for line in (folder / "run3.dense").read_text().splitlines()])
+    weights, dense = (
+        np.array([float(line.split()[1]) for line in (folder / name).read_text().splitlines()])
+        for name in ("kbmira.runs123.weights.txt", "run3.dense")
+    )
     assert float(BLEU.score(pool.best_statistics(weights))) > float(BLEU.score(pool.best_statistics(dense))) - 0.5
     assert float(BLEU.score(pool.best_statistics(weights))) > 56
