@@ -15,9 +15,8 @@ from nmt_core.serving.call import ACCOUNT, CALL, Memory
 from nmt_core.serving.engine.slices import off_loop
 from nmt_core.serving.errors import draining
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.costs import check_cost
 from nmt_core.serving.methods.encode import encode
-from nmt_core.serving.methods.plan import Method, Reply
+from nmt_core.serving.methods.plan import Method, Reply, check_cost
 from nmt_core.serving.methods.rerank import rerank
 from nmt_core.serving.methods.score import score
 from nmt_core.serving.methods.translate import translate

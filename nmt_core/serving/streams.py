@@ -16,7 +16,7 @@ from nmt_core.serving.call import ACCOUNT, CALL, Account, Memory, write
 from nmt_core.serving.engine.slices import off_loop
 from nmt_core.serving.errors import RpcError, internal, invalid, to_error, unavailable
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.answers import in_stream
+from nmt_core.serving.wire import in_stream
 
 _LONGEST_ID = 128
 _LATER = ("QUEUE_FULL", "MEMORY_FULL")

@@ -1,14 +1,23 @@
 """Messages on the wire: their fields, counted before they are parsed, since a few bytes can be millions of objects.
 
-The format is that of protocol buffers (protobuf.dev/programming-guides/encoding): a field is a tag, a
-varint of its number and its wire type, and a value, which has a length of its own or one that the type
-gives.
+Answers are put together of small pieces, so that no other thread waits long for Python meanwhile. What would be large
+as Python values, the weights of attention, goes from an array to the bytes as it is. Small messages of which there may
+be thousands are made inside another one and share its memory: with each 10,000 blocks that messages free, protobuf
+has the C library return all free memory to the kernel (malloc_trim), and what comes next takes it page by page again.
+
+The format is that of protocol buffers (protobuf.dev/programming-guides/encoding): a message is its fields one after
+the other. A field is a tag, a varint of its number and its wire type, and a value, which has a length of its own or
+one that the type gives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import numpy as np
+
+from nmt_core.v1 import nmt_pb2 as pb
 
 Shape = Mapping[int, Any]
 """The repeated messages in which fields are counted too: by field number, their own shapes."""
@@ -25,6 +34,9 @@ SHAPES: Mapping[str, Shape] = {
     "Encode": {},
 }
 """Of the requests of each method."""
+
+ITEMS = 1
+"""The field of an answer's sentences, scores, vectors or rankings, and of a sentence's translations."""
 
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
 _SHORTEST = 2  # bytes of a field
@@ -75,14 +87,26 @@ def utf8(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
-def head(number: int, size: int) -> bytes:
-    """What comes before the ``size`` bytes of a field with a length; ``number`` below 16."""
-    found = bytearray([number << 3 | _LENGTH])
+def delimited(number: int, pieces: Iterable[bytes]) -> list[bytes]:
+    """A field with the bytes of these pieces; its number is below 16."""
+    content = list(pieces)
+    size = sum(map(len, content))
+    head = bytearray([number << 3 | _LENGTH])
     while size >= 0x80:
-        found.append(size & 0x7F | 0x80)
+        head.append(size & 0x7F | 0x80)
         size >>= 7
-    found.append(size)
-    return bytes(found)
+    head.append(size)
+    return [bytes(head), *content]
+
+
+def floats(number: int, weights: Any) -> list[bytes]:
+    """A field of packed numbers, from an array or rows."""
+    return delimited(number, [np.asarray(weights, dtype="<f4").tobytes()])
+
+
+def in_stream(name: str, response: bytes) -> bytes:
+    """A response as one of a stream, with the id of its request."""
+    return b"".join([pb.ScoreStreamResponse(id=name).SerializeToString(), *delimited(2, [response])])
 
 
 def _varint(content: bytes, place: int) -> tuple[int, int]:

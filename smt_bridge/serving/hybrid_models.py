@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import os
 import threading
@@ -19,9 +20,10 @@ from nmt_core.base.interfaces import NgramGuidance, PairScorer
 from nmt_core.inference.guided_search import GuidedTranslator
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.loading import OpenModel
-from nmt_core.serving.models.search import RunningSearch, finisher_of
+from nmt_core.serving.models.search import RunningSearch, finish, open_finisher
 from nmt_core.serving.models.served import ServedModel
 from nmt_core.text.processing import TextProcessor
+from nmt_core.v1 import nmt_pb2 as pb
 from smt_bridge.hybrid.chooser import (
     GIVEN_UP,
     UNTRANSLATED,
@@ -90,7 +92,7 @@ class HybridModels(Collector):
         search = SearchOptions(recipe.beam, recipe.nmt_nbest, recipe.forbid_unknown)
         config = DecodingConfig.from_mapping(search._asdict(), origin=path)
         chooser, advise = _chooser(recipe, open_model), _advise(recipe, neural)
-        finish = neural.finish if advise is None else lambda: finisher_of(neural.loaded)
+        complete = neural.finish if advise is None else functools.partial(finish, open_finisher(neural.loaded))
         parts = Parts(
             search=lambda: neural.decoder(False) if advise is None else RunningSearch(neural.loaded, attention=False),
             config=config,
@@ -103,16 +105,18 @@ class HybridModels(Collector):
             graphs=graph_lists_of(recipe, lambda how: GuidedTranslator(neural.loaded, beam=how.beam, nbest=how.nbest)),
             advise=advise,
         )
+        description = pb.Model()
+        description.CopyFrom(neural.description)
+        description.kind, description.attends = pb.MODEL_KIND_HYBRID, False
+        description.version += f"+{_version(recipe)}"
         return dataclasses.replace(
             neural,
-            kind="hybrid",
             decoder=lambda attention: HybridSearch(parts),
-            finish=lambda: HybridFinish(parts, finish and finish()),
-            sampler=None,
+            finish=HybridFinish(parts, complete),
+            sample=None,
             defaults=DecodingConfig.from_mapping({**search._asdict(), "nbest": 1}, origin=path),
             processor=lambda: TextProcessor(neural.loaded[0].text),
-            attends=False,
-            version=f"{neural.version}+{_version(recipe)}",
+            description=description,
         )
 
     def _moses(self, name: str, recipe: Recipe) -> MosesQueue:

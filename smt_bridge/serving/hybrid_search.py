@@ -200,7 +200,7 @@ class HybridFinish:
         if not isinstance(neural, Unfinished | Searched):
             return neural
         assert self._finish is not None
-        (found,) = self._finish([neural.item if isinstance(neural, Unfinished) else neural])
+        (found,) = self._finish([neural.value if isinstance(neural, Unfinished) else neural])
         if isinstance(found, Exception):
             raise found
         return found

@@ -20,10 +20,10 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Protocol
 
-from nmt_core.serving.engine.jobs import Entry, Job, Part, Unfinished
+from nmt_core.serving.engine.jobs import Entry, Item, Job, Unfinished
 from nmt_core.serving.engine.queue import BatchQueue, Key, Queues
 from nmt_core.serving.engine.slices import SLICE, Sliced
 from nmt_core.serving.engine.work import Work
@@ -103,9 +103,9 @@ class Engine(Generic[Key]):
     # ---- called by the event loop
 
     async def submit(
-        self, key: Key, parts: Sequence[Part], *, client: str = "", deadline: float | None = None
+        self, key: Key, parts: Mapping[str, Sequence[Item]], *, client: str = "", deadline: float | None = None
     ) -> list[list[Any]]:
-        """The answers to the items of each part, an exception standing for an item that failed.
+        """The answers to the items of each priority class, an exception standing for an item that failed.
 
         ``deadline`` is in seconds of ``time.monotonic``. Raises RpcError when the queue is full, the engine is closed,
         or the deadline passed before the work began.
@@ -118,10 +118,10 @@ class Engine(Generic[Key]):
                 if self.down:
                     problem = f"the device {self.device} has failed; ask another server"
                     raise unavailable(problem, reason="DEVICE_FAILED")
-                for part in parts:
+                for priority, items in parts.items():
                     futures.append(loop.create_future())
-                    jobs.append(Job(client, part.items, part.tokens, deadline, futures[-1]))
-                    queue = self._queues.put(key, part.priority, jobs[-1])
+                    jobs.append(Job(client, items, deadline, futures[-1]))
+                    queue = self._queues.put(key, priority, jobs[-1])
                     if queue is not self._queues.filling or self._queues.wait(queue) <= 0:
                         self._changed.notify_all()
             return await asyncio.gather(*futures)
@@ -207,7 +207,7 @@ class Engine(Generic[Key]):
                 entering = self._admit(queue, work, seconds, begin)
             tokens = queue.running_tokens
             found = _advance(queue, work, entering, seconds) if queue.running else []
-            answered = sum(queue.running[key].tokens for key, _ in found)
+            answered = sum(queue.running[key].item.tokens for key, _ in found)
             queue.failures = 0 if found else queue.failures
         except Exception as error:
             found, tokens, answered = self._recover(queue, error), 0, 0
@@ -259,7 +259,7 @@ class Engine(Generic[Key]):
                 finished += entry.job.answer(entry.number, value)
             elif not entry.job.first.cancelled:
                 assert queue.work is not None
-                second = Job(entry.job.client, [value.item], [value.tokens], parent=entry)
+                second = Job(entry.job.client, [value], parent=entry)
                 self._queues.put(queue.work.second, queue.priority, second)  # type: ignore[arg-type]  # a key
         return finished
 

@@ -16,29 +16,26 @@ _QUANTUM = 500  # tokens of a client until another client's jobs are looked at
 _keys = itertools.count()
 
 
-class Part(NamedTuple):
-    """Items of one request in one priority class, and how many tokens each has."""
+class Item(NamedTuple):
+    """What is computed for a caller, and its tokens."""
 
-    priority: str
-    items: Sequence[Any]
-    tokens: Sequence[int]
+    value: Any
+    tokens: int
+
+
+class Unfinished(Item):
+    """A first result. A second job makes the answer of it, with first results of other callers."""
+
+    __slots__ = ()
 
 
 class Entry(NamedTuple):
-    """An item that was admitted: its key in the work, its number in its job, and its tokens."""
+    """An item that was admitted: its key in the work, and its number in its job."""
 
     key: int
     job: Any
     number: int
-    item: Any
-    tokens: int
-
-
-class Unfinished(NamedTuple):
-    """A first result, of so many tokens. A second job makes the answer of it, with first results of other callers."""
-
-    item: Any
-    tokens: int
+    item: Item
 
 
 @dataclass(eq=False)
@@ -50,8 +47,7 @@ class Job:
     """
 
     client: str
-    items: Sequence[Any]
-    tokens: Sequence[int]
+    items: Sequence[Item]
     deadline: float | None = None
     future: asyncio.Future[list[Any]] | None = None
     parent: Entry | None = None
@@ -63,26 +59,25 @@ class Job:
     def __post_init__(self) -> None:
         self.first: Job = self if self.parent is None else self.parent.job.first
         self.missing = len(self.items)
-        self.waiting_tokens = sum(self.tokens)  # of the items that were not admitted yet
+        self.waiting_tokens = sum([item.tokens for item in self.items])  # of those that were not admitted yet
         self.answers: list[Any] = [None] * len(self.items)
 
     @property
     def cost(self) -> int:
         """Tokens of the next item."""
-        return self.tokens[self.taken]
+        return self.items[self.taken].tokens
 
     def take(self, room: int, *, most: int) -> list[Entry]:
         """The next item, and more of them, ``most`` in all, that have room and belong to one turn of the client."""
-        begin, tokens = self.taken, self.tokens
-        used, end = tokens[begin], begin + 1
-        last, room = min(begin + most, len(tokens)), min(room, _QUANTUM)
-        while end < last and used + tokens[end] <= room:
-            used += tokens[end]
+        begin, items = self.taken, self.items
+        used, end = items[begin].tokens, begin + 1
+        last, room = min(begin + most, len(items)), min(room, _QUANTUM)
+        while end < last and used + items[end].tokens <= room:
+            used += items[end].tokens
             end += 1
         self.taken = end
         self.waiting_tokens -= used
-        numbers = range(begin, end)
-        return list(map(Entry, _keys, itertools.repeat(self), numbers, self.items[begin:end], tokens[begin:end]))
+        return [Entry(next(_keys), self, number, items[number]) for number in range(begin, end)]
 
     def answer(self, number: int, value: Any) -> list[Job]:
         """Note an answer; the caller's job, once it has all of them."""

@@ -63,7 +63,7 @@ class BatchQueue(Generic[Key]):
     @property
     def running_tokens(self) -> int:
         """What is being computed."""
-        return sum(entry.tokens for entry in self.running.values())
+        return sum(entry.item.tokens for entry in self.running.values())
 
     def jobs(self) -> Iterator[Job]:
         """All jobs; one with several items under way comes several times."""
@@ -84,7 +84,7 @@ class BatchQueue(Generic[Key]):
             if job.cost > room and self.running:
                 break
             found = self.take(job, room, most=_AT_ONCE - len(entries))
-            room -= sum(entry.tokens for entry in found)
+            room -= sum(entry.item.tokens for entry in found)
             entries += found
         if self.waiting and self.running and (room := work.overcommit) > 0:
             entries += self._admit_newcomers(room, now, late)
@@ -116,7 +116,7 @@ class BatchQueue(Generic[Key]):
     def take(self, job: Job, room: int, *, most: int) -> list[Entry]:
         """The next items of a waiting job, which run from now on: one at least, as far as room and turn go."""
         entries = job.take(room, most=most)
-        tokens = sum(entry.tokens for entry in entries)
+        tokens = sum(entry.item.tokens for entry in entries)
         self.waiting_tokens[job.client] -= tokens
         self.running.update((entry.key, entry) for entry in entries)
         if self.waiting.first() is job:

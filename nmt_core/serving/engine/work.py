@@ -89,11 +89,11 @@ class BatchWork:
 
     def room(self, seconds: float) -> int:
         """Tokens that may enter now, for a batch of that time: some are left of earlier ones."""
-        return min(self._most, self._speed.tokens_in(seconds)) - sum(entry.tokens for entry in self._entries)
+        return min(self._most, self._speed.tokens_in(seconds)) - sum(entry.item.tokens for entry in self._entries)
 
     def expected(self, running: Iterable[Entry]) -> float:
         """Seconds of the next iteration, by the speed of the last ones; one large item may take any time."""
-        tokens = [entry.tokens for entry in running]
+        tokens = [entry.item.tokens for entry in running]
         return math.inf if max(tokens, default=0) > LARGE else self._speed.seconds_for(sum(tokens))
 
     def iterate(self, entering: Sequence[Entry]) -> list[tuple[int, Any]]:
@@ -104,11 +104,11 @@ class BatchWork:
         self._entries += entering
         entries = self._entries
         if self._choose is not None:
-            entries = [entries[index] for index in self._choose([entry.item for entry in entries])]
+            entries = [entries[index] for index in self._choose([entry.item.value for entry in entries])]
         begin = working_time()
-        values = self._run([entry.item for entry in entries])
+        values = self._run([entry.item.value for entry in entries])
         assert len(values) == len(entries), "a run must answer every item"
-        if tokens := sum(entry.tokens for entry in entries):
+        if tokens := sum(entry.item.tokens for entry in entries):
             self._speed.note(tokens, working_time() - begin)
         keys = [entry.key for entry in entries]
         self.cancel(keys)
@@ -177,12 +177,12 @@ class StepWork:
 
     def expected(self, running: Iterable[Entry]) -> float:
         """Steps of ordinary items are short by the room that there was for them."""
-        return math.inf if any(entry.tokens > self._most for entry in running) else 0.0
+        return math.inf if any(entry.item.tokens > self._most for entry in running) else 0.0
 
     def iterate(self, entering: Sequence[Entry]) -> list[tuple[int, Any]]:
         """Take entries in and do one step, as ``BatchWork.iterate``."""
         if entering:
-            self._decoder.admit([(entry.key, entry.item) for entry in entering])
+            self._decoder.admit([(entry.key, entry.item.value) for entry in entering])
         tokens, begin = self._decoder.tokens, working_time()
         finished = self._decoder.step()
         if tokens >= self._most / _TIMED:  # smaller batches say nothing

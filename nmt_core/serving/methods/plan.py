@@ -1,27 +1,30 @@
-"""What a method plans for a request, and what it replies.
+"""What a method plans for a request, what that costs, and what it replies.
 
 A method is a function of a request, a route and the limits. It computes the cost before any work, and returns a
 ``Plan``: what the device is asked for, and how the reply is made of its answers (``finish``). Both are pure, and
 run off the event loop where the request is large.
+
+A translation is counted with all the words that it may have, which are more than it usually has. Words are counted
+with the mean length of the model's words. All other numbers are exact.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from google.rpc import code_pb2
 
 from nmt_core.base.errors import is_full_gpu
-from nmt_core.serving.engine.jobs import Part
+from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.serving.engine.jobs import Item
 from nmt_core.serving.engine.work import LARGE
-from nmt_core.serving.errors import RpcError, internal
+from nmt_core.serving.errors import RpcError, internal, invalid
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.costs import Cost, check_cost
 from nmt_core.serving.models.devices import Route
-from nmt_core.serving.models.served import Decoding, Key
+from nmt_core.serving.models.served import Key, Proportions
 from nmt_core.v1 import nmt_pb2 as pb
 
 INTERACTIVE_ITEMS = 32
@@ -30,10 +33,27 @@ INTERACTIVE_ITEMS = 32
 LONG = 16
 """A search that needs more than this part of a full batch is in the class ``long``, as is all ``LARGE`` work."""
 
+_FLOAT, _DOUBLE, _TAG = 4, 8, 3  # bytes of numbers in messages, and of a field's tag and length
+_ITEM = 64  # of the numbers that every item has
+_POINT = 8  # of a link of a hard alignment
+_COPIES = 3  # of an answer, at its end: as values, as a message and as bytes
+_RUN = 128  # rows of which attention works out the energies at once, on a CPU
+_POSITIONS = 1 << 14  # that these rows look at, together
 _log = logging.getLogger(__name__)
 
-Words = Mapping[str, int]
+Words = Counter[str]
 """How many words of each kind were done."""
+
+Response = Callable[[list[Any], Words], Iterable[bytes]]
+"""Makes the pieces of a response of the answers to all items, and adds the words that it counts."""
+
+
+class Cost(NamedTuple):
+    """Bytes of the answer, bytes in memory at most, and hypotheses or targets times the words they may have."""
+
+    answer: int
+    memory: int
+    steps: int
 
 
 class Reply(NamedTuple):
@@ -45,26 +65,26 @@ class Reply(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Items for a device, in parts of one priority class each; an RpcError among the items is its own answer.
+    """Items for a device, in parts by priority class; an RpcError among the items is its own answer.
 
-    ``indices`` are those of each part's items. ``reply`` makes the response of the answers to all items, and counts
-    words.
+    ``indices`` are those of each part's items.
     """
 
     key: Key
-    items: Sequence[Any]
-    parts: Sequence[Part]
+    items: Sequence[Item | RpcError]
+    parts: Mapping[str, Sequence[Item]]
     indices: Sequence[Sequence[int]]
     cost: Cost
-    reply: Callable[[list[Any]], tuple[bytes, Words]]
+    reply: Response
 
     def finish(self, answers: Sequence[list[Any]]) -> Reply:
-        """The reply to the request, made of the answers to each part."""
-        found = list(self.items)
+        """The reply to the request, made of the answers to each part. It ends with which model made it."""
+        found: list[Any] = list(self.items)
         for indices, of_part in zip(self.indices, answers, strict=True):
             for index, answer in zip(indices, of_part, strict=True):
                 found[index] = _as_refusal(answer) if isinstance(answer, Exception) else answer
-        content, words = self.reply(found)
+        words = Words()
+        content = b"".join([*self.reply(found, words), self.key.model.fields])
         return Reply(content, words, Counter(one.reason for one in found if isinstance(one, RpcError)))
 
 
@@ -74,32 +94,30 @@ Method = Callable[[Any, Route, Limits], Plan]
 
 def make_plan(
     key: Key,
-    items: Sequence[Any],
-    tokens: Sequence[int],
+    items: Sequence[Item | RpcError],
     *,
     priority: int,
     cost: Cost,
     limits: Limits,
-    reply: Callable[[list[Any]], tuple[bytes, Words]],
+    reply: Response,
 ) -> Plan:
-    """The plan for items of so many tokens, of a ``priority`` of the contract. Raises RpcError where it costs too much.
+    """The plan for items, of a ``priority`` of the contract. Raises RpcError where it costs too much.
 
     Items that may take long are in a part of their own, that others do not wait for them.
     """
     check_cost(limits, answer=cost.answer, steps=cost.steps)
     few = priority == pb.PRIORITY_UNSPECIFIED and len(items) <= INTERACTIVE_ITEMS
     name = "interactive" if few or priority == pb.PRIORITY_INTERACTIVE else "bulk"
-    most = key.model.proportions.together // LONG if isinstance(key, Decoding) else LARGE
+    most = key.model.proportions.together // LONG if key.kind == "translate" else LARGE
     indices: dict[str, list[int]] = {name: [], "long": []}
+    parts: dict[str, list[Item]] = {name: [], "long": []}
     for index, item in enumerate(items):
         if not isinstance(item, RpcError):
-            indices[name if tokens[index] <= most else "long"].append(index)
-    parts = {
-        name: Part(name, [items[index] for index in some], [tokens[index] for index in some])
-        for name, some in indices.items()
-        if some
-    }
-    return Plan(key, items, list(parts.values()), [indices[name] for name in parts], cost, reply)
+            of_class = name if item.tokens <= most else "long"
+            indices[of_class].append(index)
+            parts[of_class].append(item)
+    parts = {name: some for name, some in parts.items() if some}
+    return Plan(key, items, parts, [indices[name] for name in parts], cost, reply)
 
 
 def _as_refusal(error: Exception) -> RpcError:
@@ -111,3 +129,56 @@ def _as_refusal(error: Exception) -> RpcError:
         problem = "the device has not enough memory for this item"
         return RpcError(problem, code=code_pb2.RESOURCE_EXHAUSTED, reason="OUT_OF_MEMORY")
     return internal()
+
+
+def translation_cost(
+    sources: Sequence[tuple[int, int]],
+    config: DecodingConfig,
+    model: Proportions,
+    *,
+    answered: bool = False,
+    kept: bool = False,
+) -> Cost:
+    """Of sources with so many words and bytes; with attention in the answer, or at least during the search."""
+    if not sources:
+        return Cost(0, 0, 0)
+    config = config.lengthened(model.tokens_of_a_word)
+    beam, attends = config.beam, kept or answered
+    a_word = 2 * model.word_bytes + 2 * _TAG + _DOUBLE + (_POINT if answered else 0)
+    answer = 0.0
+    steps = history = longest_history = positions = most_words = 0
+    for words, text in sources:
+        length = config.length_limit(words)
+        weights = (length + 1) * (words + 1) * _FLOAT
+        answer += length * a_word + text + _TAG * words + _ITEM + (weights if answered else 0)
+        kept_here = (length + 1) * 32 + (weights if attends else 0)
+        history += kept_here
+        longest_history = max(longest_history, kept_here)
+        positions += words + 1
+        most_words = max(most_words, words)
+        steps += length + 1
+    size = int(answer * config.nbest) + _ITEM * len(sources)
+    share = min(1.0, max(model.together, beam * (most_words + 1)) / (beam * positions))  # the others wait
+    search = max(beam * longest_history, int(share * beam * history))
+    looked_at = min(min(beam, _RUN) * (most_words + 1), max(_POSITIONS, most_words + 1))
+    energies = looked_at * model.attention_units * _FLOAT
+    return Cost(size, _COPIES * size + search + energies, beam * steps)
+
+
+def score_cost(pairs: Sequence[tuple[int, int]], *, per_word: bool, attention: bool) -> Cost:
+    """Of pairs of so many source and target words."""
+    steps = sum([target for _, target in pairs]) + len(pairs)
+    weights = sum([(source + 1) * (target + 1) for source, target in pairs]) if attention else 0
+    answer = _ITEM * len(pairs) + weights * _FLOAT + (steps * _DOUBLE if per_word else 0)
+    return Cost(answer, _COPIES * answer, steps)
+
+
+def check_cost(limits: Limits, *, answer: int, steps: int) -> None:
+    """Raises RpcError for an answer that could not be sent, and for work without end."""
+    if answer > limits.message_bytes:
+        sizes = f"up to {-(-answer // (1 << 20))} MiB, at most {limits.message_bytes >> 20}"
+        problem = f"the answer would have {sizes}; send several requests, or ask for fewer translations"
+        raise invalid("", f"{problem} or no attention", reason="ANSWER_TOO_LARGE")
+    if steps > limits.steps:
+        problem = f"the request needs up to {steps:,} steps of hypotheses; at most {limits.steps:,}"
+        raise invalid("", f"{problem}, send several requests or a smaller beam", reason="TOO_COSTLY")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -14,12 +13,12 @@ from nmt_core.base.messages import counted
 from nmt_core.base.pauses import yield_point
 from nmt_core.serving.errors import RpcError, invalid, to_error
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.answers import rerank_answer
 from nmt_core.serving.methods.plan import Plan
 from nmt_core.serving.methods.score import plan_pairs
 from nmt_core.serving.methods.texts import check_items
 from nmt_core.serving.models.devices import Route
-from nmt_core.serving.models.served import Scoring
+from nmt_core.serving.models.served import Key
+from nmt_core.serving.wire import ITEMS, delimited
 from nmt_core.v1 import nmt_pb2 as pb
 
 _LARGEST = 1e30  # of weights and values: sums of their products are finite
@@ -31,15 +30,16 @@ def rerank(request: pb.RerankRequest, route: Route, limits: Limits) -> Plan:
     check_items(limits, max(count, len(request.lists)), "lists")
     check_columns(request, limits)
     groups = ((one.source, (each.target for each in one.hypotheses)) for one in request.lists)
-    reply = functools.partial(_reply, request, route.model.fields)
-    return plan_pairs(request, groups, "lists", Scoring(route.model), limits, reply)
+    reply = functools.partial(_reply, request)
+    return plan_pairs(request, groups, "lists", Key(route.model, "score"), limits, reply)
 
 
-def _reply(request: pb.RerankRequest, model: bytes, scores: Sequence[PairScore | RpcError]) -> bytes:
-    ends = list(itertools.accumulate(len(one.hypotheses) for one in request.lists))
-    parts = (scores[start:end] for start, end in itertools.pairwise([0, *ends]))
-    rankings = (ranking(one, part, request) for one, part in zip(request.lists, parts, strict=True))
-    return rerank_answer(rankings, model)
+def _reply(request: pb.RerankRequest, scores: Sequence[PairScore | RpcError]) -> Iterator[bytes]:
+    start = 0
+    for one in request.lists:
+        end = start + len(one.hypotheses)
+        yield from delimited(ITEMS, [ranking(one, scores[start:end], request).SerializeToString()])
+        start = end
 
 
 def check_columns(request: pb.RerankRequest, limits: Limits) -> None:

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.base.pauses import yield_point
 from nmt_core.inference.scoring.forms import FormReader, TextForm
-from nmt_core.serving.errors import RpcError, invalid, not_supported
+from nmt_core.serving.engine.jobs import Item
+from nmt_core.serving.errors import RpcError, invalid, to_error
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.answers import score_answer
-from nmt_core.serving.methods.costs import score_cost
-from nmt_core.serving.methods.plan import Plan, Words, make_plan
+from nmt_core.serving.methods.plan import Plan, Words, make_plan, score_cost
 from nmt_core.serving.methods.texts import ReadText, check_items, read_text
 from nmt_core.serving.models.devices import Route
-from nmt_core.serving.models.served import Scoring, ServedModel
+from nmt_core.serving.models.served import Key
+from nmt_core.serving.wire import ITEMS, delimited, floats
 from nmt_core.v1 import nmt_pb2 as pb
 
 
@@ -29,16 +28,59 @@ def score(request: pb.ScoreRequest, route: Route, limits: Limits) -> Plan:
     """The plan of a ``ScoreResponse``. Raises RpcError."""
     count = len(request.pairs) + sum(len(group.targets) for group in request.groups)
     check_items(limits, max(count, len(request.groups)), "pairs")
-    key = Scoring(route.model, request.per_word, request.with_attention and route.model.attends)
-    reply = functools.partial(_reply, request, route.model.fields)
-    return plan_pairs(request, groups_of(request), "pairs", key, limits, reply)
+    attention = request.with_attention and route.model.attends
+    key = Key(route.model, "score", attention=attention, per_word=request.per_word)
+    return plan_pairs(request, _groups(request), "pairs", key, limits, functools.partial(score_answer, request))
 
 
-def _reply(request: pb.ScoreRequest, model: bytes, scores: Sequence[PairScore | RpcError]) -> bytes:
-    return score_answer(scores, request, model)
+def score_answer(request: pb.ScoreRequest, scores: Sequence[_Score]) -> Iterator[bytes]:
+    """The scores of a response: those of its pairs, and then of each group."""
+    start = len(request.pairs)
+    yield from _scores(scores[:start])
+    for group in request.groups:
+        yield from delimited(_GROUPS, _scores(scores[start : start + len(group.targets)]))
+        start += len(group.targets)
 
 
-def groups_of(request: pb.ScoreRequest) -> Iterator[tuple[str, Iterable[str]]]:
+def _scores(scores: Sequence[_Score]) -> Iterator[bytes]:
+    """The scores of a response, or of a group."""
+    for start in range(0, len(scores), _AT_A_TIME):
+        part = scores[start : start + _AT_A_TIME]
+        if any(isinstance(score, PairScore) and score.attention is not None for score in part):
+            for score in part:
+                message = pb.PairScore(**_values(score)).SerializeToString()
+                yield from delimited(ITEMS, [message, *_weights(score)])
+        else:
+            piece = pb.GroupScores()
+            for score in part:
+                piece.scores.add(**_values(score))
+            yield piece.SerializeToString()
+
+
+def _values(score: _Score) -> dict[str, Any]:
+    """Of a ``PairScore`` of the contract, without its attention. What is empty is left out: a list costs a block."""
+    if isinstance(score, RpcError):
+        return {"error": to_error(score)}
+    log_prob, unknown_source, unknown_target, word_log_probs, attention, *_ = score
+    values: dict[str, Any] = {
+        "log_prob": log_prob,
+        "unknown_source_words": unknown_source,
+        "unknown_target_words": unknown_target,
+    }
+    if word_log_probs:
+        values["word_log_probs"] = word_log_probs
+    if attention is not None and len(attention):
+        values["attention_columns"] = len(attention[0])
+    return values
+
+
+def _weights(score: _Score) -> list[bytes]:
+    if isinstance(score, RpcError) or score.attention is None:
+        return []
+    return floats(pb.PairScore.ATTENTION_FIELD_NUMBER, score.attention)
+
+
+def _groups(request: pb.ScoreRequest) -> Iterator[tuple[str, Iterable[str]]]:
     """Every source and its targets: first the pairs of a request, then its groups."""
     for pair in request.pairs:
         yield pair.source, (pair.target,)
@@ -52,12 +94,19 @@ class ReadPair(NamedTuple):
     source: ReadText
     target: ReadText
 
+    @property
+    def item(self) -> Item:
+        """What the device is asked for."""
+        return Item(SentencePair(self.source.text, self.target.text), self.source.words + self.target.words + 2)
+
 
 _TEXT_FORMS: dict[int, TextForm] = {
     pb.TEXT_FORM_UNSPECIFIED: "prepared",
     pb.TEXT_FORM_SURFACE: "surface",
     pb.TEXT_FORM_RAW: "raw",
 }
+_AT_A_TIME = 100  # scores of a piece
+_GROUPS = 2  # of an answer
 _Score = PairScore | RpcError
 
 
@@ -65,37 +114,27 @@ def plan_pairs(
     request: pb.ScoreRequest | pb.RerankRequest,
     groups: Iterable[tuple[str, Iterable[str]]],
     field: str,
-    key: Scoring,
+    key: Key,
     limits: Limits,
-    reply: Callable[[Sequence[_Score]], bytes],
+    reply: Callable[[Sequence[_Score]], Iterable[bytes]],
 ) -> Plan:
     """The plan for the scores of every source and its targets. Raises RpcError.
 
     ``reply`` makes the response of the scores.
     """
-    reader = _form_reader(key.model, request.form)
+    if request.form not in _TEXT_FORMS:
+        raise invalid("form", f"there is no form of text {request.form}")
+    reader = key.model.reader_of(_TEXT_FORMS[request.form])
     pairs = list(read_pairs(groups, field, limits, reader, key.model.source_factors))
-    items = [one if isinstance(one, RpcError) else SentencePair(one.source.text, one.target.text) for one in pairs]
-    sizes = [None if isinstance(one, RpcError) else (one.source.words, one.target.words) for one in pairs]
-    tokens = [0 if size is None else sum(size) + 2 for size in sizes]
-    scored = [size for size in sizes if size is not None]
-    cost = score_cost(scored, per_word=key.per_word, attention=key.attention)
-    words = {"scored": sum([target for _, target in scored])}
+    sizes = [(one.source.words, one.target.words) for one in pairs if not isinstance(one, RpcError)]
+    cost = score_cost(sizes, per_word=key.per_word, attention=key.attention)
+    items = [one if isinstance(one, RpcError) else one.item for one in pairs]
 
-    def reply_in_form(scores: Sequence[_Score]) -> tuple[bytes, Words]:
-        return reply(scores if reader is None else list(restored(scores, pairs, reader))), words
+    def reply_in_form(scores: Sequence[_Score], words: Words) -> Iterable[bytes]:
+        words["scored"] = sum([target for _, target in sizes])
+        return reply(scores if reader is None else list(restored(scores, pairs, reader)))
 
-    return make_plan(key, items, tokens, priority=request.priority, cost=cost, limits=limits, reply=reply_in_form)
-
-
-def _form_reader(model: ServedModel, number: int) -> FormReader | None:
-    """What reads the texts of a request, None for words as they are. Raises RpcError where the model cannot."""
-    if number not in _TEXT_FORMS:
-        raise invalid("form", f"there is no form of text {number}")
-    try:
-        return model.reader_of(_TEXT_FORMS[number])
-    except ConfigError as error:
-        raise not_supported(str(error)) from error
+    return make_plan(key, items, priority=request.priority, cost=cost, limits=limits, reply=reply_in_form)
 
 
 def read_pairs(

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
 from nmt_core.base.pauses import yield_point
 from nmt_core.base.words import count_words, factors_problem
-from nmt_core.serving.errors import RpcError, invalid, not_supported
+from nmt_core.serving.errors import RpcError, invalid
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.models.devices import Route
-from nmt_core.text.processing import RawText
 
 
 class ReadText(NamedTuple):
@@ -64,13 +62,13 @@ def read_texts(texts: Sequence[str], route: Route, limits: Limits, *, raw: bool)
     """Every text as words that the model reads, or what is wrong with it. Raises RpcError where raw text cannot be."""
     if not raw:
         return [read_text(text, "texts", limits, factors=route.model.source_factors) for text in texts]
-    tokenize = _raw_text(route).tokenize
+    tokenize = route.model.raw_text.tokenize
     return [read_text(text, "texts", limits, read=lambda text: ReadText(tokenize(text), 0)) for text in texts]
 
 
 def written_texts(nbest: Sequence[Sequence[str]], route: Route) -> list[list[str]]:
     """Running text for every translation of every sentence."""
-    detokenize = _raw_text(route).detokenize
+    detokenize = route.model.raw_text.detokenize
     shown: list[list[str]] = []
     for texts in nbest:
         shown.append([])
@@ -78,10 +76,3 @@ def written_texts(nbest: Sequence[Sequence[str]], route: Route) -> list[list[str
             yield_point()
             shown[-1].append(detokenize(text))
     return shown
-
-
-def _raw_text(route: Route) -> RawText:
-    try:
-        return route.model.raw_text
-    except ConfigError as error:
-        raise not_supported(str(error)) from error

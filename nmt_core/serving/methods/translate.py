@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from nmt_core.base.errors import NmtError
 from nmt_core.base.words import count_words
+from nmt_core.inference.output.alignment import hard_points
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.serving.errors import RpcError, invalid, not_supported
+from nmt_core.serving.engine.jobs import Item
+from nmt_core.serving.errors import RpcError, invalid, not_supported, to_error
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.answers import translate_answer
-from nmt_core.serving.methods.costs import translation_cost
-from nmt_core.serving.methods.plan import Plan, Words, make_plan
-from nmt_core.serving.methods.texts import check_items, read_texts, written_texts
+from nmt_core.serving.methods.plan import Plan, Words, make_plan, translation_cost
+from nmt_core.serving.methods.texts import ReadText, check_items, read_texts, written_texts
 from nmt_core.serving.models.devices import Route
 from nmt_core.serving.models.search import SearchItem
-from nmt_core.serving.models.served import Decoding, Key, SampleItem, Sampling
+from nmt_core.serving.models.served import Key
+from nmt_core.serving.wire import ITEMS, delimited, floats, utf8
 from nmt_core.v1 import nmt_pb2 as pb
 
 
 def translate(request: pb.TranslateRequest, route: Route, limits: Limits) -> Plan:
     """The plan of a ``TranslateResponse``. Raises RpcError."""
     model = route.model
-    config = decoding_config(request, model.defaults, limits, fixed=model.kind == "hybrid")
+    config = decoding_config(request, model.defaults, limits, fixed=model.is_hybrid)
     _check_supported(request, route, config)
     size = searched_as(config)
     check_items(limits, len(request.texts), "texts", answers=size.nbest)
@@ -34,23 +36,27 @@ def translate(request: pb.TranslateRequest, route: Route, limits: Limits) -> Pla
     replaces = request.replace_unknown and not model.copies  # models that copy do it in any case
     attention, answered = request.with_attention or replaces, request.with_attention and model.attends
     cost = translation_cost(sizes, size, model.proportions, answered=answered, kept=attention)
-    key: Key = Decoding(model, attention)
-    items: list[Any]
+    items = [one if isinstance(one, RpcError) else item_of(one, config, size.beam) for one in texts]
+    key = Key(model, "translate" if isinstance(config, DecodingConfig) else "sample", attention)
+    reply = functools.partial(_reply, request, route, replaces=replaces, read=sum([words for words, _ in sizes]))
+    return make_plan(key, items, priority=request.priority, cost=cost, limits=limits, reply=reply)
+
+
+def item_of(text: ReadText, config: DecodingConfig | SamplingConfig, beam: int) -> Item | RpcError:
+    """The item of a text, or why it is none: its samples are drawn together, and what they have drawn is kept."""
     if isinstance(config, SamplingConfig):
-        key = Sampling(model, attention)
-        items = [one if isinstance(one, RpcError) else sample_of(one.text, config) for one in texts]
-    else:
-        items = [one if isinstance(one, RpcError) else SearchItem(one.text, config) for one in texts]
-    tokens = [0 if isinstance(one, RpcError) else (one.words + 2) * size.beam for one in texts]
-    read = sum([words for words, _ in sizes])
-    reply = functools.partial(_reply, request, route, replaces=replaces, read=read)
-    return make_plan(key, items, tokens, priority=request.priority, cost=cost, limits=limits, reply=reply)
+        drawn = config.samples * (config.length_limit(count_words(text.text)) + 1)
+        if drawn > MOST_DRAWN:
+            problem = f"the samples of the text may have {drawn:,} words; at most {MOST_DRAWN:,}"
+            problem += ", ask for fewer of them or a smaller max_length_ratio"
+            return invalid("samples", problem, reason="TOO_COSTLY")
+    return Item(SearchItem(text.text, config), (text.words + 2) * beam)
 
 
 def _check_supported(request: pb.TranslateRequest, route: Route, config: DecodingConfig | SamplingConfig) -> None:
     """Raises RpcError for samples, or for what the request wants of unknown words, where the model cannot do it."""
     model = route.model
-    if request.samples and model.sampler is None:
+    if request.samples and model.sample is None:
         raise not_supported(f"samples of the model {route.name!r} cannot be drawn")
     if model.copies and config.forbid_unknown:
         raise not_supported(f"forbid_unknown: {route.name!r} writes unknown words as places of the source")
@@ -66,25 +72,56 @@ def _reply(
     request: pb.TranslateRequest,
     route: Route,
     found: Sequence[Sequence[Translation] | RpcError],
+    words: Words,
     *,
     replaces: bool,
     read: int,
-) -> tuple[bytes, Words]:
+) -> Iterator[bytes]:
     """The ``TranslateResponse`` with the texts of all translations as the request wants them."""
-    model, words = route.model, {"read": read}
+    model = route.model
     nbests = [[] if isinstance(one, RpcError) else one for one in found]
-    words["written"] = sum(len(one[0].words) for one in nbests if one)
+    words.update(read=read, written=sum(len(one[0].words) for one in nbests if one))
+    shown = [[one.text for one in nbest] for nbest in nbests]
     if replaces:
         replaced = [[one.with_unknown_replaced(model.unknowns) for one in nbest] for nbest in nbests]
         shown = [[text for text, _ in one] for one in replaced]
-        words["copied"] = sum(counts.copied for one in replaced for _, counts in one)
-        words["translated"] = sum(counts.translated for one in replaced for _, counts in one)
-    else:
-        shown = [[one.text for one in nbest] for nbest in nbests]
+        for _, counts in itertools.chain.from_iterable(replaced):
+            words.update(copied=counts.copied, translated=counts.translated)
     if request.raw:
         shown = written_texts(shown, route)
-    answered = request.with_attention and model.attends
-    return translate_answer(found, shown, answered, model.fields), words
+    return translate_answer(found, shown, attention=request.with_attention and model.attends)
+
+
+def translate_answer(
+    found: Sequence[Sequence[Translation] | RpcError], shown: Sequence[Sequence[str]], *, attention: bool
+) -> Iterator[bytes]:
+    """A ``TranslateResponse`` with these n-best lists; ``shown`` are their texts."""
+    for nbest, texts in zip(found, shown, strict=True):
+        if isinstance(nbest, RpcError):
+            yield from delimited(ITEMS, [pb.Translations(error=to_error(nbest)).SerializeToString()])
+        else:
+            yield from delimited(ITEMS, _translations(nbest, texts, attention=attention))
+
+
+def _translations(nbest: Sequence[Translation], texts: Sequence[str], *, attention: bool) -> Iterator[bytes]:
+    """The n-best list of one sentence; ``texts`` is what is shown of each."""
+    for one, text in zip(nbest, texts, strict=True):
+        message = pb.Translation(
+            text=utf8(text),
+            log_prob=one.log_prob,
+            score=one.score,
+            word_log_probs=one.word_log_probs,
+            words=map(utf8, one.words),
+            source_words=one.source_words,
+            systems=one.systems,
+            degraded=one.degraded,
+        )
+        weights: list[bytes] = []
+        if attention and one.attention is not None:
+            for source, target in hard_points(one.attention, one.aligns):
+                message.alignment.add(source=source, target=target)
+            weights = floats(pb.Translation.ATTENTION_FIELD_NUMBER, one.attention)
+        yield from delimited(ITEMS, [message.SerializeToString(), *weights])
 
 
 MOST_DRAWN = 100_000
@@ -170,12 +207,3 @@ def _checked(kind: type[_Config], settings: Mapping[str, Any]) -> _Config:
     except NmtError as error:
         names = (*_BOTH, *_SEARCH, *_SAMPLING)
         raise invalid(next((name for name in names if f"'{name}'" in str(error)), ""), str(error)) from error
-
-
-def sample_of(text: str, config: SamplingConfig) -> SampleItem | RpcError:
-    """The item of a text, or why it is none: its samples are drawn together, and what they have drawn is kept."""
-    drawn = config.samples * (config.length_limit(count_words(text)) + 1)
-    if drawn <= MOST_DRAWN:
-        return SampleItem(text, config)
-    problem = f"the samples of the text may have {drawn:,} words; at most {MOST_DRAWN:,}"
-    return invalid("samples", f"{problem}, ask for fewer of them or a smaller max_length_ratio", reason="TOO_COSTLY")

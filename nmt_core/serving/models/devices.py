@@ -12,10 +12,10 @@ from typing import NamedTuple, TypeVar
 from google.rpc import code_pb2
 
 from nmt_core.serving.engine.engine import Engine
-from nmt_core.serving.engine.jobs import Part
+from nmt_core.serving.engine.jobs import Item
 from nmt_core.serving.errors import RpcError, draining, not_allowed, unavailable
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.models.served import Key, ServedModel, Warming
+from nmt_core.serving.models.served import Key, ServedModel
 from nmt_core.serving.telemetry import Metrics
 
 _Result = TypeVar("_Result")
@@ -63,13 +63,13 @@ class Devices:
         self.models = dict(zip(self.engines, await asyncio.gather(*parts), strict=True))
         present = {model for models in self.models.values() for model in models.values()}
         for engine in self.engines.values():
-            engine.forget(lambda key: isinstance(key, Warming) or key.model not in present)
+            engine.forget(lambda key: key.kind == "warm up" or key.model not in present)
 
     async def _load_for(self, device: str, load: Load) -> dict[str, ServedModel]:
         begin = time.monotonic()
         models = dict(await _in_own_thread(lambda: load(device), name=f"load {device}"))
         for model in models.values():
-            [[problem]] = await self.engines[device].submit(Warming(model), [Part("interactive", [None], [0])])
+            [[problem]] = await self.engines[device].submit(Key(model, "warm up"), {"interactive": [Item(None, 0)]})
             if problem is not None:
                 raise problem
         if self._metrics is not None:

@@ -25,13 +25,13 @@ from nmt_core.model_directory.ensembles import fingerprints, open_raw_text
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models
 from nmt_core.models.rnnencdec import RNNencdec
 from nmt_core.serving.engine.work import StepDecoder
-from nmt_core.serving.methods.costs import Proportions
 from nmt_core.serving.models.options import CandidateChoice, LexiconChoice
 from nmt_core.serving.models.search import RunningSearch, finish, open_finisher
-from nmt_core.serving.models.served import ServedModel, Vector
+from nmt_core.serving.models.served import Proportions, ServedModel, Vector
 from nmt_core.text.lexicon import Keep, Lexicon, fit_lexicon, read_lexicon
 from nmt_core.text.unknown_share import UnknownShare, usual_share
 from nmt_core.text.vocabulary import UNKNOWN_ID, joint_vocabulary
+from nmt_core.v1 import nmt_pb2 as pb
 
 
 class ArrayPairScorer(ModelPairScorer):
@@ -55,38 +55,37 @@ def open_served_model(
 ) -> ServedModel:
     """Load a model (or ensemble) for the server. Raises ModelError, ConfigError, or InputError for the lexicon."""
     loaded = load_models(folders, device=device, dtype=dtype)
-    first, attends = loaded[0], make_predictor(loaded).aligns is not None
-    copies, encoder = first.copying is not None, _encoder(loaded)
+    first, attends, encoder = loaded[0], make_predictor(loaded).aligns is not None, _encoder(loaded)
     if lexicon is not None and candidates is None:
         _check_lexicon_serves(lexicon, loaded, attends=attends)
     read = None if lexicon is None else _read_lexicon(lexicon.path, loaded, top=None if candidates else 1)
     unknowns = None if lexicon is None else UnknownReplacement(lexicon.rule, read)
-    scorer = ModelPairScorer(loaded)
+    scorer, copied = ModelPairScorer(loaded), None if first.copying is None else unknowns
     # with candidate lists the pair scorer has another distribution than search
-    finisher = functools.partial(open_finisher, loaded, unknowns=unknowns, rescores=candidates is None)
+    finisher = open_finisher(loaded, unknowns=unknowns, rescores=candidates is None)
     return ServedModel(
         scorer=ArrayPairScorer(loaded),
         scorers=functools.cache(lambda form: scorer_of_form(loaded, scorer, form)),
         decoder=_searches(loaded, candidates, read, finisher),
-        finish=lambda: functools.partial(finish, finisher()),
-        sampler=lambda config, attention: (
-            Translator(loaded, config=config, attention=attention, unknowns=unknowns if copies else None).translate
-        ),
+        finish=functools.partial(finish, finisher),
+        sample=lambda texts, config, attention: Translator(
+            loaded, config=config, attention=attention, unknowns=copied
+        ).translate(texts),
         encode=None if encoder is None else lambda phrases: _vectors(first, phrases),
         processor=lambda: open_raw_text(loaded),
         defaults=defaults,
+        unknowns=unknowns or UnknownReplacement(),
         proportions=_proportions(loaded, attends=attends, together=decode_tokens),
-        version=fingerprints(loaded),
-        source_language=first.text.source_language,
-        target_language=first.text.target_language,
-        source_words=len(first.source),
-        source_factors=len(first.factors),
-        target_words=len(first.target),
-        attends=attends,
-        spells=first.model.spells,
-        copies=copies,
-        unknowns=UnknownReplacement() if unknowns is None else unknowns,
-        vector_size=0 if encoder is None else encoder.config.hidden,
+        description=pb.Model(
+            kind=pb.MODEL_KIND_NEURAL,
+            version=fingerprints(loaded),
+            source_language=first.text.source_language,
+            target_language=first.text.target_language,
+            source_words=len(first.source),
+            target_words=len(first.target),
+            attends=attends,
+            vector_size=0 if encoder is None else encoder.config.hidden,
+        ),
         loaded=loaded,
     )
 
@@ -120,7 +119,7 @@ def _searches(
     models: Sequence[LoadedModel],
     candidates: CandidateChoice | None,
     lexicon: Lexicon | None,
-    finisher: Callable[[], Finisher],
+    finisher: Finisher,
 ) -> Callable[[bool], StepDecoder]:
     """What starts a search, given whether attention is wanted."""
     name = " + ".join(loaded.folder for loaded in models)
@@ -138,7 +137,7 @@ def _searches(
         per_word=candidates.per_word,
         copying=models[0].config.copying,
     )
-    return lambda attention: RunningSearch(models, attention=attention, lists=lists, share=share, finisher=finisher())
+    return lambda attention: RunningSearch(models, attention=attention, lists=lists, share=share, finisher=finisher)
 
 
 def _read_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None) -> Lexicon:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from nmt_core.inference.output.finish import Finisher, search_is_coarse
 from nmt_core.inference.output.spelling import Searched
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.beam import BeamSearch
-from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.search.requests import Request
 from nmt_core.model_directory.loaded_model import LoadedModel
@@ -25,13 +24,13 @@ from nmt_core.text.unknown_share import UnknownShare
 
 
 class SearchItem(NamedTuple):
-    """A tokenised sentence, how to search for its translations, and what another system says of them.
+    """A tokenised sentence, how its translations are found or drawn, and what another system says of them.
 
     Guidance is for models that follow it (``check_follows_guidance``), and for search among all words.
     """
 
     text: str
-    config: DecodingConfig
+    config: DecodingConfig | SamplingConfig
     guidance: NgramGuidance | None = None
 
 
@@ -51,14 +50,9 @@ def open_finisher(
 
 
 def finish(finisher: Finisher, searched: Sequence[Searched]) -> list[Any]:
-    """The translations of each sentence, or why it has none."""
+    """The translations of each sentence, or why it has none. It completes the unfinished answers of searches, too."""
     problem = "the model's probabilities are not numbers"
     return [nbest or ModelError(problem) for nbest in finisher.finish(searched)]
-
-
-def finisher_of(models: Sequence[LoadedModel]) -> Callable[[Sequence[Searched]], list[Any]]:
-    """Completes what a search with the finisher of the models leaves unfinished."""
-    return functools.partial(finish, open_finisher(models))
 
 
 class RunningSearch:

@@ -1,7 +1,6 @@
 """The models of a server: what each can do on its device, as the work of an engine.
 
-The keys of work are ``Scoring``, ``Encoding``, ``Decoding``, ``Sampling``, ``Finishing`` and ``Warming``: requests of
-equal keys are done together. ``opening.open_served_model`` makes a served model of a model directory.
+``opening.open_served_model`` makes a served model of a model directory.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -23,9 +22,8 @@ from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.serving.engine.jobs import Unfinished
 from nmt_core.serving.engine.work import BatchWork, StepDecoder, StepWork, Work
+from nmt_core.serving.errors import not_supported
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.answers import model_fields
-from nmt_core.serving.methods.costs import Proportions
 from nmt_core.serving.models.search import SearchItem
 from nmt_core.text.processing import RawText
 from nmt_core.v1 import nmt_pb2 as pb
@@ -36,114 +34,86 @@ _DRAWN = 1000.0  # tokens a second: what is expected of samples that all have ot
 Vector = tuple[tuple[float, ...], int]
 """The numbers of a phrase, and its unknown words."""
 
-ModelKind = Literal["neural", "hybrid"]
-"""What makes the translations: the model alone, or with other systems."""
-
-
-class Scoring(NamedTuple):
-    """Pairs are scored, as the model reads them."""
-
-    model: ServedModel
-    per_word: bool = False
-    attention: bool = False
-
-
-class Encoding(NamedTuple):
-    """Phrases are turned into vectors."""
-
-    model: ServedModel
-
-
-class Decoding(NamedTuple):
-    """Sentences are translated; each has its own options."""
-
-    model: ServedModel
-    attention: bool = False
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """Translations of sentences are drawn; each has its own options. No tuple: it would equal a ``Decoding``."""
-
-    model: ServedModel
-    attention: bool = False
-
-
-class SampleItem(NamedTuple):
-    """A tokenised sentence, and how its translations are drawn."""
-
-    text: str
-    config: SamplingConfig
-
-
-@dataclass(frozen=True)
-class Finishing:
-    """Second jobs of a search: what it has found becomes translations."""
-
-    model: ServedModel
-
-
-@dataclass(frozen=True)
-class Warming:
-    """Each kind of work is done once."""
-
-    model: ServedModel
-
-
-Key = Scoring | Encoding | Decoding | Sampling | Finishing | Warming
-"""What work an engine is asked for, of which model."""
-
 Finish = Callable[[Sequence[Any]], Sequence[Any]]
 """Makes answers of unfinished ones."""
 
-Sampler = Callable[[Sequence[str]], Sequence["Sequence[Translation]"]]
-"""Draws the samples of every sentence."""
+
+class Key(NamedTuple):
+    """Work of one kind with one model: requests of equal keys are computed together.
+
+    Options of sentences and samples are in their items. ``finish`` are the second jobs of ``translate``, and ``warm
+    up`` does each kind of work once.
+    """
+
+    model: ServedModel
+    kind: Literal["score", "encode", "translate", "finish", "sample", "warm up"]
+    attention: bool = False
+    per_word: bool = False
+
+
+class Proportions(NamedTuple):
+    """What costs depend on besides the request: mean bytes of a target word, and units of the attention (0: none).
+
+    ``together`` are the source positions times beam that are searched together, ``tokens_of_a_word`` what a model of
+    annotated text writes for each word.
+    """
+
+    word_bytes: float = 8.0
+    attention_units: int = 0
+    together: int = 12_000
+    tokens_of_a_word: int = 1
 
 
 @dataclass(frozen=True, eq=False)
 class ServedModel:
     """One model on one device; loaded again it is another one.
 
-    ``decoder(attention)`` starts a search, ``finish()`` makes what completes its unfinished answers (None: it has
-    none), ``sampler(config, attention)`` makes what draws (None: nothing does);
-    ``proportions`` say what it costs, and how large its batch may be.
-    ``copies`` says that it is of annotated text and writes words of the source.
-    ``version`` changes with the model's files. ``encode`` is None for models without a vector of a
-    phrase, ``vector_size`` its length; ``processor`` tokenises and detokenises (None: raw text is not
-    supported); ``attends`` says whether there is attention, ``spells`` whether unknown words are spelled,
-    ``unknowns`` what is written for <unk> where a request wants that; ``scorers`` makes the scorer for another form of
-    text than the model reads (None: all are as the model reads them). ``source_factors`` is how many factors it reads
-    beside each source word. A ``kind`` "hybrid" makes translations of other systems' too, by a search that requests do
-    not change; all else is its neural model's. ``loaded`` are the models that it was made of.
+    ``decoder(attention)`` starts a search, and ``finish`` completes its unfinished answers. ``sample(texts, config,
+    attention)`` draws translations, ``encode`` makes vectors of phrases, ``processor`` opens what tokenises and
+    detokenises; where one of them is None the model cannot do it. ``scorers`` makes the scorer for another form of text
+    than the model reads (None: all are as the model reads them). ``unknowns`` says what is written for <unk> where a
+    request wants that, and ``proportions`` what requests cost. ``description`` is what a client may want to know of
+    it, as in the contract. A hybrid translates with other systems, too, by a search that requests do not change; all
+    else is its neural model's. ``loaded`` are the models that it was made of.
     """
 
     scorer: PairScorer
     decoder: Callable[[bool], StepDecoder]
-    finish: Callable[[], Finish] | None = None
-    sampler: Callable[[SamplingConfig, bool], Sampler] | None = None
+    finish: Finish | None = None
+    sample: Callable[[Sequence[str], SamplingConfig, bool], Sequence[Sequence[Translation]]] | None = None
     encode: Callable[[Sequence[str]], Sequence[Vector]] | None = None
     processor: Callable[[], RawText] | None = None
-    defaults: DecodingConfig = dataclasses.field(default_factory=DecodingConfig)
-    source_language: str = ""
-    target_language: str = ""
-    source_words: int = 0
-    target_words: int = 0
-    attends: bool = False
-    spells: bool = False
-    copies: bool = False
-    unknowns: UnknownReplacement = dataclasses.field(default_factory=UnknownReplacement)
-    vector_size: int = 0
-    proportions: Proportions = dataclasses.field(default_factory=Proportions)
-    version: str = ""
     scorers: Callable[[TextForm], PairScorer] | None = None
-    source_factors: int = 0
-    kind: ModelKind = "neural"
+    defaults: DecodingConfig = dataclasses.field(default_factory=DecodingConfig)
+    unknowns: UnknownReplacement = dataclasses.field(default_factory=UnknownReplacement)
+    proportions: Proportions = dataclasses.field(default_factory=Proportions)
+    description: pb.Model = dataclasses.field(default_factory=pb.Model)
     loaded: Sequence[LoadedModel] = ()
 
+    @property
+    def is_hybrid(self) -> bool:
+        """Whether other systems translate, too."""
+        return self.description.kind == pb.MODEL_KIND_HYBRID
+
+    @property
+    def attends(self) -> bool:
+        """Whether there is attention."""
+        return self.description.attends
+
     @functools.cached_property
-    def signature(self) -> str:
-        """What its numbers depend on, the arithmetic of this process included."""
-        return self.scorer.signature
+    def spells(self) -> bool:
+        """Whether unknown words are spelled."""
+        return any(one.model.spells for one in self.loaded)
+
+    @functools.cached_property
+    def copies(self) -> bool:
+        """Whether it is of annotated text, and writes words of the source."""
+        return any(one.copying is not None for one in self.loaded)
+
+    @functools.cached_property
+    def source_factors(self) -> int:
+        """How many factors it reads beside each source word."""
+        return max((len(one.factors) for one in self.loaded), default=0)
 
     @functools.cached_property
     def surface_signature(self) -> str:
@@ -154,45 +124,54 @@ class ServedModel:
             return ""
 
     @functools.cached_property
-    def raw_text(self) -> RawText:
-        """What cuts raw text into words, and joins words. Raises ConfigError for a model without it."""
-        if self.processor is None:
-            raise ConfigError("the model takes tokenised text only")
-        return self.processor()
+    def fields(self) -> bytes:
+        """What every answer says of the model, in fields that have the same numbers in each."""
+        version, signature = self.description.version, self.scorer.signature
+        return pb.ScoreResponse(fingerprint=version, signature=signature).SerializeToString()
 
     @functools.cached_property
-    def fields(self) -> bytes:
-        """What every answer says of the model."""
-        return model_fields(self.version, self.signature)
-
-    def work(self, key: Key) -> Work:
-        """The work of a key."""
-        match key:
-            case Scoring(_, per_word, attention):
-                score = functools.partial(self.scorer.score, per_word=per_word, attention=attention)
-                return BatchWork("score", score, choose=_together if attention else None)
-            case Encoding() if self.encode is not None:
-                return BatchWork("encode", self.encode)
-            case Decoding(_, attention):
-                together = self.proportions.together
-                return StepWork("translate", self.decoder(attention), most=together, second=Finishing(self))
-            case Finishing() if self.finish is not None:
-                return BatchWork("finish", self.finish(), choose=_first if self.kind == "hybrid" else None)
-            case Sampling(_, attention) if self.sampler is not None:
-                draw = functools.partial(_draw, self.sampler, attention)
-                return BatchWork("sample", draw, choose=_drawn_alike, rate=_DRAWN)
-            case Warming():
-                return BatchWork("warm up", self.warm_up)
-        raise AssertionError(f"no work of this kind: {key}")
+    def raw_text(self) -> RawText:
+        """What cuts raw text into words, and joins words. Raises RpcError for a model without it."""
+        if self.processor is None:
+            raise not_supported("the model takes tokenised text only")
+        with _supported():
+            return self.processor()
 
     def scorer_of(self, form: TextForm) -> PairScorer:
         """The scorer for pairs of a form. Raises ConfigError where the models cannot read it."""
         return self.scorer if self.scorers is None else self.scorers(form)
 
     def reader_of(self, form: TextForm) -> FormReader | None:
-        """What reads text of a form; None where the model reads it as it is. Raises ConfigError as ``scorer_of``."""
-        scorer = self.scorer_of(form)
+        """What reads text of a form; None where the model reads it as it is. Raises RpcError where it cannot."""
+        with _supported():
+            scorer = self.scorer_of(form)
         return scorer.reader if isinstance(scorer, FormScorer) else None
+
+    def work(self, key: Key) -> Work:
+        """The work of a key."""
+        attention = key.attention
+        match key.kind:
+            case "score":
+                score = functools.partial(self.scorer.score, per_word=key.per_word, attention=attention)
+                return BatchWork(key.kind, score, choose=_together if attention else None)
+            case "encode" if self.encode is not None:
+                return BatchWork(key.kind, self.encode)
+            case "translate":
+                second = Key(self, "finish")
+                return StepWork(key.kind, self.decoder(attention), most=self.proportions.together, second=second)
+            case "finish" if self.finish is not None:  # a sentence of a hybrid takes long enough by itself
+                return BatchWork(key.kind, self.finish, choose=(lambda items: [0]) if self.is_hybrid else None)
+            case "sample" if self.sample is not None:
+                draw = functools.partial(self._draw, attention=attention)
+                return BatchWork(key.kind, draw, choose=_drawn_alike, rate=_DRAWN)
+            case "warm up":
+                return BatchWork(key.kind, self.warm_up)
+        raise AssertionError(f"no work of this kind: {key}")
+
+    def _draw(self, items: Sequence[Any], *, attention: bool) -> Sequence[Sequence[Translation]]:
+        """The samples of items with equal options."""
+        assert self.sample is not None
+        return self.sample([item.text for item in items], items[0].config, attention)
 
     def warm_up(self, items: Sequence[None] = (None,)) -> Sequence[None]:
         """Do each kind of work once, and open what reads other forms of text; signatures take a moment, too."""
@@ -208,7 +187,7 @@ class ServedModel:
         while not (found := decoder.step()):
             pass
         if self.finish is not None and isinstance(found[0][1], Unfinished):
-            self.finish()([found[0][1].item])
+            self.finish([found[0][1].value])
         if self.encode is not None:
             self.encode([source])
         return items
@@ -216,37 +195,25 @@ class ServedModel:
 
 def describe(name: str, model: ServedModel, limits: Limits, device: str) -> pb.Model:
     """What a client may want to know of a model."""
-    return pb.Model(
+    found = pb.Model(
         name=name,
-        signature=model.signature,
+        signature=model.scorer.signature,
         surface_signature=model.surface_signature,
-        version=model.version,
-        source_language=model.source_language,
-        target_language=model.target_language,
-        source_words=model.source_words,
-        target_words=model.target_words,
-        limits=pb.Limits(
-            items=limits.items,
-            characters=limits.characters,
-            words=limits.words,
-            beam=limits.beam,
-            nbest=limits.nbest,
-            message_bytes=limits.message_bytes,
-            request_bytes=limits.request_bytes,
-            length_ratio=limits.length_ratio,
-            streams=limits.streams,
-            stream_requests=limits.stream_requests,
-            steps=limits.steps,
-            memory_bytes=limits.memory_bytes,
-            length_normalization=limits.length_normalization,
-            client_streams=limits.client_streams,
-        ),
-        attends=model.attends,
-        vector_size=model.vector_size,
+        limits=pb.Limits(**{one.name: getattr(limits, one.name) for one in pb.Limits.DESCRIPTOR.fields}),
         default_beam=model.defaults.beam,
         device=device,
-        kind=pb.MODEL_KIND_HYBRID if model.kind == "hybrid" else pb.MODEL_KIND_NEURAL,
     )
+    found.MergeFrom(model.description)
+    return found
+
+
+@contextlib.contextmanager
+def _supported() -> Iterator[None]:
+    """Within the block, what a model cannot do is an error of the request that wants it."""
+    try:
+        yield
+    except ConfigError as error:
+        raise not_supported(str(error)) from error
 
 
 def _together(pairs: Sequence[SentencePair]) -> list[int]:
@@ -261,18 +228,6 @@ def _together(pairs: Sequence[SentencePair]) -> list[int]:
     return found
 
 
-def _first(items: Sequence[Any]) -> list[int]:
-    """A sentence of a hybrid takes long enough by itself."""
-    return [0]
-
-
-def _drawn_alike(items: Sequence[SampleItem]) -> list[int]:
+def _drawn_alike(items: Sequence[SearchItem]) -> list[int]:
     """Places of the items with the options of the first."""
     return [place for place, item in enumerate(items) if item.config == items[0].config]
-
-
-def _draw(
-    sampler: Callable[[SamplingConfig, bool], Sampler], attention: bool, items: Sequence[SampleItem]
-) -> Sequence[Sequence[Translation]]:
-    """The samples of items with equal options."""
-    return sampler(items[0].config, attention)([item.text for item in items])

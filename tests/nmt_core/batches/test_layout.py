@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from nmt_core.batches.layout import Layout, Run, long_runs, short_runs
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.layers.attention import AdditiveAttention, AttentionLoop
-from nmt_core.serving.methods.costs import Proportions, translation_cost
+from nmt_core.serving.methods.plan import translation_cost
+from nmt_core.serving.models.served import Proportions
 
 
 def rows_of(counts: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -33,7 +33,7 @@ from nmt_core.models.luong_attention import SourceMemory
 from nmt_core.models.presets import PRESETS
 from nmt_core.models.tensor_tree import Memory, State
 from nmt_core.preparation.surface import SurfaceText, for_surface_words
-from nmt_core.serving.methods.answers import translate_answer
+from nmt_core.serving.methods.translate import translate_answer
 from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.text.vocabulary import END_ID, SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 from nmt_core.v1 import nmt_pb2 as pb
@@ -364,7 +364,7 @@ def test_the_server_follows_the_rows_of_the_model_too() -> None:
         found = search.step()
     (best,) = found[0][1]
     assert best.with_unknown_replaced(UnknownReplacement())[0] == "x a y z"
-    answer = pb.TranslateResponse.FromString(translate_answer([[best]], [[best.text]], attention=True))
+    answer = pb.TranslateResponse.FromString(b"".join(translate_answer([[best]], [[best.text]], attention=True)))
     (message,) = answer.sentences[0].translations
     assert [(point.source, point.target) for point in message.alignment] == [(0, 0), (1, 1), (2, 2), (3, 3)]
 

@@ -19,10 +19,12 @@ from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.serving.call import Account, ClientLimit, Memory
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.client.connection import OPTIONS, Access
+from nmt_core.serving.engine.jobs import Item
 from nmt_core.serving.errors import RpcError, from_trailers
-from nmt_core.serving.methods.costs import Proportions, score_cost, translation_cost
-from nmt_core.serving.methods.translate import sample_of
-from nmt_core.serving.models.served import SampleItem
+from nmt_core.serving.methods.plan import score_cost, translation_cost
+from nmt_core.serving.methods.texts import ReadText
+from nmt_core.serving.methods.translate import item_of
+from nmt_core.serving.models.served import Proportions
 from nmt_core.serving.wire import SHAPES, has_more_fields
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
@@ -328,8 +330,8 @@ def test_memory_is_accounted_for() -> None:
 
 def test_samples_that_would_hold_up_the_others_are_refused_before_they_are_drawn() -> None:
     config = SamplingConfig(samples=200)
-    assert isinstance(sample_of("un " * 244, config), SampleItem)
-    problem = sample_of("un " * 245, config)
+    most, problem = (item_of(ReadText("un " * words, words), config, 200) for words in (244, 245))
+    assert isinstance(most, Item)
     assert isinstance(problem, RpcError)
     assert (problem.reason, problem.field) == ("TOO_COSTLY", "samples")
     assert str(problem) == (

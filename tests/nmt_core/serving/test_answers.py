@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,18 @@ import pytest
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.engine.jobs import Entry
+from nmt_core.serving.engine.jobs import Entry, Item
 from nmt_core.serving.errors import invalid, to_error
-from nmt_core.serving.methods.answers import (
-    encode_answer,
-    in_stream,
-    model_fields,
-    rerank_answer,
-    score_answer,
-    translate_answer,
-)
+from nmt_core.serving.limits import Limits
+from nmt_core.serving.methods.encode import encode
+from nmt_core.serving.methods.plan import Method
+from nmt_core.serving.methods.rerank import rerank
+from nmt_core.serving.methods.score import score, score_answer
+from nmt_core.serving.methods.translate import translate, translate_answer
+from nmt_core.serving.models.devices import Route
 from nmt_core.serving.models.opening import ArrayPairScorer, open_served_model
-from nmt_core.serving.models.served import Scoring
+from nmt_core.serving.models.served import Key, ServedModel
+from nmt_core.serving.wire import in_stream
 from nmt_core.text.sentence import TargetOrder
 from nmt_core.v1 import nmt_pb2 as pb
 from smt_bridge.features.neural import attention_of_words
@@ -39,7 +40,8 @@ def translation(words: int, attention: np.ndarray | None = None, **others: Any) 
 def test_translations(words: int) -> None:
     hybrid = {"systems": ("moses", "nmt"), "degraded": True}
     found = [[translation(words, **hybrid), translation(1, WEIGHTS)], REFUSED, []]
-    answer = pb.TranslateResponse.FromString(translate_answer(found, [["é", "b"], [], []], attention=True))
+    shown = [["é", "b"], [], []]
+    answer = pb.TranslateResponse.FromString(b"".join(translate_answer(found, shown, attention=True)))
     first, second, third = answer.sentences
     assert [one.text for one in first.translations] == ["é", "b"]
     assert list(first.translations[0].words) == ["w"] * words
@@ -51,7 +53,7 @@ def test_translations(words: int) -> None:
     assert [(point.source, point.target) for point in looking.alignment] == [(1, 0)]
     assert second.error == to_error(REFUSED)
     assert third == pb.Translations()
-    plain = pb.TranslateResponse.FromString(translate_answer(found, [["é", "b"], [], []], attention=False))
+    plain = pb.TranslateResponse.FromString(b"".join(translate_answer(found, shown, attention=False)))
     assert not plain.sentences[0].translations[1].attention
 
 
@@ -62,44 +64,56 @@ def test_scores(count: int, attention) -> None:
         pairs=[pb.Pair()] * count, groups=[pb.SourceGroup(targets=[""] * count), pb.SourceGroup(targets=["", ""])]
     )
     scores = [PairScore(-float(number), 1, 2, (-1.0, -2.0), attention) for number in range(2 * count + 1)]
-    answer = pb.ScoreResponse.FromString(score_answer([*scores, REFUSED], request))
+    answer = pb.ScoreResponse.FromString(b"".join(score_answer(request, [*scores, REFUSED])))
     found = [*answer.scores, *(score for group in answer.groups for score in group.scores)]
     assert [len(group.scores) for group in answer.groups] == [count, 2]
     assert [score.log_prob for score in found[:-1]] == [-float(number) for number in range(2 * count + 1)]
     assert found[-1].error == to_error(REFUSED)
     columns, weights = (0, []) if attention is None else (3, WEIGHTS.ravel().tolist())
-    for score in found[:-1]:
-        assert (score.unknown_source_words, score.unknown_target_words) == (1, 2)
-        assert score.word_log_probs == [-1.0, -2.0]
-        assert (score.attention_columns, score.attention) == (columns, weights)
+    for one in found[:-1]:
+        assert (one.unknown_source_words, one.unknown_target_words) == (1, 2)
+        assert one.word_log_probs == [-1.0, -2.0]
+        assert (one.attention_columns, one.attention) == (columns, weights)
 
 
-def test_every_answer_says_which_model_made_it() -> None:
-    fields, request = (
-        model_fields("3f2a", "nmt:rnnsearch|x"),
-        pb.ScoreRequest(pairs=[pb.Pair()], groups=[pb.SourceGroup()]),
+NUMBER = PairScore(-1.0)
+PAIRS = pb.ScoreRequest(pairs=[pb.Pair(source="a", target="b")])
+LISTS = [pb.NbestList(source="a", hypotheses=[pb.Hypothesis(target="b")])]
+CASES: list[tuple[Method, Any, Any, Any]] = [
+    (translate, pb.TranslateRequest(texts=["a"]), [translation(1)], pb.TranslateResponse),
+    (score, PAIRS, NUMBER, pb.ScoreResponse),
+    (rerank, pb.RerankRequest(lists=LISTS), NUMBER, pb.RerankResponse),
+    (encode, pb.EncodeRequest(texts=["a"]), ((0.5, 0.25), 1), pb.EncodeResponse),
+]
+
+
+@pytest.mark.parametrize(("method", "request_", "found", "response"), CASES)
+def test_every_answer_says_which_model_made_it(method: Method, request_: Any, found: Any, response: Any) -> None:
+    model: Any = ServedModel(  # type: ignore[arg-type]
+        SimpleNamespace(signature="nmt:rnnsearch|x"),
+        decoder=None,
+        encode=lambda phrases: [],
+        description=pb.Model(version="3f2a"),
     )
-    found = [
-        pb.TranslateResponse.FromString(translate_answer([REFUSED], [[]], False, fields)),
-        pb.ScoreResponse.FromString(score_answer([PairScore(-1.0)], request, fields)),
-        pb.RerankResponse.FromString(rerank_answer([pb.Ranking()], fields)),
-        pb.EncodeResponse.FromString(encode_answer([REFUSED], fields)),
-        pb.ScoreStreamResponse.FromString(in_stream("a", fields)).response,
-    ]
-    assert {(one.fingerprint, one.signature) for one in found} == {("3f2a", "nmt:rnnsearch|x")}
-    assert [len(part) for part in (found[0].sentences, found[1].scores, found[2].rankings, found[3].vectors)] == [1] * 4
+    plan = method(request_, Route("m", model, None), Limits())  # type: ignore[arg-type]
+    content = plan.finish([[found]]).content
+    answer = response.FromString(content)
+    streamed = pb.ScoreStreamResponse.FromString(in_stream("é 7", content))
+    assert (streamed.id, streamed.HasField("response")) == ("é 7", True)
+    assert {(one.fingerprint, one.signature) for one in (answer, streamed.response)} == {("3f2a", "nmt:rnnsearch|x")}
+    assert len(answer.ListFields()[0][1]) == 1
 
 
-def test_vectors_and_answers_in_streams() -> None:
-    content = encode_answer([((0.5, 0.25), 1), REFUSED])
-    answer = pb.EncodeResponse.FromString(content)
+def test_vectors() -> None:
+    model: Any = ServedModel(SimpleNamespace(signature=""), decoder=None, encode=lambda phrases: [])  # type: ignore[arg-type]
+    plan = encode(pb.EncodeRequest(texts=["a", "b"]), Route("m", model, None), Limits())  # type: ignore[arg-type]
+    answer = pb.EncodeResponse.FromString(plan.finish([[((0.5, 0.25), 1), REFUSED]]).content)
     assert (answer.vectors[0].values, answer.vectors[0].unknown_words) == ([0.5, 0.25], 1)
     assert answer.vectors[1].error == to_error(REFUSED)
-    scores = score_answer([PairScore(-1.0)], pb.ScoreRequest(pairs=[pb.Pair()]))
-    streamed = pb.ScoreStreamResponse.FromString(in_stream("é 7", scores))
-    assert (streamed.id, streamed.response.scores[0].log_prob) == ("é 7", -1.0)
-    empty = pb.TranslateStreamResponse.FromString(in_stream("", b""))
-    assert empty.HasField("response")
+
+
+def test_an_empty_answer_in_a_stream_is_an_answer() -> None:
+    assert pb.TranslateStreamResponse.FromString(in_stream("", b"")).HasField("response")
 
 
 def test_features_of_hybrids_can_use_the_attention_of_a_served_model(folder: str) -> None:
@@ -121,8 +135,8 @@ def test_attention_in_arrays_is_in_the_order_of_the_text(order: TargetOrder) -> 
 def test_pairs_with_attention_are_done_some_at_a_time_the_smallest_first(folder: str) -> None:
     served = open_served_model([folder], DecodingConfig(), device="cpu", dtype="float32")
     pairs = [SentencePair(" ".join(["un"] * length), " ".join(["one"] * length)) for length in (1500, 2, 900, 990, 3)]
-    work = served.work(Scoring(served, attention=True))
-    entries = [Entry(place, None, place, pair, 1) for place, pair in enumerate(pairs)]
+    work = served.work(Key(served, "score", attention=True))
+    entries = [Entry(place, None, place, Item(pair, 1)) for place, pair in enumerate(pairs)]
     batches = [
         [(key, value.attention.shape) for key, value in work.iterate(entering)] for entering in (entries, [], [])
     ]

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from nmt_core.serving.engine import work
-from nmt_core.serving.engine.jobs import Entry
+from nmt_core.serving.engine.jobs import Entry, Item
 from nmt_core.serving.engine.work import BatchSpeed, StepWork
 
 TURN = 0.02  # seconds
@@ -111,4 +111,4 @@ def test_where_turns_are_short_from_the_beginning_a_fast_search_has_larger_batch
 def test_many_ordinary_items_make_no_step_a_long_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """They count in full until they are answered: under load, some 40 of 100 steps were in slices."""
     steps = StepWork("test", Clocked(monkeypatch, start=0.0, each=0.0), most=10)
-    assert steps.expected([Entry(key, None, 0, "a", 10) for key in range(3)]) == 0.0
+    assert steps.expected([Entry(key, None, 0, Item("a", 10)) for key in range(3)]) == 0.0

@@ -14,7 +14,7 @@ from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
-from nmt_core.serving.methods.costs import translation_cost
+from nmt_core.serving.methods.plan import translation_cost
 from nmt_core.serving.models.opening import open_served_model
 from tests.annotated_models import make_annotated
 from tests.nmt_core.serving.agreement import check_scores, check_translations

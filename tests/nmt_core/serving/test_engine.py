@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from nmt_core.serving.engine.engine import Engine
-from nmt_core.serving.engine.jobs import Part, Unfinished
+from nmt_core.serving.engine.jobs import Item, Unfinished
 from nmt_core.serving.engine.work import BatchWork, StepWork
 from nmt_core.serving.errors import RpcError
 
@@ -33,7 +33,7 @@ async def submit(
     **whose: Any,
 ) -> list[Any]:
     """The answers to a request of one part."""
-    [answers] = await engine.submit(key, [Part(priority, items, tokens)], **whose)
+    [answers] = await engine.submit(key, {priority: list(map(Item, items, tokens))}, **whose)
     return answers
 
 

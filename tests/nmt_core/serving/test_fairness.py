@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from nmt_core.base.interfaces import PairScore
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.engine.jobs import Job, RoundRobin
+from nmt_core.serving.engine.jobs import Item, Job, RoundRobin
 from nmt_core.serving.engine.work import StepWork
 from nmt_core.serving.errors import RpcError
-from nmt_core.serving.models.served import Scoring, ServedModel
+from nmt_core.serving.models.served import Key, ServedModel
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.service import NmtServicer
 from nmt_core.serving.telemetry import Metrics
@@ -91,13 +91,13 @@ class Waiting:
     def __init__(self) -> None:
         self.work = StepWork("test", Sized(), most=10)
         self._engine = unthreaded(lambda key: self.work)
-        self.queue = self._engine._queues.put("key", "interactive", Job("first", [1], [1]))
+        self.queue = self._engine._queues.put("key", "interactive", Job("first", [Item(1, 1)]))
         self.iterate()
         (entry,) = self.queue.running.values()
         self.end(entry.job)
 
     def put(self, client: str, tokens: int, deadline: float | None = None) -> Job:
-        job = Job(client, [tokens], [tokens], deadline)
+        job = Job(client, [Item(tokens, tokens)], deadline)
         self._engine._queues.put("key", "interactive", job)
         return job
 
@@ -203,7 +203,7 @@ async def test_a_device_that_fails_again_and_again_is_down_and_health_says_so(mo
     assert server.health.serving
     assert up() == 1
     engine = server.servicer.devices.engines["cpu"]
-    key = Scoring(server.servicer.devices.models["cpu"]["m"])
+    key = Key(server.servicer.devices.models["cpu"]["m"], "score")
 
     def fails():
         raise MemoryError
@@ -229,7 +229,9 @@ async def test_a_device_that_hangs_is_not_healthy_until_it_goes_on() -> None:
     await server.load(lambda device: served(scores))
     scores.release.clear()
     engine = server.servicer.devices.engines["cpu"]
-    asking = asyncio.create_task(submit(engine, Scoring(server.servicer.devices.models["cpu"]["m"]), [1], tokens=[1]))
+    asking = asyncio.create_task(
+        submit(engine, Key(server.servicer.devices.models["cpu"]["m"], "score"), [1], tokens=[1])
+    )
     await until(lambda: not server.health.serving)
     scores.release.set()
     await asking

@@ -29,7 +29,7 @@ def translations(search: RunningSearch, texts: list[str]) -> list[Any]:
 
 def completed(search: RunningSearch, answer: Any) -> Any:
     """What a second job makes of it."""
-    return finish(search._finisher, [answer.item])[0] if isinstance(answer, Unfinished) else answer
+    return finish(search._finisher, [answer.value])[0] if isinstance(answer, Unfinished) else answer
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 
 from nmt_core.base.interfaces import PairScore, SentencePair
+from nmt_core.serving.engine.jobs import Item
 from nmt_core.serving.errors import RpcError
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.plan import Plan
 from nmt_core.serving.methods.score import ReadPair, plan_pairs, read_pairs, restored
-from nmt_core.serving.models.served import Scoring, ServedModel
+from nmt_core.serving.models.served import Key, ServedModel
 from nmt_core.v1 import nmt_pb2 as pb
 
 LIMITS = Limits(words=10, characters=100)
@@ -44,15 +46,17 @@ def read(groups: list[tuple[str, list[str]]], reader: Letters | None = None) -> 
 
 def planned(groups: list[tuple[str, list[str]]], reader: Letters | None = None) -> Plan:
     """For scores with attention."""
-    model: Any = ServedModel(None, decoder=None)  # type: ignore[arg-type]
+    model: Any = ServedModel(SimpleNamespace(signature="fake"), decoder=None)  # type: ignore[arg-type]
     model.__dict__["reader_of"] = lambda form: reader
-    return plan_pairs(pb.ScoreRequest(), groups, "pairs", Scoring(model, attention=True), LIMITS, lambda scores: b"")
+    return plan_pairs(
+        pb.ScoreRequest(), groups, "pairs", Key(model, "score", attention=True), LIMITS, lambda scores: []
+    )
 
 
 def test_words_are_counted_as_the_model_reads_them() -> None:
     as_it_is, cut = planned([("ab cd", ["e"])]), planned([("ab cd", ["e"])], Letters())
-    assert [list(plan.parts[0].tokens) for plan in (as_it_is, cut)] == [[2 + 1 + 2], [4 + 1 + 2]]
-    assert cut.items == [SentencePair("a b c d", "e")]
+    assert [plan.parts["interactive"][0].tokens for plan in (as_it_is, cut)] == [2 + 1 + 2, 4 + 1 + 2]
+    assert cut.items == [Item(SentencePair("a b c d", "e"), 7)]
     assert as_it_is.cost.answer < cut.cost.answer
 
 
@@ -93,7 +97,7 @@ def test_what_is_wrong_stays_in_its_place() -> None:
     groups = [("a", ["b", "c" * 101]), ("d" * 101, ["e", "f"])]
     pairs, plan = read(groups, Letters()), planned(groups, Letters())
     assert [isinstance(one, RpcError) for one in pairs] == [False, True, True, True]
-    assert [(part.items, part.tokens) for part in plan.parts] == [([SentencePair("a", "b")], [4])]
+    assert plan.parts == {"interactive": [Item(SentencePair("a", "b"), 4)]}
     assert plan.finish([[PairScore(-1.0, 0, 0)]]).words == {"scored": 1}
     scores = [PairScore(-1.0, 0, 0), *plan.items[1:]]
     assert list(restored(scores, pairs, Letters())) == [PairScore(-2.0, 0, 0), *scores[1:]]

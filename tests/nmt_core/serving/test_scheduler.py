@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.serving.engine.jobs import Job
+from nmt_core.serving.engine.jobs import Item, Job
 from nmt_core.serving.engine.queue import PRIORITY_WEIGHTS, SHORT_ITERATION, BatchQueue, Queues
 
 
@@ -18,7 +18,7 @@ def queues_of_a_device() -> Queues[str]:
 
 
 def one_item(client: str, tokens: int = 1) -> Job:
-    return Job(client, [None], [tokens])
+    return Job(client, [Item(None, tokens)])
 
 
 class Device:

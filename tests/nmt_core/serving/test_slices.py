@@ -8,6 +8,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,15 +21,14 @@ from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.model_directory.loaded_model import load_model
-from nmt_core.serving.engine.jobs import Entry, Job
+from nmt_core.serving.engine.jobs import Entry, Item, Job
 from nmt_core.serving.engine.slices import Sliced, off_loop
 from nmt_core.serving.engine.work import LARGE, BatchWork, StepWork
 from nmt_core.serving.errors import RpcError, invalid
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.costs import Cost, Proportions
-from nmt_core.serving.methods.plan import Plan, make_plan
+from nmt_core.serving.methods.plan import Cost, Plan, Words, make_plan
 from nmt_core.serving.models.search import RunningSearch, SearchItem
-from nmt_core.serving.models.served import Decoding, Encoding, SampleItem, Sampling, Scoring, ServedModel
+from nmt_core.serving.models.served import Key, Proportions, ServedModel
 from tests.nmt_core.serving.test_engine import held, submit, unthreaded, until
 
 FULL = 10
@@ -160,13 +160,13 @@ def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_iterations
 
     def iterations(key: str = "x", tokens: int = 10) -> int:
         counted.iterations.clear()
-        queue = device._queues.put(key, "interactive", Job("client", ["item"], [tokens]))
+        queue = device._queues.put(key, "interactive", Job("client", [Item("item", tokens)]))
         while not queue.idle:
             device._iterate(queue)
         return len(counted.iterations)
 
     device = unthreaded(lambda key: BatchWork("test", run), observer=counted)
-    device._queues.put("other", "interactive", Job("other", ["item"], [1]))  # next to which iterations are short
+    device._queues.put("other", "interactive", Job("other", [Item("item", 1)]))  # next to which iterations are short
     iterations()  # of which nothing is known before: in slices
     seconds = 0.3
     assert iterations() == 1  # which was not expected
@@ -193,33 +193,29 @@ class Counted:
     def expired(self, device: str) -> None: ...
 
 
-def parts_of(items: Sequence[Any], tokens: Sequence[int], kind: Callable[[Any], Any] = Scoring) -> dict[str, list[Any]]:
-    """The items of a request by the priority class that they wait in."""
-    model = ServedModel(None, decoder=None)  # type: ignore[arg-type]
-    plan = planned(kind(model), items, tokens)
-    assert [[items[index] for index in indices] for indices in plan.indices] == [list(one.items) for one in plan.parts]
-    return {part.priority: list(part.items) for part in plan.parts}
+def planned(kind: str, items: Sequence[Item | RpcError]) -> Plan:
+    def reply(found: list[Any], words: Words) -> list[bytes]:
+        return [repr(found).encode()]
 
-
-def planned(key: Any, items: Sequence[Any], tokens: Sequence[int]) -> Plan:
-    def reply(found: list[Any]) -> tuple[bytes, dict[str, int]]:
-        return repr(found).encode(), {}
-
-    return make_plan(key, items, tokens, priority=0, cost=Cost(0, 0, 0), limits=Limits(), reply=reply)
+    model: Any = ServedModel(SimpleNamespace(signature="fake"), decoder=None)  # type: ignore[arg-type]
+    key = Key(model, kind)  # type: ignore[arg-type]
+    return make_plan(key, items, priority=0, cost=Cost(0, 0, 0), limits=Limits(), reply=reply)
 
 
 @pytest.mark.parametrize(
-    ("kind", "most"), [(Decoding, Proportions().together // 16), (Sampling, LARGE), (Encoding, LARGE), (Scoring, LARGE)]
+    ("kind", "most"),
+    [("translate", Proportions().together // 16), ("sample", LARGE), ("encode", LARGE), ("score", LARGE)],
 )
-def test_what_takes_long_waits_in_its_own_class_for_every_kind_of_work(kind: Callable[[Any], Any], most: int) -> None:
-    items = ["short", "longer", "long", "short, too"]
-    found = parts_of(items, [1, most + 1, 20 * most, most], kind)
-    assert found == {"interactive": ["short", "short, too"], "long": ["longer", "long"]}
+def test_what_takes_long_waits_in_its_own_class_for_every_kind_of_work(kind: str, most: int) -> None:
+    items = [Item("short", 1), Item("longer", most + 1), Item("long", 20 * most), Item("short, too", most)]
+    plan = planned(kind, items)
+    assert plan.parts == {"interactive": [items[0], items[3]], "long": [items[1], items[2]]}
+    assert plan.indices == [[0, 3], [1, 2]]
 
 
 def test_every_item_has_its_answer_or_why_it_has_none() -> None:
     refused = invalid("texts", "too long")
-    plan = planned(Encoding(ServedModel(None, decoder=None)), ["a", refused, "b", "c"], [LARGE + 1, 0, 1, 1])  # type: ignore[arg-type]
+    plan = planned("encode", [Item("a", LARGE + 1), refused, Item("b", 1), Item("c", 1)])
     reply = plan.finish([["B", ValueError("secret")], ["A"]])
     assert reply.content.startswith(b"['A', RpcError('too long'), 'B', RpcError(")
     assert reply.errors == {"BAD_OPTION": 1, "INTERNAL": 1}
@@ -258,20 +254,17 @@ async def test_samples_with_many_different_options_let_others_pass(open_engine) 
     drawn: list[tuple[int, list[str]]] = []
     release = threading.Event()
 
-    def sampler(config: SamplingConfig, attention: bool):
-        def draw(texts: Sequence[str]) -> list[list[str]]:
-            assert release.wait(60)
-            drawn.append((config.seed, list(texts)))
-            return [[text] for text in texts]
+    def sample(texts: Sequence[str], config: SamplingConfig, attention: bool) -> list[list[str]]:
+        assert release.wait(60)
+        drawn.append((config.seed, list(texts)))
+        return [[text] for text in texts]
 
-        return draw
-
-    model = ServedModel(None, decoder=None, sampler=sampler, defaults=DecodingConfig())  # type: ignore[arg-type]
+    model = ServedModel(None, decoder=None, sample=sample)  # type: ignore[arg-type]
     engine = open_engine(lambda key: key.model.work(key))
 
     def ask(text: str, seed: int, client: str):
-        item = SampleItem(text, SamplingConfig(seed=seed))
-        return asyncio.create_task(submit(engine, Sampling(model), [item], tokens=[100], client=client))
+        item = SearchItem(text, SamplingConfig(seed=seed))
+        return asyncio.create_task(submit(engine, Key(model, "sample"), [item], tokens=[100], client=client))
 
     many = [ask("many", seed, "a") for seed in range(200)]
     await until(lambda: engine.running_items)
@@ -282,17 +275,6 @@ async def test_samples_with_many_different_options_let_others_pass(open_engine) 
     assert found == [[["many"]]] * 200 + [[["other"]]]
     assert next(place for place, (_, texts) in enumerate(drawn) if "other" in texts) < 50
     assert len({seed for seed, _ in drawn}) == 201
-
-
-def test_work_of_another_kind_is_never_taken_for_the_same() -> None:
-    model = ServedModel(None, decoder=None)  # type: ignore[arg-type]
-    flags = (False, True)
-    keys = [
-        Encoding(model),
-        *(Scoring(model, per_word, attention) for per_word in flags for attention in flags),
-        *(kind(model, attention) for kind in (Decoding, Sampling) for attention in flags),
-    ]
-    assert len(set(keys)) == len(keys)
 
 
 @pytest.mark.parametrize("work", ["score", "sample"])
@@ -450,7 +432,7 @@ def test_a_search_in_slices_finds_the_same(folder: str) -> None:
 
     def searched(seconds: float) -> list[Any]:
         work = StepWork("test", RunningSearch([load_model(folder)], attention=False), most=10_000)
-        entries = [Entry(place, None, place, item, 81 * item.config.beam) for place, item in enumerate(items)]
+        entries = [Entry(place, None, place, Item(item, 81 * item.config.beam)) for place, item in enumerate(items)]
         found: dict[int, Any] = {}
         while len(found) < len(items):
             step = Sliced(functools.partial(work.iterate, entries))

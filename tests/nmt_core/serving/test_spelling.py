@@ -21,7 +21,7 @@ from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.models.opening import open_served_model
 from nmt_core.serving.models.search import SearchItem
-from nmt_core.serving.models.served import Decoding, ServedModel
+from nmt_core.serving.models.served import Key, ServedModel
 from smt_bridge.commands.main import main as bridge
 from tests.nmt_core.serving.test_engine import submit, until
 from tests.spelling_models import TARGET, spelling_model
@@ -143,7 +143,9 @@ def spelled(served: ServedModel, lines: list[str], configs: list[DecodingConfig]
         async def ask(number: int) -> None:
             item = SearchItem(lines[number], configs[number])
             priority = ["long", "interactive"][number]
-            [nbest] = await submit(engine, Decoding(served), [item], tokens=[10], priority=priority, client=str(number))
+            [nbest] = await submit(
+                engine, Key(served, "translate"), [item], tokens=[10], priority=priority, client=str(number)
+            )
             ended.append((number, nbest))
 
         asked = [asyncio.create_task(ask(number)) for number in range(len(lines))]

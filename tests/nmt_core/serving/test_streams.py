@@ -15,7 +15,7 @@ import pytest
 from nmt_core.base.errors import ServiceError
 from nmt_core.serving.client.aio import AsyncNmtClient
 from nmt_core.serving.client.client import NmtClient
-from nmt_core.serving.methods.answers import in_stream
+from nmt_core.serving.wire import in_stream
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 

@@ -12,10 +12,11 @@ from typing import Any
 from nmt_core.base.pauses import yield_point
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine.engine import Engine
-from nmt_core.serving.engine.jobs import Entry, Part, Unfinished
+from nmt_core.serving.engine.jobs import Entry, Item, Unfinished
 from nmt_core.serving.engine.work import LARGE, StepWork
 from nmt_core.serving.models.search import SearchItem
-from nmt_core.serving.models.served import Decoding, ServedModel
+from nmt_core.serving.models.served import Key, ServedModel
+from nmt_core.v1 import nmt_pb2 as pb
 from smt_bridge.serving.hybrid_search import HybridFinish, HybridSearch, Parts
 
 
@@ -66,7 +67,8 @@ def test_sentences_that_are_cancelled_are_forgotten_by_both_systems() -> None:
     search = HybridSearch(parts)
     work = StepWork("test", search, most=100)
     entries = [
-        Entry(number, None, number, SearchItem(text, parts.config), 2) for number, text in enumerate(["a", "b", "c"])
+        Entry(number, None, number, Item(SearchItem(text, parts.config), 2))
+        for number, text in enumerate(["a", "b", "c"])
     ]
     moses.done = False
     assert work.iterate(entries) == []
@@ -92,13 +94,16 @@ def test_what_both_systems_have_found_becomes_an_answer_in_a_second_job_that_end
 
     parts, _ = hybrid(choose)
     model = ServedModel(  # type: ignore[arg-type]
-        None, decoder=lambda attention: HybridSearch(parts), finish=lambda: HybridFinish(parts, None), kind="hybrid"
+        None,
+        decoder=lambda attention: HybridSearch(parts),
+        finish=HybridFinish(parts, None),
+        description=pb.Model(kind=pb.MODEL_KIND_HYBRID),
     )
 
     async def scenario() -> None:
         engine = Engine(lambda key: key.model.work(key))
-        item = SearchItem("a", parts.config)
-        asked = asyncio.create_task(engine.submit(Decoding(model), [Part("interactive", [item], [LARGE + 1])]))
+        item = Item(SearchItem("a", parts.config), LARGE + 1)
+        asked = asyncio.create_task(engine.submit(Key(model, "translate"), {"interactive": [item]}))
         assert await asyncio.to_thread(begun.wait, 30)
         asked.cancel()
         await asyncio.wait([asked])
@@ -116,5 +121,5 @@ def test_a_sentence_that_cannot_be_completed_takes_no_other_with_it() -> None:
     parts, _ = hybrid(choose)
     search = HybridSearch(parts)
     search.admit([(number, SearchItem(text, parts.config)) for number, text in enumerate(["a", "b"])])
-    unfinished = [value.item for _, value in search.step()]
+    unfinished = [value.value for _, value in search.step()]
     assert [str(one) for one in HybridFinish(parts, None)(unfinished)] == ["a", "b"]
