@@ -25,6 +25,7 @@ from nmt_core.serving.models.options import (
     CandidateChoice,
     LexiconChoice,
     model_folders,
+    named,
     named_candidates,
     named_folders,
     named_lexicons,
@@ -64,14 +65,7 @@ class PluginModels(Protocol):
 
 def open_hybrids(arguments: Sequence[str]) -> PluginModels | None:
     """The hybrids of every NAME=RECIPE, if any. Raises ConfigError."""
-    recipes: dict[str, str] = {}
-    for text in arguments:
-        name, _, path = text.partition("=")
-        if not (name and path):
-            raise ConfigError(f"--hybrid {text}: expected NAME=RECIPE")
-        if name in recipes:
-            raise ConfigError(f"--hybrid {text}: there is a hybrid {name} already")
-        recipes[name] = path
+    recipes = {name: value[0] for name, value in named("hybrid", arguments).items()}
     if not recipes:
         return None
     try:

@@ -11,13 +11,14 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 
 from nmt_core.base.errors import NmtError
 from nmt_core.serving.call import SERVICE, Held, Memory
+from nmt_core.serving.engine.engine import Observer
 
 _SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 _FILL = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
 
-class Metrics:
-    """All metrics of a server, in a registry of their own. It is the ``Observer`` of the engines."""
+class Metrics(Observer):
+    """All metrics of a server, in a registry of their own, and the ``Observer`` of the engines."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -74,9 +75,9 @@ class Metrics:
         """See ``Observer``."""
         self.dropped.labels(device).inc(items)
 
-    def expired(self, device: str) -> None:
+    def expired(self, device: str, jobs: int) -> None:
         """See ``Observer``."""
-        self.late.labels(device).inc()
+        self.late.labels(device).inc(jobs)
 
     def watch(self, device: str, engine: Any) -> None:
         """Read queue and memory of a device whenever somebody asks for the metrics."""

@@ -21,7 +21,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, Protocol
+from typing import Any, Generic
 
 from nmt_core.serving.engine.jobs import Entry, Item, Job, Unfinished
 from nmt_core.serving.engine.queue import BatchQueue, Key, Queues
@@ -35,24 +35,20 @@ _LONG = 2  # times the seconds that an iteration should take: others do not wait
 _log = logging.getLogger(__name__)
 
 
-class Observer(Protocol):
-    """What a device does; the device's thread calls it."""
+class Observer:
+    """Notices what a device does; the device's thread calls it."""
 
     def began(self, device: str, waited: float) -> None:
         """A job left the queue after so many seconds."""
-        ...
 
     def iterated(self, device: str, kind: str, *, tokens: int, room: int, seconds: float) -> None:
         """An iteration, or a slice of one, was done with ``tokens`` of the ``room`` there was."""
-        ...
 
     def cancelled(self, device: str, items: int) -> None:
         """Items of callers that had gone were dropped, waiting or running."""
-        ...
 
-    def expired(self, device: str) -> None:
-        """A job was dropped because its deadline had passed."""
-        ...
+    def expired(self, device: str, jobs: int) -> None:
+        """Jobs were dropped because their deadlines had passed."""
 
 
 class Engine(Generic[Key]):
@@ -73,7 +69,7 @@ class Engine(Generic[Key]):
         delay: float = 0.002,
         observer: Observer | None = None,
     ) -> None:
-        self.device, self._open_work, self._observer = device, open_work, observer
+        self.device, self._open_work, self._observer = device, open_work, observer or Observer()
         self._changed = threading.Condition()
         self._queues = Queues[Key](capacity=capacity, client_capacity=client_capacity, delay=delay)
         self._iteration_began: float | None = None
@@ -134,8 +130,7 @@ class Engine(Generic[Key]):
         with self._changed:
             dropped = sum(self._queues.cancel(job) for job in jobs if job.queue is not None)
             self._changed.notify_all()
-        if dropped and self._observer is not None:
-            self._observer.cancelled(self.device, dropped)
+        self._observer.cancelled(self.device, dropped)
 
     def forget(self, unwanted: Callable[[Key], bool]) -> None:
         """Let go of the works of keys that nobody will use again, when they are idle."""
@@ -216,7 +211,7 @@ class Engine(Generic[Key]):
             finished = self._settle(queue, found)
             self._queues.used(queue, tokens=answered, begin=begin, seconds=seconds)
         _deliver(finished)
-        if tokens and self._observer is not None:
+        if tokens:
             self._observer.iterated(self.device, work.kind, tokens=tokens, room=room, seconds=seconds)
 
     def _drop(self, queue: BatchQueue[Key], work: Work, gone: Sequence[Entry]) -> None:
@@ -230,8 +225,7 @@ class Engine(Generic[Key]):
         with self._changed:
             for entry in gone:
                 queue.leave(queue.running.pop(entry.key).job.client, 1)
-        if self._observer is not None:
-            self._observer.cancelled(self.device, len(gone))
+        self._observer.cancelled(self.device, len(gone))
 
     def _admit(self, queue: BatchQueue[Key], work: Work, seconds: float, now: float) -> list[Entry]:
         """Move waiting items into the work; after a failure some of those that ran, by themselves."""
@@ -241,12 +235,10 @@ class Engine(Generic[Key]):
             entries, late = queue.admit(work, seconds, now)
         if late:
             _fail(late, expired())
-        if self._observer is not None:
-            for _ in late:
-                self._observer.expired(self.device)
-            for entry in entries:
-                if entry.number == 0 and entry.job.parent is None:
-                    self._observer.began(self.device, now - entry.job.since)
+            self._observer.expired(self.device, len(late))
+        for entry in entries:
+            if entry.number == 0 and entry.job.parent is None:
+                self._observer.began(self.device, now - entry.job.since)
         return entries
 
     def _settle(self, queue: BatchQueue[Key], found: Iterable[tuple[int, Any]]) -> list[Job]:
@@ -313,22 +305,19 @@ def _fail(jobs: Iterable[Job], error: Exception) -> None:
 
 
 def _deliver(jobs: Iterable[Job]) -> None:
-    """Hand answers to the callers. Called by the device's thread; each event loop is woken once."""
-    jobs_of_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
-    for job in jobs:
-        if job.future is not None and not job.cancelled:
-            jobs_of_loop.setdefault(job.future.get_loop(), []).append(job)
-    for loop, some in jobs_of_loop.items():
+    """Hand answers to the callers. Called by the device's thread; the event loop, which all share, is woken once."""
+    waited_for = [(job, job.future) for job in jobs if job.future is not None and not job.cancelled]
+    if waited_for:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(_arrive, some)
+            waited_for[0][1].get_loop().call_soon_threadsafe(_arrive, waited_for)
 
 
-def _arrive(jobs: Iterable[Job]) -> None:
+def _arrive(jobs: Iterable[tuple[Job, asyncio.Future[list[Any]]]]) -> None:
     """An error that came before any of a job was started is an error of the whole job."""
-    for job in jobs:
-        if job.future is None or job.future.done():
+    for job, future in jobs:
+        if future.done():
             continue
         if job.taken:
-            job.future.set_result(job.answers)
+            future.set_result(job.answers)
         else:
-            job.future.set_exception(job.answers[0])
+            future.set_exception(job.answers[0])

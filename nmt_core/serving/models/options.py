@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import stat
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -11,10 +12,18 @@ from typing import NamedTuple
 import torch
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.words import whole_number
 from nmt_core.device import choose_device
 
 _OF_FILE_SYSTEMS = "lost+found"  # at the top of a volume, for root alone
+_FORMS = {
+    "model": ("[^,]+(?:,[^,]+)*", "NAME=DIR, or NAME=DIR,DIR for an ensemble"),
+    "lexicon": ("([^,]+)(?:,(lexicon|lexicon-lowercase))?", "NAME=FILE, or NAME=FILE,lexicon-lowercase"),
+    "candidates": (
+        "0*[1-9][0-9]{0,17}(?:,[0-9]{1,18})?",
+        "NAME=K or NAME=K,L: K frequent words, L of the lexicon for a source word",
+    ),
+    "hybrid": (".+", "NAME=RECIPE"),
+}
 
 
 class LexiconChoice(NamedTuple):
@@ -52,48 +61,38 @@ def _is_model(root: str, name: str) -> bool:
         raise ConfigError(f"--models {root}: {name}/config.yaml: cannot be read ({error.strerror})") from error
 
 
-def named_folders(arguments: Sequence[str]) -> dict[str, list[str]]:
-    """The folders of every NAME=DIR,DIR. Raises ConfigError."""
-    folders: dict[str, list[str]] = {}
+def named(option: str, arguments: Sequence[str], models: Collection[str] | None = None) -> dict[str, re.Match[str]]:
+    """The value of every NAME=VALUE of an option, by name; names are those of ``models``. Raises ConfigError."""
+    pattern, expected = _FORMS[option]
+    values: dict[str, re.Match[str]] = {}
     for text in arguments:
-        name, equals, parts = text.partition("=")
-        if not (name and equals and all(parts.split(","))):
-            raise ConfigError(f"--model {text}: expected NAME=DIR, or NAME=DIR,DIR for an ensemble")
-        if name in folders:
-            raise ConfigError(f"--model {text}: there is a model {name} already")
-        folders[name] = parts.split(",")
-    return folders
+        name, _, value = text.partition("=")
+        match = re.fullmatch(pattern, value, re.DOTALL)
+        if not (name and match):
+            raise ConfigError(f"--{option} {text}: expected {expected}")
+        if name in values:
+            raise ConfigError(f"--{option} {text}: {name} was named already")
+        if models is not None and name not in models:
+            raise ConfigError(f"--{option} {text}: the model {name} is none of {', '.join(sorted(models))}")
+        values[name] = match
+    return values
+
+
+def named_folders(arguments: Sequence[str]) -> dict[str, list[str]]:
+    """The directories of every model."""
+    return {name: value[0].split(",") for name, value in named("model", arguments).items()}
 
 
 def named_lexicons(arguments: Sequence[str], models: Collection[str]) -> dict[str, LexiconChoice]:
-    """The lexicon of every NAME=FILE or NAME=FILE,RULE, of one of these models. Raises ConfigError."""
-    choices: dict[str, LexiconChoice] = {}
-    for text in arguments:
-        name, _, choice = text.partition("=")
-        path, comma, rule = choice.partition(",")
-        if not (name and path) or rule not in (["lexicon", "lexicon-lowercase"] if comma else [""]):
-            raise ConfigError(f"--lexicon {text}: expected NAME=FILE, or NAME=FILE,lexicon-lowercase")
-        if name in choices or name not in models:
-            problem = "has a lexicon already" if name in choices else f"is none of {', '.join(sorted(models))}"
-            raise ConfigError(f"--lexicon {text}: the model {name} {problem}")
-        choices[name] = LexiconChoice(path, rule or "lexicon")
-    return choices
+    """The lexicon of each model that has one."""
+    values = named("lexicon", arguments, models)
+    return {name: LexiconChoice(value[1], value[2] or "lexicon") for name, value in values.items()}
 
 
 def named_candidates(arguments: Sequence[str], models: Collection[str]) -> dict[str, CandidateChoice]:
-    """The candidate lists of every NAME=K or NAME=K,K', of one of these models. Raises ConfigError."""
-    choices: dict[str, CandidateChoice] = {}
-    for text in arguments:
-        name, _, choice = text.partition("=")
-        numbers = [number for part in choice.split(",") if (number := whole_number(part)) is not None]
-        if not name or len(numbers) > 2 or len(numbers) <= choice.count(",") or numbers[0] < 1:
-            problem = "expected NAME=K or NAME=K,L: K frequent words, L of the lexicon for a source word"
-            raise ConfigError(f"--candidates {text}: {problem}")
-        if name in choices or name not in models:
-            problem = "has candidates already" if name in choices else f"is none of {', '.join(sorted(models))}"
-            raise ConfigError(f"--candidates {text}: the model {name} {problem}")
-        choices[name] = CandidateChoice(*numbers)
-    return choices
+    """The candidate lists of each model that has them."""
+    values = named("candidates", arguments, models)
+    return {name: CandidateChoice(*map(int, value[0].split(","))) for name, value in values.items()}
 
 
 def read_devices(args: argparse.Namespace) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import random
 import threading
 import time
@@ -138,18 +137,6 @@ async def test_jobs_of_one_key_that_wait_are_done_together() -> None:
     assert sorted(calls) == [("x", [1, 3, 4]), ("y", [2])]
 
 
-async def test_an_item_that_cannot_be_done_takes_no_other_with_it(open_engine) -> None:
-    def run(key, items):
-        if 7 in items:
-            raise ValueError("broken")
-        return items
-
-    engine = open_engine(batches(run))
-    answers = await submit(engine, "x", list(range(20)), tokens=[1] * 20)
-    assert [answer for answer in answers if not isinstance(answer, int)] == [answers[7]]
-    assert isinstance(answers[7], ValueError)
-
-
 def test_a_batch_that_fails_again_and_again_is_given_up() -> None:
     calls = []
 
@@ -278,19 +265,27 @@ async def test_work_whose_deadline_has_passed_is_never_begun(open_engine) -> Non
     assert work.done == ["first"]
 
 
-async def test_a_step_that_fails_is_repeated_in_halves(open_engine) -> None:
+@pytest.mark.parametrize("kind", ["batch", "step"])
+async def test_an_item_that_cannot_be_done_takes_no_other_with_it(open_engine, kind: str) -> None:
+    """What failed is repeated in halves, by another decoder: the one that failed lets go of all that it had."""
     decoders: list[Countdown] = []
+
+    def run(items: Sequence[int]) -> Sequence[str]:
+        if -1 in items:
+            raise ValueError("broken")
+        return ["done"] * len(items)
 
     def open_work(key):
         decoders.append(Countdown())
-        return StepWork("test", decoders[-1], most=100)
+        return StepWork("test", decoders[-1], most=100) if kind == "step" else BatchWork("test", run)
 
     engine = open_engine(open_work)
-    answers = await submit(engine, "x", [3, -1, 4], tokens=[1] * 3)
+    answers = await submit(engine, "x", [*range(1, 10), -1, *range(1, 10)], tokens=[1] * 19)
     assert await submit(engine, "x", [2], tokens=[1]) == ["done"]
-    first, bad, second = answers
-    assert (first, second) == ("done", "done")
-    assert isinstance(bad, ValueError)
+    assert isinstance(answers.pop(9), ValueError)
+    assert answers == ["done"] * 18
+    assert not any(decoder.live for decoder in decoders)
+    assert len(decoders[0].gone) == (19 if kind == "step" else 0)
 
 
 async def test_a_work_that_cannot_be_opened_is_an_answer(open_engine) -> None:
@@ -303,32 +298,6 @@ async def test_a_work_that_cannot_be_opened_is_an_answer(open_engine) -> None:
     (answer,) = await submit(engine, "bad", [1], tokens=[1])
     assert isinstance(answer, RuntimeError)
     assert await submit(engine, "good", [1], tokens=[1]) == [1]
-
-
-async def test_interactive_jobs_pass_bulk_jobs_and_neither_starves(open_engine) -> None:
-    """In the order of batches, which holds on a busy machine too: there only the bulk job has more between requests."""
-    begun: list[object] = []  # keys in the order in which the device worked for them
-    meanwhile: list[int] = []  # batches of the bulk job that began while an interactive request waited
-
-    def run(key, items):
-        begun.append(key)
-        time.sleep(0.004)
-        return items
-
-    engine = open_engine(batches(run, most=4))
-    bulk = asyncio.create_task(submit(engine, "bulk", list(range(2000)), tokens=[1] * 2000, priority="bulk"))
-    while "bulk" not in begun:
-        await asyncio.sleep(0.001)
-    for _ in range(30):  # somebody always has something interactive to do
-        before = len(begun)
-        await asyncio.gather(*(submit(engine, f"x{n}", [1], tokens=[1]) for n in range(3)))
-        *waited, _ = itertools.dropwhile(lambda key: key == "bulk", reversed(begun[before:]))
-        meanwhile.append(waited.count("bulk"))
-    assert not bulk.done()
-    bulk.cancel()
-    await asyncio.gather(bulk, return_exceptions=True)
-    assert sorted(meanwhile)[len(meanwhile) // 2] < 10  # behind the bulk job it would be 500
-    assert begun.count("bulk") >= 4
 
 
 async def test_closing_finishes_what_was_accepted() -> None:

@@ -11,15 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.base.interfaces import PairScore
-from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine.jobs import Item, Job, RoundRobin
 from nmt_core.serving.engine.work import StepWork
 from nmt_core.serving.errors import RpcError
-from nmt_core.serving.models.served import Key, ServedModel
-from nmt_core.serving.server import Address, NmtServer
-from nmt_core.serving.service import NmtServicer
 from nmt_core.serving.telemetry import Metrics
+from tests.nmt_core.serving.in_process import serving
 from tests.nmt_core.serving.test_engine import Countdown, batches, submit, unthreaded, until
 from tests.nmt_core.serving.test_streams import metrics_of
 
@@ -137,24 +133,6 @@ def test_a_newcomer_whose_deadline_has_passed_is_not_let_in() -> None:
     assert waiting.queue.waiting_tokens.total() == 6
 
 
-async def test_one_client_cannot_fill_the_queue(open_engine) -> None:
-    release = threading.Event()
-
-    def run(key, items):
-        assert release.wait(10)
-        return items
-
-    engine = open_engine(batches(run), capacity=100, client_capacity=25)
-    running = asyncio.create_task(submit(engine, "x", [0], tokens=[1], client="a"))
-    await until(lambda: engine.running_items == 1)
-    waiting = [asyncio.create_task(submit(engine, "x", [1], tokens=[20], client=name)) for name in "ab"]
-    await asyncio.sleep(0)
-    with pytest.raises(RpcError, match="20 tokens of this client wait"):
-        await submit(engine, "x", [2], tokens=[20], client="a")
-    release.set()
-    await asyncio.gather(running, *waiting)
-
-
 async def test_a_thread_that_fails_fails_its_jobs_and_begins_anew(open_engine, monkeypatch) -> None:
     engine = open_engine(batches(lambda key, items: items))
     choose, broken = engine._queues.choose, [True]
@@ -171,72 +149,27 @@ async def test_a_thread_that_fails_fails_its_jobs_and_begins_anew(open_engine, m
     assert engine.waiting_tokens == engine.running_items == 0
 
 
-class Scores:
-    signature = "fake"
-
-    def __init__(self) -> None:
-        self.release = threading.Event()
-        self.release.set()
-
-    def score(self, pairs, *, per_word: bool = False, attention: bool = False) -> list[PairScore]:
-        assert self.release.wait(20)
-        return [PairScore(-1.0)] * len(pairs)
-
-
-def served(scores: Scores):
-    class Silent(Countdown):
-        def step(self):
-            return [(key, []) for key in self.live]
-
-    return {"m": ServedModel(scores, decoder=lambda attention: Silent(), defaults=DecodingConfig())}
-
-
 async def test_a_device_that_fails_again_and_again_is_down_and_health_says_so(monkeypatch) -> None:
     metrics = Metrics()
 
     def up() -> float | None:
         return metrics.registry.get_sample_value("nmt_device_up", {"device": "cpu"})
 
-    server = NmtServer(NmtServicer(metrics=metrics), Address(port=0))
-    await server.start()
-    await server.load(lambda device: served(Scores()))
-    assert server.health.serving
-    assert up() == 1
-    engine = server.servicer.devices.engines["cpu"]
-    key = Key(server.servicer.devices.models["cpu"]["m"], "score")
-
     def fails():
         raise MemoryError
 
-    monkeypatch.setattr(engine._queues, "choose", fails)
-    for _ in range(5):
-        with pytest.raises(RpcError):
-            await asyncio.wait_for(submit(engine, key, [1], tokens=[1]), 10)
-    await until(lambda: engine.down)
-    assert up() == 0
-    with pytest.raises(RpcError, match="has failed"):
-        await submit(engine, key, [1], tokens=[1])
-    await until(lambda: not server.health.serving)
-    await server.stop(1.0)
-
-
-async def test_a_device_that_hangs_is_not_healthy_until_it_goes_on() -> None:
-    from nmt_core.serving.limits import Limits
-
-    scores = Scores()
-    server = NmtServer(NmtServicer(limits=Limits(stuck=0.3)), Address(port=0))
-    await server.start()
-    await server.load(lambda device: served(scores))
-    scores.release.clear()
-    engine = server.servicer.devices.engines["cpu"]
-    asking = asyncio.create_task(
-        submit(engine, Key(server.servicer.devices.models["cpu"]["m"], "score"), [1], tokens=[1])
-    )
-    await until(lambda: not server.health.serving)
-    scores.release.set()
-    await asking
-    await until(lambda: server.health.serving)
-    await server.stop(1.0)
+    async with serving(metrics=metrics) as running:
+        server, engine = running.server, running.engine
+        assert (server.health.serving, up()) == (True, 1)
+        monkeypatch.setattr(engine._queues, "choose", fails)
+        for _ in range(5):
+            with pytest.raises(RpcError):
+                await asyncio.wait_for(submit(engine, "key", [1], tokens=[1]), 10)
+        await until(lambda: engine.down)
+        assert up() == 0
+        with pytest.raises(RpcError, match="has failed"):
+            await submit(engine, "key", [1], tokens=[1])
+        await until(lambda: not server.health.serving)
 
 
 async def test_works_that_are_busy_when_nobody_will_use_them_again_are_forgotten_when_they_are_done(

@@ -223,7 +223,7 @@ def test_the_largest_message_is_one_that_there_is_memory_for(memory: str, messag
     [
         ("--model m", "--model m: expected NAME=DIR"),
         ("--model m=a,,b", "expected NAME=DIR"),
-        ("--model m=a --model m=b", "there is a model m already"),
+        ("--model m=a --model m=b", "m was named already"),
         ("--models /nowhere", "--models /nowhere: cannot be read"),
         ("--models /usr", "--models /usr: no model folder"),
         ("", "no model: give --model"),

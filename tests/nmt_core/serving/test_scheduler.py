@@ -93,6 +93,14 @@ def test_whoever_arrives_is_at_most_a_turn_behind(steps: list[tuple[str, float]]
     assert max(used) - min(used) <= 10.0 / min(PRIORITY_WEIGHTS.values()) + 1e-9
 
 
+def test_classes_have_a_busy_device_by_their_weights() -> None:
+    device = Device()
+    for priority in PRIORITY_WEIGHTS:
+        device.put(priority)
+    taken = [priority for priority, _ in zip(device.iterations(), range(110), strict=False)]
+    assert [taken.count(priority) for priority in PRIORITY_WEIGHTS] == [80, 20, 10]
+
+
 def test_a_queue_that_waits_for_something_else_has_no_credit_for_that_time() -> None:
     """As hybrids do, for Moses."""
     device = Device()

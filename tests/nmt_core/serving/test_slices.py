@@ -21,6 +21,7 @@ from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.model_directory.loaded_model import load_model
+from nmt_core.serving.engine.engine import Observer
 from nmt_core.serving.engine.jobs import Entry, Item, Job
 from nmt_core.serving.engine.slices import Sliced, off_loop
 from nmt_core.serving.engine.work import LARGE, BatchWork, StepWork
@@ -177,7 +178,7 @@ def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_iterations
     assert iterations("y", tokens=LARGE) >= 5
 
 
-class Counted:
+class Counted(Observer):
     """Notes the iterations of a device."""
 
     def __init__(self) -> None:
@@ -185,12 +186,6 @@ class Counted:
 
     def iterated(self, device: str, kind: str, *, tokens: int, room: int, seconds: float) -> None:
         self.iterations.append(seconds)
-
-    def began(self, device: str, waited: float) -> None: ...
-
-    def cancelled(self, device: str, items: int) -> None: ...
-
-    def expired(self, device: str) -> None: ...
 
 
 def planned(kind: str, items: Sequence[Item | RpcError]) -> Plan:
@@ -362,48 +357,6 @@ async def test_what_is_done_in_slices_ends_when_an_engine_begins_anew(
     assert [type(found) for found in await large] == [RpcError]
     assert await asyncio.to_thread(ended.wait, 30)
     assert await submit(engine, "small", ["b"], tokens=[1]) == ["b"]
-
-
-async def test_what_is_done_in_slices_ends_when_its_work_fails(open_engine) -> None:
-    """Of two sentences that are completed in slices one breaks the step."""
-    run, begun, ended = never_ends()
-
-    class Breaking:
-        """A decoder that completes its items in slices; one that is called ``bad`` breaks the step."""
-
-        waits = tokens = 0.0
-
-        def __init__(self) -> None:
-            self.sliced: dict[int, Sliced] = {}
-            self.bad = False
-
-        def admit(self, requests) -> None:
-            for key, item in requests:
-                if item == "bad":
-                    self.bad = True
-                else:
-                    self.sliced[key] = Sliced(lambda: run(["x"]))
-
-        def step(self):
-            if self.bad:
-                raise ValueError("broken")
-            for one in self.sliced.values():
-                one.advance(0.0)
-            return []
-
-        def cancel(self, keys) -> None:
-            for key in keys:
-                if key in self.sliced:
-                    self.sliced.pop(key).give_up()
-
-    engine = open_engine(lambda key: StepWork("test", Breaking(), most=100))
-    good = asyncio.create_task(submit(engine, "x", ["good"], tokens=[1]))
-    await until(begun.is_set)
-    bad = asyncio.create_task(submit(engine, "x", ["bad"], tokens=[1]))
-    assert await asyncio.to_thread(ended.wait, 30)
-    good.cancel()
-    (found,) = await bad
-    assert isinstance(found, ValueError)
 
 
 def test_a_computation_that_is_given_up_before_its_first_slice_never_begins() -> None:
