@@ -20,8 +20,7 @@ from nmt_core.base.words import split_words, without_markup
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.spelling import Searched
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.engine.jobs import Unfinished
-from nmt_core.serving.engine.work import LARGE, StepDecoder
+from nmt_core.serving.engine.work import LARGE, StepDecoder, Unfinished
 from nmt_core.serving.errors import unavailable
 from nmt_core.serving.models.search import SearchItem
 from nmt_core.serving.models.served import Finish

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
-from nmt_core.serving.engine.jobs import RoundRobin
+from nmt_core.base.round_robin import RoundRobin
 from smt_bridge.graphs.search import GraphReader
 from smt_bridge.moses.process import MosesFailed, MosesLines, MosesOptions, MosesProcess
 

@@ -23,10 +23,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic
 
-from nmt_core.serving.engine.jobs import Entry, Item, Job, Unfinished
-from nmt_core.serving.engine.queue import BatchQueue, Key, Queues
+from nmt_core.serving.engine.queue import BatchQueue, Job, Key, Queues
 from nmt_core.serving.engine.slices import SLICE, Sliced
-from nmt_core.serving.engine.work import Work
+from nmt_core.serving.engine.work import Entry, Item, Unfinished, Work
 from nmt_core.serving.errors import draining, expired, internal, unavailable
 
 _FAILURES, _WITHIN = 5, 60.0  # of the thread, in seconds, until it stays down

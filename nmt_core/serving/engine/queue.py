@@ -7,15 +7,18 @@ have together as much as the queue of another client. Idle time earns no credit.
 
 from __future__ import annotations
 
+import asyncio
 import collections
+import itertools
 import math
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from nmt_core.serving.engine.jobs import Entry, Job, RoundRobin
+from nmt_core.base.round_robin import RoundRobin
 from nmt_core.serving.engine.slices import Sliced
-from nmt_core.serving.engine.work import Work
+from nmt_core.serving.engine.work import Entry, Item, Work
 from nmt_core.serving.errors import busy
 
 PRIORITY_WEIGHTS = {"interactive": 8.0, "long": 2.0, "bulk": 1.0}
@@ -27,10 +30,63 @@ SHORT_ITERATION = 0.02
 RECENTLY = 2.0  # seconds
 _LONG_ITERATION = 0.5
 _SHARED_STEP, _SHORT_SHARED_STEP = 0.02, 0.01  # of a search that clients share, alone and next to other queues
+_QUANTUM = 500  # tokens of a client until another client's jobs are looked at
 _AT_ONCE = 2000  # items that enter an iteration: others wait for the lock meanwhile
+
+_keys = itertools.count()
 
 Key = TypeVar("Key", bound=Hashable)
 """Names work: that of equal keys is computed together."""
+
+
+@dataclass(eq=False)
+class Job:
+    """Items of one caller. The first ``taken`` were admitted to the work, ``missing`` items have no answer yet.
+
+    The caller waits for ``future``. A second job answers its ``parent`` instead; ``first`` is the job of the caller,
+    which is ``cancelled`` when the caller has gone. ``queue`` is where the job waits.
+    """
+
+    client: str
+    items: Sequence[Item]
+    deadline: float | None = None
+    future: asyncio.Future[list[Any]] | None = None
+    parent: Entry | None = None
+    since: float = field(default_factory=time.monotonic)
+    queue: Any = None
+    taken: int = 0
+    cancelled: bool = False
+
+    def __post_init__(self) -> None:
+        self.first: Job = self if self.parent is None else self.parent.job.first
+        self.missing = len(self.items)
+        self.waiting_tokens = sum([item.tokens for item in self.items])  # of those that were not admitted yet
+        self.answers: list[Any] = [None] * len(self.items)
+
+    @property
+    def cost(self) -> int:
+        """Tokens of the next item."""
+        return self.items[self.taken].tokens
+
+    def take(self, room: int, *, most: int) -> list[Entry]:
+        """The next item, and more of them, ``most`` in all, that have room and belong to one turn of the client."""
+        begin, items = self.taken, self.items
+        used, end = items[begin].tokens, begin + 1
+        last, room = min(begin + most, len(items)), min(room, _QUANTUM)
+        while end < last and used + items[end].tokens <= room:
+            used += items[end].tokens
+            end += 1
+        self.taken = end
+        self.waiting_tokens -= used
+        return [Entry(next(_keys), self, number, items[number]) for number in range(begin, end)]
+
+    def answer(self, number: int, value: Any) -> list[Job]:
+        """Note an answer; the caller's job, once it has all of them."""
+        self.answers[number] = value
+        self.missing -= 1
+        if self.missing:
+            return []
+        return [self] if self.parent is None else self.parent.job.answer(self.parent.number, value)
 
 
 class BatchQueue(Generic[Key]):
@@ -44,7 +100,7 @@ class BatchQueue(Generic[Key]):
         self.key, self.priority = key, priority
         self.work: Work | None = None
         self.sliced: Sliced[list[tuple[int, Any]]] | None = None
-        self.waiting: RoundRobin[Job] = RoundRobin()
+        self.waiting: RoundRobin[Job] = RoundRobin(_QUANTUM)
         self.waiting_tokens: collections.Counter[str] = collections.Counter()  # of each client
         self.running: dict[int, Entry] = {}
         self.retries: collections.deque[list[Entry]] = collections.deque()

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from nmt_core.serving.engine.jobs import Entry
 from nmt_core.serving.engine.slices import working_time
 
 _NEW = 0.2  # the weight of the newest batch among the last ones
@@ -24,6 +23,28 @@ _OVERCOMMIT = 1.5  # full batches: what sentences of clients that have none runn
 _TIMED = 32  # the part of a full batch from which its step is timed: half of the smallest that is ever filled up
 _FIRST_GUESS = 0.25  # seconds of a step with a full batch, until one was measured
 _SLOWEST = 0.16  # the same, however slow: in small batches each sentence takes longer
+
+
+class Item(NamedTuple):
+    """What is computed for a caller, and its tokens."""
+
+    value: Any
+    tokens: int
+
+
+class Unfinished(Item):
+    """A first result. A second job makes the answer of it, with first results of other callers."""
+
+    __slots__ = ()
+
+
+class Entry(NamedTuple):
+    """An item that was admitted: its key in the work, and its number in its job."""
+
+    key: int
+    job: Any
+    number: int
+    item: Item
 
 
 class BatchSpeed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from nmt_core.serving.engine.jobs import Item
+from nmt_core.serving.engine.work import Item
 from nmt_core.serving.errors import RpcError, not_supported, to_error
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.plan import Cost, Plan, Words, make_plan

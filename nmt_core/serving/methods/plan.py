@@ -19,8 +19,7 @@ from google.rpc import code_pb2
 
 from nmt_core.base.errors import is_full_gpu
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.engine.jobs import Item
-from nmt_core.serving.engine.work import LARGE
+from nmt_core.serving.engine.work import LARGE, Item
 from nmt_core.serving.errors import RpcError, internal, invalid
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.models.devices import Route

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.base.pauses import yield_point
 from nmt_core.inference.scoring.forms import FormReader, TextForm
-from nmt_core.serving.engine.jobs import Item
+from nmt_core.serving.engine.work import Item
 from nmt_core.serving.errors import RpcError, invalid, to_error
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.plan import Plan, Words, make_plan, score_cost

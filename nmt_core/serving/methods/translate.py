@@ -12,7 +12,7 @@ from nmt_core.base.words import count_words
 from nmt_core.inference.output.alignment import hard_points
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.serving.engine.jobs import Item
+from nmt_core.serving.engine.work import Item
 from nmt_core.serving.errors import RpcError, invalid, not_supported, to_error
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.plan import Plan, Words, make_plan, translation_cost
@@ -27,7 +27,8 @@ from nmt_core.v1 import nmt_pb2 as pb
 def translate(request: pb.TranslateRequest, route: Route, limits: Limits) -> Plan:
     """The plan of a ``TranslateResponse``. Raises RpcError."""
     model = route.model
-    config = decoding_config(request, model.defaults, limits, fixed=model.is_hybrid)
+    hybrid = model.description.kind == pb.MODEL_KIND_HYBRID
+    config = decoding_config(request, model.defaults, limits, fixed=hybrid)
     _check_supported(request, route, config)
     size = searched_as(config)
     check_items(limits, len(request.texts), "texts", answers=size.nbest)

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from google.rpc import code_pb2
 
 from nmt_core.serving.engine.engine import Engine
-from nmt_core.serving.engine.jobs import Item
+from nmt_core.serving.engine.work import Item
 from nmt_core.serving.errors import RpcError, draining, not_allowed, unavailable
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.models.served import Key, ServedModel

@@ -18,8 +18,7 @@ from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.search.requests import Request
 from nmt_core.model_directory.loaded_model import LoadedModel
-from nmt_core.serving.engine.jobs import Unfinished
-from nmt_core.serving.engine.work import LARGE
+from nmt_core.serving.engine.work import LARGE, Unfinished
 from nmt_core.text.unknown_share import UnknownShare
 
 

@@ -20,8 +20,7 @@ from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.forms import OTHER_FORMS, FormReader, FormScorer, TextForm
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.model_directory.loaded_model import LoadedModel
-from nmt_core.serving.engine.jobs import Unfinished
-from nmt_core.serving.engine.work import BatchWork, StepDecoder, StepWork, Work
+from nmt_core.serving.engine.work import BatchWork, StepDecoder, StepWork, Unfinished, Work
 from nmt_core.serving.errors import not_supported
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.models.search import SearchItem
@@ -91,11 +90,6 @@ class ServedModel:
     loaded: Sequence[LoadedModel] = ()
 
     @property
-    def is_hybrid(self) -> bool:
-        """Whether other systems translate, too."""
-        return self.description.kind == pb.MODEL_KIND_HYBRID
-
-    @property
     def attends(self) -> bool:
         """Whether there is attention."""
         return self.description.attends
@@ -159,8 +153,9 @@ class ServedModel:
             case "translate":
                 second = Key(self, "finish")
                 return StepWork(key.kind, self.decoder(attention), most=self.proportions.together, second=second)
-            case "finish" if self.finish is not None:  # a sentence of a hybrid takes long enough by itself
-                return BatchWork(key.kind, self.finish, choose=(lambda items: [0]) if self.is_hybrid else None)
+            case "finish" if self.finish is not None:
+                hybrid = self.description.kind == pb.MODEL_KIND_HYBRID  # a sentence takes long enough by itself
+                return BatchWork(key.kind, self.finish, choose=(lambda items: [0]) if hybrid else None)
             case "sample" if self.sample is not None:
                 draw = functools.partial(self._draw, attention=attention)
                 return BatchWork(key.kind, draw, choose=_drawn_alike, rate=_DRAWN)

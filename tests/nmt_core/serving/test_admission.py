@@ -19,7 +19,7 @@ from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.serving.call import Account, ClientLimit, Memory
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.client.connection import OPTIONS, Access
-from nmt_core.serving.engine.jobs import Item
+from nmt_core.serving.engine.work import Item
 from nmt_core.serving.errors import RpcError, from_trailers
 from nmt_core.serving.methods.plan import score_cost, translation_cost
 from nmt_core.serving.methods.texts import ReadText

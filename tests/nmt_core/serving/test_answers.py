@@ -11,7 +11,7 @@ import pytest
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.engine.jobs import Entry, Item
+from nmt_core.serving.engine.work import Entry, Item
 from nmt_core.serving.errors import invalid, to_error
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.encode import encode

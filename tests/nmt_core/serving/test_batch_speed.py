@@ -7,8 +7,7 @@ import random
 import pytest
 
 from nmt_core.serving.engine import work
-from nmt_core.serving.engine.jobs import Entry, Item
-from nmt_core.serving.engine.work import BatchSpeed, StepWork
+from nmt_core.serving.engine.work import BatchSpeed, Entry, Item, StepWork
 
 TURN = 0.02  # seconds
 

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from nmt_core.serving.engine.engine import Engine
-from nmt_core.serving.engine.jobs import Item, Unfinished
-from nmt_core.serving.engine.work import BatchWork, StepWork
+from nmt_core.serving.engine.work import BatchWork, Item, StepWork, Unfinished
 from nmt_core.serving.errors import RpcError
 
 

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.serving.engine.jobs import Item, Job, RoundRobin
-from nmt_core.serving.engine.work import StepWork
+from nmt_core.base.round_robin import RoundRobin
+from nmt_core.serving.engine.queue import Job
+from nmt_core.serving.engine.work import Item, StepWork
 from nmt_core.serving.errors import RpcError
 from nmt_core.serving.telemetry import Metrics
 from tests.nmt_core.serving.in_process import serving

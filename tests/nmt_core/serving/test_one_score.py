@@ -11,7 +11,7 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.serving.engine.jobs import Unfinished
+from nmt_core.serving.engine.work import Unfinished
 from nmt_core.serving.models.search import RunningSearch, SearchItem, finish
 from tests.nmt_core.inference.test_one_score import confident, lines
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from nmt_core.base.interfaces import PairScore, SentencePair
-from nmt_core.serving.engine.jobs import Item
+from nmt_core.serving.engine.work import Item
 from nmt_core.serving.errors import RpcError
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.plan import Plan

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.serving.engine.jobs import Item, Job
-from nmt_core.serving.engine.queue import PRIORITY_WEIGHTS, SHORT_ITERATION, BatchQueue, Queues
+from nmt_core.serving.engine.queue import PRIORITY_WEIGHTS, SHORT_ITERATION, BatchQueue, Job, Queues
+from nmt_core.serving.engine.work import Item
 
 
 def queues_of_a_device() -> Queues[str]:

@@ -22,9 +22,9 @@ from nmt_core.inference.translator import open_translator
 from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.serving.engine.engine import Observer
-from nmt_core.serving.engine.jobs import Entry, Item, Job
+from nmt_core.serving.engine.queue import Job
 from nmt_core.serving.engine.slices import Sliced, off_loop
-from nmt_core.serving.engine.work import LARGE, BatchWork, StepWork
+from nmt_core.serving.engine.work import LARGE, BatchWork, Entry, Item, StepWork
 from nmt_core.serving.errors import RpcError, invalid
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.plan import Cost, Plan, Words, make_plan

@@ -12,8 +12,7 @@ from typing import Any
 from nmt_core.base.pauses import yield_point
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine.engine import Engine
-from nmt_core.serving.engine.jobs import Entry, Item, Unfinished
-from nmt_core.serving.engine.work import LARGE, StepWork
+from nmt_core.serving.engine.work import LARGE, Entry, Item, StepWork, Unfinished
 from nmt_core.serving.models.search import SearchItem
 from nmt_core.serving.models.served import Key, ServedModel
 from nmt_core.v1 import nmt_pb2 as pb
