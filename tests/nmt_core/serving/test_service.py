@@ -5,11 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import grpc
 import pytest
 import torch
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from nmt_core.base.errors import ServiceError
 from nmt_core.base.interfaces import SentencePair
@@ -225,18 +222,6 @@ def test_a_server_of_two_models_wants_a_name(both) -> None:
     with pytest.raises(ServiceError, match="names no model; models here: phrases, search"):
         RemotePairScorer(both.address)
     assert RemotePairScorer(both.address, model="search").model == "search"
-
-
-def test_health_and_reflection_answer(server) -> None:
-    with grpc.insecure_channel(server.address) as channel:
-        health = health_pb2_grpc.HealthStub(channel)
-        for service in ("", "nmt_core.v1.NmtService"):
-            answer = health.Check(health_pb2.HealthCheckRequest(service=service))
-            assert answer.status == health_pb2.HealthCheckResponse.SERVING
-        reflection = reflection_pb2_grpc.ServerReflectionStub(channel)
-        request = reflection_pb2.ServerReflectionRequest(list_services="")
-        (answer,) = reflection.ServerReflectionInfo(iter([request]))
-        assert "nmt_core.v1.NmtService" in [service.name for service in answer.list_services_response.service]
 
 
 def numbers_of(line: str) -> tuple[float, float]:
