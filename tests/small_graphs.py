@@ -1,4 +1,4 @@
-"""Small search graphs in both of Moses' forms, and all their derivations by enumeration."""
+"""Small search graphs as Moses writes them, and all their derivations by enumeration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ LM0= 0.5
 WordPenalty0= -0.3
 TranslationModel0= 0.2 0.7
 """
-LABELS = ("UnknownWordPenalty0", "WordPenalty0", "TranslationModel0_1", "TranslationModel0_2", "LM0")
 WEIGHTS = (1.0, -0.3, 0.2, 0.7, 0.5)
 
 
@@ -41,21 +40,7 @@ class SmallGraph(NamedTuple):
     arcs: tuple[Arc, ...]
     complete: tuple[int, ...]
 
-    def hypergraph(self) -> str:
-        lines = ["# target ||| features ||| source-covered"]
-        lines.append(f"{self.nodes + 1} {len(self.arcs) + len(self.complete) + 1}")
-        lines += ["# node 0", "1", "<s> |||  ||| 0"]
-        for node in range(1, self.nodes):
-            arcs = [arc for arc in self.arcs if arc.end == node]
-            lines += [f"# node {node}", str(len(arcs))]
-            for arc in arcs:
-                values = " ".join(f"{label}={value:.6f}" for label, value in zip(LABELS, arc.values, strict=True))
-                lines.append(f"[{arc.start}] {arc.words}{' ' * bool(arc.words)} ||| {values}  ||| {node}")
-        lines += [f"# node {self.nodes}", str(len(self.complete))]
-        lines += [f"[{node}] </s> |||  ||| {node}" for node in self.complete]
-        return "\n".join(lines) + "\n"
-
-    def extended(self) -> str:
+    def text(self) -> str:
         def forward(node: int) -> int:
             return -1 if node in self.complete else node + 1
 
@@ -102,7 +87,7 @@ def random_graph(seed: int, *, nodes: int = 6, arcs: int = 14, words: str = "abc
     made = []
     for start, end in pairs:
         phrase = " ".join(chance.choice(words) for _ in range(chance.choice((0, 1, 1, 2, 3))))
-        values = tuple(round(chance.uniform(-3, 0), 3) for _ in LABELS)
+        values = tuple(round(chance.uniform(-3, 0), 3) for _ in WEIGHTS)
         made.append(Arc(start, end, phrase, values))
     made.sort(key=lambda arc: arc.end)
     complete = {nodes - 1, *(node for node in range(nodes) if not any(arc.start == node for arc in made))}

@@ -11,7 +11,7 @@ from nmt_core.files import InputFile
 RUN = "smt_bridge.graphs.command:run"
 USES = ("nbest", "prune", "oracle", "posteriors", "list-posteriors", "search")
 _EXAMPLE = """examples:
-  moses -f moses.ini -output-search-graph-hypergraph true gz graphs < test.tok.en
+  moses -f moses.ini -output-search-graph-extended graphs < test.tok.en
   smt-bridge graph nbest graphs --ini moses.ini --nbest 1000 | gzip > test.nbest1000.gz
   smt-bridge graph prune graphs --ini moses.ini --gap 1 | gzip > small.gz
   smt-bridge graph nbest small.gz --ini moses.ini --weights runs/weights > test.nbest
@@ -28,8 +28,8 @@ uses:
   list-posteriors  the same, by an n-best list with totals instead of graphs
   search           of every graph the translations that a neural model likes best
 
-GRAPHS is the directory or a file of -output-search-graph-hypergraph, or the file of -output-search-graph-extended (also
-as -osgx). The output goes to standard output, in the order of the graphs. See docs/graphs.md."""
+GRAPHS is the file of -output-search-graph-extended (also as -osgx), compressed or not. The output goes to
+standard output, in the order of the graphs. See docs/graphs.md."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

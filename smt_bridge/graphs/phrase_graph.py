@@ -1,4 +1,4 @@
-"""The search graph of one sentence, whatever file it was read from, and the same without what no good path uses.
+"""The search graph of one sentence, and the same without what no good path uses.
 
 Forward-backward pruning (Sixtus and Ortmanns 1999): the best path is always kept, and of the other arcs those on a
 complete path of kept arcs.
@@ -52,11 +52,6 @@ class PhraseGraph(NamedTuple):
     def words(self, arc: int) -> Words:
         """The target words of an arc."""
         return self.phrases[self.phrases_E[arc]]
-
-    @property
-    def longest_phrase(self) -> int:
-        """The words of the longest phrase."""
-        return max(map(len, self.phrases), default=0)
 
     def with_arcs(self, kept: Ints) -> PhraseGraph:
         """The same nodes with the arcs of these places, which ascend."""

@@ -1,6 +1,6 @@
 r"""Search graphs as a running ``moses -output-search-graph-extended`` writes them to a pipe, cut into sentences.
 
-A sentence's graph begins with the line ``ID hyp=0 stack=0 …`` (``formats/extended_graph`` says what its lines are) and
+A sentence's graph begins with the line ``ID hyp=0 stack=0 …`` (``graphs/reading.py`` says what its lines are) and
 ends where the next one begins. What is too large is forgotten as it comes.
 """
 
@@ -33,7 +33,7 @@ class GraphCutter:
         lines = bytes(self._rest[: end or None])
         del self._rest[: end or None]
         done = 0
-        for begin, sentence in _beginnings(lines):
+        for begin, sentence in beginnings(lines):
             self._append(lines[done:begin])
             self._sentence, done = sentence, begin
         self._append(lines[done:])
@@ -58,7 +58,7 @@ class GraphCutter:
         return graph
 
 
-def _beginnings(lines: bytes) -> Iterator[tuple[int, int]]:
+def beginnings(lines: bytes) -> Iterator[tuple[int, int]]:
     """Where graphs begin in these lines, and of which sentences."""
     place = lines.find(_BEGINNING)
     while place >= 0:

@@ -128,7 +128,7 @@ def _lists(folder: str) -> list[Target]:
 
     formats = ("auto", "moses", "factors", "scored", "fairseq", "json", "tabs", "lines:2")
     tokens = '||| LM0= -1.5 0-0 H-0 P-0 D-0 {"id": "text": "features": "scores": "translations": 0 the|DT'
-    arcs = "[0] ||| LM0=-1.000000 # node 1 </s> hyp=1 stack=1 back=0 recombined=2 forward=-1 core=(0.000,-1.000)"
+    arcs = "hyp=1 stack=1 back=0 recombined=2 forward=-1 core=(0.000,-1.000)"
     return [
         *(
             _of_file(folder, f"nbest-{name.replace(':', '-')}", functools.partial(read, format=name), tokens=tokens)

@@ -62,7 +62,7 @@ def test_a_graphs_posteriors_are_those_of_the_list_of_all_its_derivations(
 ) -> None:
     graph = random_graph(1, nodes=5, arcs=9)
     Path("moses.ini").write_text(INI)
-    Path("graph").write_text(graph.hypergraph())
+    Path("graph").write_text(graph.text())
     lines = [
         f"0 ||| {' '.join(words)} ||| LM0= 0 ||| {sum(arc.score for arc in arcs):.6f}\n"
         for words, arcs in graph.derivations()

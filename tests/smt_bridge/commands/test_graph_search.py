@@ -39,7 +39,7 @@ def save(folder: str, seed: int, words: Sequence[str] = ("a", "b", "c"), **field
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("moses.ini").write_text(INI)
-    Path("graphs.gz").write_bytes(gzip.compress("".join(graph.extended() for graph in GRAPHS).encode()))
+    Path("graphs.gz").write_bytes(gzip.compress("".join(graph.text() for graph in GRAPHS).encode()))
     Path("source").write_text("".join(f"{line}\n" for line in SOURCES))
     Path("reference").write_text("a b c\n" * len(GRAPHS))
     Path("quarter").write_text("LM0= 0.5\nWordPenalty0= -0.3\nTranslationModel0= 0.2 0.7\nNMT0= 0.25\n")
@@ -147,7 +147,7 @@ def test_lists_are_merged_annotated_tuned_and_searched_with_the_weights(
 
 
 def test_a_sentence_without_translation_is_a_gap(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    text = GRAPHS[0].extended() + "1 hyp=0 stack=0 forward=1 fscore=-1.5\n" + GRAPHS[3].extended()
+    text = GRAPHS[0].text() + "1 hyp=0 stack=0 forward=1 fscore=-1.5\n" + GRAPHS[3].text()
     Path("graphs.gz").write_bytes(gzip.compress(text.encode()))
     assert [entry.sentence for entry in search(capsysbinary)] == [0, 3]
 
@@ -156,7 +156,7 @@ def test_a_model_of_subwords_searches_among_the_words(
     folder: Path, pieces: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     words = {"a": "Aktionsplan", "b": "&apos;s", "c": "Hunde", "d": "\u0416\u0416", " e": " gut"}
-    text = GRAPHS[0].extended()
+    text = GRAPHS[0].text()
     lines = []
     for line in text.splitlines():
         before, bar, out = line.partition("|")
@@ -181,7 +181,7 @@ def test_real_graphs(
     ini, source = str(place / "moses.ini"), str(place / "graphs" / "source.en")
     monkeypatch.chdir(tmp_path)
     save("model", 3, sorted(set((place / "graphs" / "1best").read_text().split())))
-    assert main(["graph", "prune", str(place / "graphs" / "hypergraph"), "--ini", ini, "--gap", "0.1"]) == 0
+    assert main(["graph", "prune", str(place / "graphs" / "extended.gz"), "--ini", ini, "--gap", "0.1"]) == 0
     Path("small").write_bytes(capsysbinary.readouterr().out)
     files = ["small", "--ini", ini, "--source", source, "--model", "model"]
     assert main(["graph", "search", *files, "--exact", "5000"]) == 0

@@ -38,7 +38,7 @@ def test_posteriors_are_those_of_all_derivations(
     monkeypatch.setattr(module, "_AT_ONCE", 3)
     made = random_graph(seed, nodes=6 + seed % 3, arcs=16, words="ab" if seed % 2 else "abcd")
     features = GraphFeatures(write_ini(tmp_path))
-    (tmp_path / "graph").write_text(made.hypergraph())
+    (tmp_path / "graph").write_text(made.text())
     (graph,) = read_graphs(str(tmp_path / "graph"), features)
     words = word_graph(graph, features.scores(graph))
     for order in (1, 2, 4):
@@ -51,7 +51,7 @@ def test_posteriors_are_those_of_all_derivations(
 def test_a_graph_that_is_too_large_is_refused_before_memory_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_STEPS", 10)
     features = GraphFeatures(write_ini(tmp_path))
-    (tmp_path / "graph").write_text(random_graph(3).hypergraph())
+    (tmp_path / "graph").write_text(random_graph(3).text())
     (graph,) = read_graphs(str(tmp_path / "graph"), features)
     with pytest.raises(TooLarge):
         ngram_posteriors(word_graph(graph, features.scores(graph)))

@@ -17,7 +17,7 @@ from tests.small_graphs import SmallGraph, random_graph, write_ini
 
 def opened(tmp_path: Path, made: SmallGraph) -> WordGraph:
     features = GraphFeatures(write_ini(tmp_path))
-    (tmp_path / "graph").write_text(made.hypergraph())
+    (tmp_path / "graph").write_text(made.text())
     (graph,) = read_graphs(str(tmp_path / "graph"), features)
     return word_graph(graph, features.scores(graph))
 

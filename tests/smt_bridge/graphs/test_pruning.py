@@ -19,7 +19,7 @@ SEEDS = range(12)
 
 def opened(tmp_path: Path, made: SmallGraph) -> tuple[PhraseGraph, Floats]:
     features = GraphFeatures(write_ini(tmp_path))
-    (tmp_path / "graph").write_text(made.hypergraph())
+    (tmp_path / "graph").write_text(made.text())
     (graph,) = read_graphs(str(tmp_path / "graph"), features)
     return graph, features.scores(graph)
 

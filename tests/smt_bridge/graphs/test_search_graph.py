@@ -1,10 +1,8 @@
-"""Readers of Moses' search graphs: both forms, line numbers, what is refused, streams."""
+"""Readers of Moses' search graphs: line numbers, what is refused, streams."""
 
 from __future__ import annotations
 
 import contextlib
-import gzip
-import os
 import re
 import tempfile
 from pathlib import Path
@@ -19,12 +17,9 @@ from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.phrase_graph import PhraseGraph
 from smt_bridge.graphs.reading import format_graph, read_graphs
-from smt_bridge.nbest.formats import read_entries
-from tests.small_graphs import INI, LABELS, SmallGraph, random_graph, write_ini
+from tests.small_graphs import INI, WEIGHTS, SmallGraph, random_graph, write_ini
 
-EXAMPLE_INI = Path(__file__).parents[3] / "examples" / "en-fr" / "moses" / "moses.ini"
-HYPERGRAPH = random_graph(1).hypergraph()
-EXTENDED = random_graph(1).extended()
+GRAPH = random_graph(1).text()
 
 
 @pytest.fixture
@@ -44,113 +39,65 @@ def described(graph: PhraseGraph) -> list[tuple[int, int, str, tuple[float, ...]
 
 
 def expected(graph: SmallGraph) -> list[tuple[int, int, str, tuple[float, ...]]]:
-    ends = [(node, graph.nodes, "", (0.0,) * len(LABELS)) for node in graph.complete]
+    ends = [(node, graph.nodes, "", (0.0,) * len(WEIGHTS)) for node in graph.complete]
     return sorted([*(tuple(arc) for arc in graph.arcs), *ends])
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_both_forms_are_read_as_they_were_made(tmp_path: Path, features: GraphFeatures, seed: int) -> None:
+def test_a_graph_is_read_as_it_was_made(tmp_path: Path, features: GraphFeatures, seed: int) -> None:
     made = random_graph(seed, nodes=3 + seed % 5, arcs=20)
-    for text in (made.hypergraph(), made.extended()):
-        (graph,) = read(tmp_path, features, text)
-        assert (graph.sentence, graph.nodes) == (0, made.nodes + 1)
-        assert described(graph) == expected(made)
-        assert (np.diff(graph.ends_E) >= 0).all()
-        (again,) = read(tmp_path, features, format_graph(graph))
-        assert described(again) == described(graph)
+    (graph,) = read(tmp_path, features, made.text())
+    assert (graph.sentence, graph.nodes) == (0, made.nodes + 1)
+    assert described(graph) == expected(made)
+    assert (np.diff(graph.ends_E) >= 0).all()
 
 
-def test_an_extended_graph_comes_back_byte_for_byte(tmp_path: Path, features: GraphFeatures) -> None:
-    (graph,) = read(tmp_path, features, EXTENDED)
-    assert format_graph(graph).decode() == EXTENDED
+def test_a_graph_comes_back_byte_for_byte(tmp_path: Path, features: GraphFeatures) -> None:
+    (graph,) = read(tmp_path, features, GRAPH)
+    assert format_graph(graph).decode() == GRAPH
 
 
-def test_ids_come_from_the_stream_the_name_or_the_place(tmp_path: Path, features: GraphFeatures) -> None:
-    text = random_graph(2).hypergraph()
-    assert [graph.sentence for graph in read(tmp_path, features, text * 3)] == [0, 1, 2]
-    assert [graph.sentence for graph in read(tmp_path, features, text, "17.txt")] == [17]
-    named = f"# sentence 3\n{text}{text}# sentence 9\n{text}"
-    assert [graph.sentence for graph in read(tmp_path, features, named)] == [3, 4, 9]
-    extended = "".join(random_graph(2, sentence=number).extended() for number in (0, 2, 11))
-    assert [graph.sentence for graph in read(tmp_path, features, extended)] == [0, 2, 11]
-
-
-def test_a_pipe_has_no_name_that_would_be_an_id(tmp_path: Path, features: GraphFeatures) -> None:
-    reading, writing = os.pipe()
-    os.write(writing, random_graph(2).hypergraph().encode())
-    os.close(writing)
-    assert [graph.sentence for graph in read_graphs(f"/dev/fd/{reading}", features)] == [0]
-    os.close(reading)
-
-
-def test_every_sentence_has_one_graph_in_order(tmp_path: Path, features: GraphFeatures) -> None:
-    text = random_graph(2).hypergraph()
-    with pytest.raises(FormatError, match=r"graphs:\d+: sentence 3 comes after 5; expected ascending ids, each once"):
-        read(tmp_path, features, f"# sentence 5\n{text}# sentence 3\n{text}")
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    for name in ("7.gz", "7"):
-        (folder / name).write_text(text)
-    with pytest.raises(FormatError, match=r"7\.gz:1: sentence 7 comes after 7; expected ascending ids, each once"):
-        list(read_graphs(str(folder), features))
-
-
-def test_a_folder_is_read_in_the_order_of_its_numbers(tmp_path: Path, features: GraphFeatures) -> None:
-    folder = tmp_path / "graphs"
-    folder.mkdir()
-    for number in (10, 9, 2):
-        (folder / f"{number}.gz").write_bytes(gzip.compress(random_graph(number).hypergraph().encode()))
-    (folder / "weights").write_text("LM0 1\n")
-    graphs = list(read_graphs(str(folder), features))
-    assert [graph.sentence for graph in graphs] == [2, 9, 10]
-    assert [described(graph) for graph in graphs] == [expected(random_graph(number)) for number in (2, 9, 10)]
+def test_a_file_has_graphs_of_ascending_sentences(tmp_path: Path, features: GraphFeatures) -> None:
+    text = "".join(random_graph(2, sentence=number).text() for number in (0, 2, 11))
+    assert [graph.sentence for graph in read(tmp_path, features, text)] == [0, 2, 11]
+    assert [graph.sentence for graph in read(tmp_path, features, text.removesuffix("\n"))] == [0, 2, 11]
 
 
 def test_sparse_features_and_other_forms_of_numbers(tmp_path: Path, features: GraphFeatures) -> None:
     (tmp_path / "moses.ini").write_text(INI + "PP_a~b= 0.5\n")
     sparse = GraphFeatures(str(tmp_path / "moses.ini"))
-    number = re.search(r"LM0=(\S+)", HYPERGRAPH)
-    assert number is not None
-    changed = HYPERGRAPH.replace(number[0], f"LM0={float(number[1]):e} PP_a~b=2 PP_c=4", 1)
-    (graph,) = read(tmp_path, sparse, changed)
-    (plain,) = read(tmp_path, features, HYPERGRAPH)
+    (plain,) = read(tmp_path, features, GRAPH)
+    found = re.search(r"transition=(\S+) .*?\) ", GRAPH)
+    assert found is not None
+    added = found[0].replace(found[1], f"{float(found[1]) + 1.0:.3f}") + "PP_a~b=2.000 PP_c=4.000"
+    (graph,) = read(tmp_path, sparse, GRAPH.replace(found[0], added, 1))
     np.testing.assert_allclose(graph.features_ED, plain.features_ED)
     assert list(graph.sparse.values()) == [{"PP_a~b": 2.0, "PP_c": 4.0}]
     (arc,) = graph.sparse
     assert sparse.scores(graph)[arc] == pytest.approx(features.scores(plain)[arc] + 1.0)
-    found = re.search(r"transition=(\S+) .*?\) ", EXTENDED)
-    assert found is not None
-    added = found[0].replace(found[1], f"{float(found[1]) + 1.0:.3f}") + "PP_a~b=2.000 PP_c=4.000"
-    (extended,) = read(tmp_path, sparse, EXTENDED.replace(found[0], added, 1))
-    assert list(extended.sparse.values()) == [{"PP_a~b": 2.0, "PP_c": 4.0}]
 
 
 def test_bytes_that_are_not_utf8_pass_through(tmp_path: Path, features: GraphFeatures) -> None:
     made = random_graph(3)
     arcs = tuple(arc._replace(words="x") for arc in made.arcs)
-    for text in (made._replace(arcs=arcs).hypergraph(), made._replace(arcs=arcs).extended()):
-        odd = text.encode().replace(b"] x  |||", b"] \xe9\x85\xa0  |||").replace(b'|x"', b'|\xe9\x85\xa0"')
-        (graph,) = read(tmp_path, features, odd)
-        assert set(graph.phrases) <= {(), (b"\xe9\x85\xa0",)}
-        assert b"\xe9\x85\xa0" in format_graph(graph)
+    odd = made._replace(arcs=arcs).text().encode().replace(b'|x"', b'|\xe9\x85\xa0"')
+    (graph,) = read(tmp_path, features, odd)
+    assert set(graph.phrases) == {(), (b"\xe9\x85\xa0",)}
+    assert b"\xe9\x85\xa0" in format_graph(graph)
 
 
 def test_words_may_look_like_anything(tmp_path: Path, features: GraphFeatures) -> None:
     made = random_graph(3)
-    arcs = tuple(arc._replace(words="[3] a=b \xa0 # |x") if arc.words else arc for arc in made.arcs)
-    (graph,) = read(tmp_path, features, made._replace(arcs=arcs).hypergraph())
-    assert {b" ".join(words).decode() for words in graph.phrases} == {"", "[3] a=b \xa0 # |x"}
+    arcs = tuple(arc._replace(words='[3] a=b \xa0 # "x') if arc.words else arc for arc in made.arcs)
+    (graph,) = read(tmp_path, features, made._replace(arcs=arcs).text())
+    assert {b" ".join(words).decode() for words in graph.phrases} == {"", '[3] a=b \xa0 # "x'}
 
 
 def test_a_graph_without_a_complete_hypothesis_has_no_way_to_the_end(tmp_path: Path, features: GraphFeatures) -> None:
     (graph,) = read(tmp_path, features, "4 hyp=0 stack=0 forward=1 fscore=-1.5\n")
     assert (graph.sentence, graph.nodes, graph.arcs) == (4, 2, 0)
-    (graph,) = read(tmp_path, features, EXTENDED.replace("forward=-1", "forward=7"))
+    (graph,) = read(tmp_path, features, GRAPH.replace("forward=-1", "forward=7"))
     assert not (graph.ends_E == graph.nodes - 1).any()
-
-
-HEADER = "# target ||| features ||| source-covered\n"
-CHART = HEADER + "2 2\n# node 0\n1\nthe  ||| LM0=-1.0 ||| 1\n# node 1\n1\n[0] a ||| ||| 2\n"
 
 
 @pytest.mark.parametrize(
@@ -158,32 +105,22 @@ CHART = HEADER + "2 2\n# node 0\n1\nthe  ||| LM0=-1.0 ||| 1\n# node 1\n1\n[0] a 
     [
         ("", "graphs: is empty; expected a search graph"),
         ("VERSION=1.1\nUTTERANCE=0\n", "graphs:1: expected a search graph"),
-        (CHART, "graphs:5: .*chart decoder"),
-        (HYPERGRAPH.replace("[0] ", "the [0] ", 1), "graphs:8: .*chart decoder"),
-        (HYPERGRAPH.replace("# node 2\n", "# node 3\n"), "expected `# node 2`"),
-        (HYPERGRAPH[: len(HYPERGRAPH) // 2], "expected"),
-        (HYPERGRAPH + "more\n", "is the file complete"),
-        (HYPERGRAPH.replace("7 ", "x ", 1), "graphs:2: expected the numbers of nodes and arcs"),
-        (HYPERGRAPH.replace("[0]", "[3]", 1), "graphs:8: an arc from node 3 to node 1"),
-        (HYPERGRAPH.replace("LM0=", "LM1=", 1), "graphs:8: the feature LM1 is not one of .*moses.ini"),
-        (re.sub(r" LM0=\S+", "", HYPERGRAPH), "graphs:8: has no value of the feature LM0"),
-        (re.sub(r"LM0=\S+", "LM0=nan", HYPERGRAPH, count=1), "graphs:8: 'LM0=nan' is not `Feature=number`"),
-        (HYPERGRAPH.replace("WordPenalty0", "LM0", 1), "UnknownLM0 is not one of"),
-        (f"# sentence x\n{HYPERGRAPH}", "graphs:1: expected `# sentence ID`"),
-        (EXTENDED.replace("stack=0", "stack=1", 1), "graphs:1: expected `ID hyp=0 stack=0"),
-        (EXTENDED.replace("back=0", "back=77", 1), "graphs:2: comes from hypothesis 77"),
-        (EXTENDED.replace("hyp=1 ", "hyp=0 "), "comes from hypothesis"),
-        (EXTENDED.replace('" out=', " out=", 1), "graphs:2: expected `ID hyp=1"),
-        (EXTENDED.replace("wort|", "wort|NN|", 1), "graphs:2: has several factors.*hypergraph"),
-        (re.sub(r' scores=".*?" out="(.*?)"', r" out=\1", EXTENDED), "graphs:2: .*-output-search-graph-extended"),
+        ("# target ||| features ||| source-covered\n2 2\n", "graphs:1: expected .*hypergraphs"),
+        (GRAPH.replace("stack=0", "stack=1", 1), "graphs:1: expected `ID hyp=0 stack=0"),
+        (GRAPH.replace("back=0", "back=77", 1), "graphs:2: comes from hypothesis 77"),
+        (GRAPH.replace("hyp=1 ", "hyp=0 "), "comes from hypothesis"),
+        (GRAPH.replace('" out=', " out=", 1), "graphs:2: expected `ID hyp=1"),
+        (GRAPH.replace("wort|", "wort|NN|", 1), "graphs:2: has several factors"),
+        (re.sub(r' scores=".*?" out="(.*?)"', r" out=\1", GRAPH), "graphs:2: .*-output-search-graph-extended"),
         (
             "0 hyp=0 stack=0\n0 hyp=1 stack=1 back=0 score=-1 ",
             "graphs:1: has no scores; .*-output-search-graph-extended",
         ),
-        (EXTENDED.replace("core=(", "core=(0.000,", 1), "graphs:2: has 6 scores but .*moses.ini has 5"),
-        (re.sub(r"core=\([^,]*", "core=(1e", EXTENDED, count=1), "graphs:2: '1e' is not a score; expected a number"),
-        (EXTENDED.replace("wort|", "wort|" + "x " * 501, 1), "graphs:1: sentence 0 has a phrase of 50. words"),
-        (EXTENDED + EXTENDED.replace("0 hyp", "1 hyp") + EXTENDED, "sentence 0 comes after 1"),
+        (GRAPH.replace("core=(", "core=(0.000,", 1), "graphs:2: has 6 scores but .*moses.ini has 5"),
+        (re.sub(r"core=\([^,]*", "core=(1e", GRAPH, count=1), "graphs:2: '1e' is not a score; expected a number"),
+        (GRAPH.replace("wort|", "wort|" + "x " * 501, 1), "graphs:1: sentence 0 has a phrase of 50. words"),
+        (GRAPH + GRAPH.partition("\n")[2].replace("0 hyp", "1 hyp"), "graphs:16: expected `ID hyp=1"),
+        (GRAPH + GRAPH.replace("0 hyp", "1 hyp") + GRAPH, "sentence 0 comes after 1"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, features: GraphFeatures, text: str, problem: str) -> None:
@@ -197,7 +134,7 @@ def test_an_ini_of_another_run_is_noticed(tmp_path: Path, features: GraphFeature
     with pytest.raises(
         WiringError, match=r"graphs:\d+: the scores times the weights of .*moses.ini are .* transition="
     ):
-        read(tmp_path, other, EXTENDED)
+        read(tmp_path, other, GRAPH)
 
 
 @pytest.mark.parametrize(
@@ -236,27 +173,14 @@ def test_other_weights_rank_and_what_is_not_tuneable_keeps_its_own(tmp_path: Pat
 
 @given(st.data())
 def test_changed_graphs_are_graphs_or_one_clear_line(data: st.DataObject) -> None:
-    text = data.draw(st.sampled_from([HYPERGRAPH, EXTENDED]))
-    place = data.draw(st.integers(0, len(text)))
+    place = data.draw(st.integers(0, len(GRAPH)))
     size = data.draw(st.integers(0, 9))
-    new = data.draw(st.text(max_size=6) | st.sampled_from(["\n", "|||", "[9]", "=", "-1", "1e9", "nan", '"', ")"]))
+    new = data.draw(st.text(max_size=6) | st.sampled_from(["\n", "|", "=", "-1", "1e9", "nan", '"', ")"]))
     with tempfile.TemporaryDirectory() as folder:
         features = GraphFeatures(write_ini(Path(folder)))
-        changed = (text[:place] + new + text[place + size :]).encode("utf-8", "surrogateescape")
+        changed = (GRAPH[:place] + new + GRAPH[place + size :]).encode("utf-8", "surrogateescape")
         with contextlib.suppress(NmtError):
             for graph in read(Path(folder), features, changed):
                 assert (graph.starts_E < graph.ends_E).all()
                 assert graph.ends_E.max(initial=0) < graph.nodes
                 assert np.isfinite(features.scores(graph)).all()
-
-
-def test_recorded_graphs_of_both_forms_are_the_same(shared: Path) -> None:
-    recorded = shared / "moses" / "recorded"
-    features = GraphFeatures(str(EXAMPLE_INI))
-    graphs = [list(read_graphs(str(recorded / name), features)) for name in ("hg", "osgx")]
-    assert [graph.sentence for graph in graphs[0]] == [graph.sentence for graph in graphs[1]] == [0, 1, 2]
-    for first, second in zip(*graphs, strict=True):
-        assert (first.nodes, first.arcs) == (second.nodes, second.arcs)
-        np.testing.assert_allclose(np.sort(features.scores(first)), np.sort(features.scores(second)), atol=5e-4)
-    nbest = recorded / "nb"
-    assert len({entry.sentence for entry in read_entries(str(nbest))}) == 3

@@ -100,17 +100,12 @@ def test_unknown_words_that_are_left_out_or_marked(options: str, text: str) -> N
         )
 
 
-@pytest.mark.parametrize("form", ["hypergraph", "extended"])
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_graphs_have_the_strings_and_totals_of_an_exhaustive_list(
-    form: str, threads: str, capsysbinary: pytest.CaptureFixture[bytes]
+    threads: str, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    option = {
-        "hypergraph": ("-output-search-graph-hypergraph", "true", "gz", "graphs"),
-        "extended": ("-osgx", "graphs"),
-    }
     lists = ("-n-best-list", "list", "2000", "distinct", "-n-best-factor", "500")
-    best = decode(*option[form], *lists, "-threads", threads, source=SOURCE).splitlines()
+    best = decode("-osgx", "graphs", *lists, "-threads", threads, source=SOURCE).splitlines()
     assert main(["graph", "nbest", "graphs", "--ini", "moses.ini", "--nbest", "2000"]) == 0
     Path("ours").write_bytes(capsysbinary.readouterr().out)
     ours, theirs = list(read_entries("ours")), list(read_entries("list"))
