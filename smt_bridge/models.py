@@ -131,7 +131,6 @@ def worker_options(args: argparse.Namespace, worker: int) -> ModelOptions:
 
 FEATURE = "NMT0"
 _TEXTS = 1000  # vectors of one request
-_TARGETS = 4000  # translations of one request
 
 Vectors = npt.NDArray[np.float32]
 

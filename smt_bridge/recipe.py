@@ -1,6 +1,6 @@
 """A recipe: all that makes a hybrid of Moses and a neural model, in one JSON file.
 
-``smt-bridge translate --advice-weight`` writes one as it is (``--write-recipe``); of others
+``smt-bridge translate --search guidance_weight=W`` writes one as it is (``--write-recipe``); of others
 ``smt-bridge translate --nbest-output LIST`` writes beside the list of a development set how it was made, ``tune
 --recipe`` adds the weights that it found, and ``translate --recipe`` makes such lists and chooses by these weights.
 """
@@ -26,9 +26,9 @@ MOSES, NEURAL, GRAPH = "moses", "nmt", "graph"
 """The systems whose lists a recipe can merge."""
 
 FORMAT = "hybridmt recipe"
-VERSION = 1
+VERSION = 2
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
-AdviceNumber = Annotated[float, Field(ge=0.0, le=1000.0)]
+GuidanceNumber = Annotated[float, Field(ge=0.0, le=1000.0)]
 Weight = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 
 
@@ -42,12 +42,12 @@ class GraphSearch:
 
 
 @dataclass(frozen=True)
-class AdviceOptions:
+class GuidanceOptions:
     """``weight`` and ``factors`` are those of the search; a hypothesis of a list weighs exp(``scale`` · total)."""
 
-    weight: AdviceNumber
+    weight: GuidanceNumber
     factors: Annotated[tuple[Weight, ...], Field(min_length=1, max_length=9)]
-    scale: AdviceNumber
+    scale: GuidanceNumber
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Recipe:
     ``columns`` are those of the merged list; empty before the first sentence. ``moses_options`` are further words of
     Moses' command line. ``graph`` is for lists of Moses' search graphs (None: there are none). A server runs
     ``moses_program`` with ``moses_threads`` and ``moses_timeout`` (seconds for a sentence); with ``degrade`` the neural
-    model answers alone where Moses cannot be used. With ``advice`` lists are not merged, and there are no weights:
-    Moses' list advises the neural search.
+    model answers alone where Moses cannot be used. With ``guidance`` lists are not merged, and there are no weights:
+    Moses' list guides the neural search.
     """
 
     moses_ini: str
@@ -81,7 +81,7 @@ class Recipe:
     moses_threads: Count = 1
     moses_timeout: Annotated[float, Field(gt=0.0, lt=1e9)] = 60.0
     degrade: bool = False
-    advice: AdviceOptions | None = None
+    guidance: GuidanceOptions | None = None
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -121,7 +121,9 @@ def recipe_of(content: Any, path: str) -> Recipe:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(path, "is not a recipe; `smt-bridge tune --recipe FILE` writes one")
     if content.get("version") != VERSION:
-        raise InputError(path, f"is a recipe of version {content.get('version')!r}; this program reads {VERSION}")
+        raise InputError(
+            path, f"is a recipe of version {content.get('version')!r}; this program reads {VERSION}; write it again"
+        )
     fields = {name: value for name, value in content.items() if name not in ("format", "version")}
     try:
         recipe = TypeAdapter(Recipe).validate_json(json.dumps(fields), strict=True)
@@ -130,9 +132,9 @@ def recipe_of(content: Any, path: str) -> Recipe:
         place = ".".join(map(str, first["loc"]))
         raise InputError(path, f"is a damaged recipe ({place}: {first['msg']}); tune again with --recipe") from error
     _check_columns(recipe, path)
-    if recipe.advice and (recipe.weights or recipe.columns or recipe.features or recipe.exact or recipe.graph):
+    if recipe.guidance and (recipe.weights or recipe.columns or recipe.features or recipe.exact or recipe.graph):
         raise InputError(
-            path, "is a damaged recipe (advice: expected none beside lists that are merged); write it again"
+            path, "is a damaged recipe (guidance: expected none beside lists that are merged); write it again"
         )
     try:
         check_further_options(recipe.moses_options, graphs=recipe.graph is not None)

@@ -1,4 +1,4 @@
-"""What the options of `smt-bridge translate` say of how lists are made and how Moses advises."""
+"""What the options of `smt-bridge translate` say of how lists are made and how Moses guides the search."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nmt_core.config import Config, with_overrides
 from nmt_core.inference.search.ngram_guidance import FACTORS
 from smt_bridge.models import REMOTE
 from smt_bridge.moses.process import check_further_options
-from smt_bridge.recipe import AdviceOptions, GraphSearch, Recipe, check_names, read_recipe
+from smt_bridge.recipe import GraphSearch, GuidanceOptions, Recipe, check_names, read_recipe
 
 _DEFAULTS: dict[str, Any] = {"lists": "moses:100,nmt:12", "beam": 12, "fill": "last"}
 _IN_RECIPE = ("model", *_DEFAULTS, "search", "exact", "feature", "moses_options", "write_recipe")
@@ -50,7 +50,7 @@ def _given_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
         option = given[0].replace("_", "-")
         raise ConfigError(f"--{option} and --recipe exclude one another: the recipe says how lists are made")
     recipe = read_recipe(args.recipe)
-    if recipe.weights is None and recipe.advice is None:
+    if recipe.weights is None and recipe.guidance is None:
         raise ConfigError(f"{args.recipe} has no weights; `smt-bridge tune --recipe` writes them")
     return replace(recipe, moses_ini=args.moses_ini or recipe.moses_ini)
 
@@ -83,7 +83,7 @@ def _new_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
         moses_timeout=args.moses_timeout,
         degrade=args.degrade,
         graph=_graph_search(args, search, graph),
-        advice=_advice_of(args, search),
+        guidance=_guidance_of(args, search),
     )
     check_names(recipe)
     return recipe
@@ -110,7 +110,7 @@ def _graph_search(args: argparse.Namespace, search: SearchKeys, size: int) -> Gr
     return GraphSearch(nbest=size, beam=max(search.graph_beam, size), gap=search.graph_gap)
 
 
-def _advice_of(args: argparse.Namespace, search: SearchKeys) -> AdviceOptions | None:
+def _guidance_of(args: argparse.Namespace, search: SearchKeys) -> GuidanceOptions | None:
     """How Moses' lists guide the search; None where they do not. Raises ConfigError."""
     if search.guidance_weight is None:
         if "guidance_scale" in search.model_fields_set:
@@ -123,4 +123,4 @@ def _advice_of(args: argparse.Namespace, search: SearchKeys) -> AdviceOptions | 
             raise ConfigError(f"--{option} is for lists to tune with; guidance_weight translates without weights")
     if args.model.startswith(REMOTE):
         raise ConfigError("guidance_weight needs a model in a folder")
-    return AdviceOptions(search.guidance_weight, FACTORS, search.guidance_scale)
+    return GuidanceOptions(search.guidance_weight, FACTORS, search.guidance_scale)

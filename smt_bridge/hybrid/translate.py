@@ -45,7 +45,7 @@ WINDOW = 100  # sentences that are translated together, at most
 def translate_text(args: argparse.Namespace) -> int:
     """Translate in windows: as many sentences as are there."""
     recipe = recipe_of(args)
-    record = new_metadata(args.nbest_output) if args.nbest_output and not recipe.advice else None
+    record = new_metadata(args.nbest_output) if args.nbest_output and not recipe.guidance else None
     counts = _Counts()
     with contextlib.ExitStack() as stack:
         stack.enter_context(orderly_end())
@@ -80,7 +80,7 @@ class _System(NamedTuple):
 
 def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack) -> _System:
     """Load the models, then start Moses."""
-    advice = recipe.advice
+    guidance = recipe.guidance
     search = SearchOptions(recipe.beam, recipe.nmt_nbest, recipe.forbid_unknown)
     opened = functools.cache(  # the search's model is as a rule a scorer's, too
         lambda spec: open_model(spec, ModelOptions(args.device, args.dtype, args.softmax), search, _warn)
@@ -95,14 +95,14 @@ def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack)
             raise ConfigError(
                 "--raw needs a model of ours in a folder, which has the languages; tokenise the text otherwise"
             )
-        if advice:
+        if guidance:
             raise ConfigError("guidance_weight needs a model of ours in a folder")
-    elif advice:
+    elif guidance:
         check_takes_guidance(decoder.models)
     graphs = graph_lists_of(recipe, lambda how: decoder.searcher(beam=how.beam, nbest=how.nbest))
     moses = _moses(args, recipe, stack)
     chooser = open_chooser(recipe, features)
-    hybrid = HybridTranslator(moses, decoder, GuidedChooser() if advice else chooser, graphs, advice)
+    hybrid = HybridTranslator(moses, decoder, GuidedChooser() if guidance else chooser, graphs, guidance)
     return _System(hybrid, decoder, moses, chooser, features, factors)
 
 

@@ -20,7 +20,7 @@ from smt_bridge.graphs.search import GraphLists
 from smt_bridge.hybrid.chooser import Choice, Chooser, Lists, as_read, lists_of, why_silent
 from smt_bridge.moses.process import MosesLines, MosesProcess
 from smt_bridge.nbest.entry import NbestEntry
-from smt_bridge.recipe import MOSES, NEURAL, AdviceOptions
+from smt_bridge.recipe import MOSES, NEURAL, GuidanceOptions
 
 _MINIMUM = 0.001  # less likely n-grams are left out, as `smt-bridge graph list-posteriors` does
 
@@ -58,7 +58,7 @@ class GuidedChooser:
         return (NEURAL,)
 
 
-def guidance_of(lists: Lists, options: AdviceOptions) -> NgramGuidance | None:
+def guidance_of(lists: Lists, options: GuidanceOptions) -> NgramGuidance | None:
     """The guidance by Moses' list; None without one."""
     if MOSES not in lists:
         return None
@@ -84,7 +84,7 @@ class HybridTranslator:
         neural: NbestDecoder,
         chooser: Chooser | GuidedChooser,
         graphs: GraphLists | None = None,
-        guidance: AdviceOptions | None = None,
+        guidance: GuidanceOptions | None = None,
     ) -> None:
         self.moses = moses
         self._neural, self._chooser, self._graphs, self._guidance = neural, chooser, graphs, guidance

@@ -82,7 +82,7 @@ class HybridModels(Collector):
         return {name: self._open(name, read_recipe(path), path, open_model) for name, path in self._recipes.items()}
 
     def _open(self, name: str, recipe: Recipe, path: str, open_model: OpenModel) -> ServedModel:
-        if recipe.weights is None and recipe.advice is None:
+        if recipe.weights is None and recipe.guidance is None:
             raise ConfigError(f"{path} has no weights; `smt-bridge tune --recipe` writes them")
         if recipe.model.startswith(REMOTE):
             raise ConfigError(
@@ -91,10 +91,10 @@ class HybridModels(Collector):
         neural = open_model(model_folders(recipe.model))
         search = SearchOptions(recipe.beam, recipe.nmt_nbest, recipe.forbid_unknown)
         config = DecodingConfig.from_mapping(search._asdict(), origin=path)
-        chooser, advise = _chooser(recipe, open_model), _advise(recipe, neural)
-        complete = neural.finish if advise is None else functools.partial(finish, open_finisher(neural.loaded))
+        chooser, guide = _chooser(recipe, open_model), _guide(recipe, neural)
+        complete = neural.finish if guide is None else functools.partial(finish, open_finisher(neural.loaded))
         parts = Parts(
-            search=lambda: neural.decoder(False) if advise is None else RunningSearch(neural.loaded, attention=False),
+            search=lambda: neural.decoder(False) if guide is None else RunningSearch(neural.loaded, attention=False),
             config=config,
             scorer=neural.scorer_of("surface"),
             words=surface_words(neural.loaded),
@@ -103,7 +103,7 @@ class HybridModels(Collector):
             degrade=recipe.degrade,
             degraded=self._degraded[name],
             graphs=graph_lists_of(recipe, lambda how: GuidedTranslator(neural.loaded, beam=how.beam, nbest=how.nbest)),
-            advise=advise,
+            guide=guide,
         )
         description = pb.Model()
         description.CopyFrom(neural.description)
@@ -182,23 +182,23 @@ def _chooser(recipe: Recipe, open_model: OpenModel) -> Chooser | GuidedChooser:
             return Remote(spec)
         return open_model(model_folders(spec)).scorer_of("surface")
 
-    if recipe.advice is not None:
+    if recipe.guidance is not None:
         return GuidedChooser()
     return open_chooser(recipe, open_features(recipe, scorer_of))
 
 
-def _advise(recipe: Recipe, neural: ServedModel) -> Callable[[MosesLines | None], NgramGuidance | None] | None:
-    """What makes advice of Moses' answer, where the recipe says so. Raises ConfigError for a model that takes none."""
-    if recipe.advice is None:
+def _guide(recipe: Recipe, neural: ServedModel) -> Callable[[MosesLines | None], NgramGuidance | None] | None:
+    """What makes guidance of Moses' answer, where the recipe says so; raises as ``check_takes_guidance``."""
+    if recipe.guidance is None:
         return None
     check_takes_guidance(neural.loaded)
-    options, joined = recipe.advice, joins_words(neural.loaded)
+    options, joined = recipe.guidance, joins_words(neural.loaded)
 
-    def advise(lines: MosesLines | None) -> NgramGuidance | None:
+    def guide(lines: MosesLines | None) -> NgramGuidance | None:
         found = guidance_of(lists_of(0, lines, []), options)
         return found and found._replace(joined=joined)
 
-    return advise
+    return guide
 
 
 def _version(recipe: Recipe) -> str:

@@ -1,6 +1,6 @@
 """A hybrid as a search that sentences enter and leave: Moses and the neural search work side by side.
 
-Where Moses advises the neural search, that of a sentence begins when its advice is there. A sentence leaves when both
+Where Moses guides the neural search, that of a sentence begins when its guidance is there. A sentence leaves when both
 have translated it. A second job does the rest (``finish``): its search graph, where there are lists of such, is
 searched, then lists are merged, scored and put in order. While only Moses works there is nothing for a step to do, and
 the device is others'.
@@ -47,7 +47,7 @@ class Parts(NamedTuple):
 
     ``config`` is how its neural search was tuned, ``scorer`` gives the numbers of what is answered; ``degrade`` says
     that the neural model answers alone where Moses cannot be used, ``degraded`` counts the sentences it had to.
-    ``graphs`` makes lists of search graphs. With ``advise``, which makes advice of Moses' answer, the neural search of
+    ``graphs`` makes lists of search graphs. With ``guide``, which makes guidance of Moses' answer, the neural search of
     a sentence waits for that.
     """
 
@@ -60,7 +60,7 @@ class Parts(NamedTuple):
     degrade: bool
     degraded: Counter[str]
     graphs: GraphLists | None = None
-    advise: Callable[[MosesLines | None], NgramGuidance | None] | None = None
+    guide: Callable[[MosesLines | None], NgramGuidance | None] | None = None
 
 
 @dataclass(eq=False)
@@ -136,7 +136,7 @@ class HybridSearch:
             self._live[key] = _Sentence(text, item.config.nbest, ticket)
 
     def _may_enter(self, sentence: _Sentence) -> bool:
-        return not sentence.entered and (self._parts.advise is None or sentence.has_answer)
+        return not sentence.entered and (self._parts.guide is None or sentence.has_answer)
 
     def _enter(self) -> None:
         """Let sentences into the neural search."""
@@ -145,7 +145,7 @@ class HybridSearch:
             if self._may_enter(one):
                 one.entered = True
                 try:
-                    guidance = parts.advise(one.lines) if parts.advise and one.ticket else None
+                    guidance = parts.guide(one.lines) if parts.guide and one.ticket else None
                     items.append((key, SearchItem(parts.words.read(one.text), parts.config, guidance)))
                 except Exception as error:  # belongs to this sentence: the others go on
                     one.neural = error

@@ -13,7 +13,7 @@ from smt_bridge.hybrid.translator import guidance_of
 from smt_bridge.moses.process import MosesOptions, MosesProcess
 from smt_bridge.nbest.entry import NbestEntry, NbestList
 from smt_bridge.nbest.formats import read_entries
-from smt_bridge.recipe import AdviceOptions
+from smt_bridge.recipe import GuidanceOptions
 from tests.prepared_models import KINDS, make_model
 from tests.smt_bridge.hybrid.small_hybrid import SOURCE, translate
 
@@ -61,7 +61,7 @@ def test_it_is_what_the_batch_commands_make(
 
 def test_what_is_hardly_likely_is_no_advice() -> None:
     entries = [NbestEntry(0, text, {}, total, 1) for text, total in ((b"a", 0.0), (b"b", -6.0), (b"c", -7.0))]
-    advice = guidance_of({"moses": NbestList(0, entries)}, AdviceOptions(1.0, (1.0,), 1.0))
+    advice = guidance_of({"moses": NbestList(0, entries)}, GuidanceOptions(1.0, (1.0,), 1.0))
     assert advice is not None and sorted(advice.posteriors) == [("</s>",), ("a",), ("b",)]
 
 
@@ -92,13 +92,13 @@ def test_a_recipe_translates_alike(folder: Path, moses: str, capsys: pytest.Capt
     assert Path("one").read_bytes() == Path("two").read_bytes() != b""
     assert Path("one.nbest").read_bytes() == Path("two.nbest").read_bytes()
     content = json.loads(Path("advised.json").read_text())
-    assert content["advice"] == {"weight": 20.0, "factors": [1.0, 0.6, 0.1, 0.5], "scale": 2.0}
+    assert content["guidance"] == {"weight": 20.0, "factors": [1.0, 0.6, 0.1, 0.5], "scale": 2.0}
     assert content["moses_options"] == ["-tt"] and content["weights"] is None
     for change, problem in (
-        ({"advice": None}, "has no weights"),
-        ({"advice": content["advice"] | {"weight": -1.0}}, "advice.weight"),
+        ({"guidance": None}, "has no weights"),
+        ({"guidance": content["guidance"] | {"weight": -1.0}}, "guidance.weight"),
         ({"weights": {"NMT0": [1.0]}}, "is a damaged recipe"),
-        ({"features": ["wordcount"]}, "(advice: expected none beside lists that are merged)"),
+        ({"features": ["wordcount"]}, "(guidance: expected none beside lists that are merged)"),
     ):
         Path("other.json").write_text(json.dumps(content | change))
         assert translate(moses, "--recipe", "other.json", "--input", "dev", "--output", "no") == 2
