@@ -10,8 +10,6 @@ import pytest
 import torch
 
 from nmt_core.base.errors import ConfigError, ModelError
-from nmt_core.base.interfaces import SentencePair
-from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
@@ -42,15 +40,6 @@ def test_numbers_that_are_none_are_reported(load_tiny: Load, config: DecodingCon
             parameter.fill_(torch.nan)
     with pytest.raises(ModelError, match="not numbers"):
         Translator([dataclasses.replace(loaded, model=model)], config=config).translate(LINES)
-
-
-def test_lines_without_words_have_empty_translations(load_tiny: Load) -> None:
-    found = Translator([load_tiny("rnnsearch")]).translate(LINES)
-    assert len(found) == len(LINES)
-    for line, (best,) in zip(LINES, found, strict=True):
-        assert best.source_words == tuple(line.split(" ")) if line.strip() else best.text == ""
-    (score,) = ModelPairScorer([load_tiny("rnnsearch")]).score([SentencePair("", "")])
-    assert found[1][0].log_prob == score.log_prob
 
 
 def test_raw_text_comes_back_raw(load_tiny: Load) -> None:

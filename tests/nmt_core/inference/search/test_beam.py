@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from nmt_core.base.errors import ModelError
 from nmt_core.batches.padding import Padded, pad
 from nmt_core.inference.search.beam import beam_search
 from nmt_core.inference.search.config import DecodingConfig
@@ -90,11 +89,6 @@ def test_a_sentence_that_never_ends_is_closed(markov: Callable[..., TranslationM
     found = search(markov(table), pad([[2], [2, 3]]), beam=2)
     assert [len(hypotheses[0].words) for hypotheses in found] == [12, 14]
     assert found[0][0].log_prob == -math.inf
-
-
-def test_numbers_that_are_none_are_reported(markov: Callable[..., TranslationModel]) -> None:
-    with pytest.raises(ModelError, match="not numbers"):
-        search(markov(torch.full((6, 5, 4), torch.nan)), pad([[2]]))
 
 
 def test_attention_belongs_to_its_hypothesis(tiny: MakeModel) -> None:

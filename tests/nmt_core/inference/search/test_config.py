@@ -39,13 +39,6 @@ def test_two_normalisations_of_the_length_exclude_one_another() -> None:
         DecodingConfig.from_mapping({"length_normalization": 0.5, "length_penalty": 0.6}, origin="request")
 
 
-def test_the_length_penalty_is_that_of_gnmt() -> None:
-    # Wu et al. 2016, equation 14: lp(Y) = (5 + |Y|)^alpha / (5 + 1)^alpha
-    ranking = DecodingConfig(length_penalty=0.6).ranking
-    assert ranking.normalize(-7.0, length=20) == pytest.approx(-7.0 / (25**0.6 / 6**0.6), rel=1e-12)
-    assert DecodingConfig(length_penalty=0.0).ranking.normalize(-7.0, length=20) == -7.0
-
-
 @given(
     exponent=st.floats(0, 10),
     offset=st.sampled_from([0.0, 5.0]),
