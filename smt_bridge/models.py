@@ -436,7 +436,7 @@ def check_takes_guidance(models: Sequence[Any]) -> None:
     if preparation is not None and preparation.cuts("target") and not joins_words(models):
         problem = "writes parts of words without a mark behind each but the last, of which guidance can say nothing"
         raise ConfigError(f"{models[0].folder} {problem}; tune, or use another model")
-    check_follows_guidance(models[0].target_order, models[0].copying, models[0].folder)
+    check_follows_guidance(models[0])
 
 
 def nbest_entries(number: int, translations: Iterable[Any], write: Callable[[str], str]) -> list[NbestEntry]:

@@ -12,7 +12,8 @@ from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.constraints import Constraint, MetConstraint
 from nmt_core.inference.search.ngram_guidance import GuidanceInIds, JoinedGuidance, WordGuidance
 from nmt_core.inference.search.requests import Request
-from nmt_core.text.copying import Copying, CopyScheme
+from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.text.copying import CopyScheme
 from nmt_core.text.sentence import Sentence, TargetOrder
 from nmt_core.text.vocabulary import Vocabulary
 
@@ -69,15 +70,13 @@ class SourceLine:
         return words
 
 
-def check_follows_guidance(order: TargetOrder, copying: Copying | None, folders: str) -> None:
-    """Raise ConfigError for models whose search cannot follow n-gram guidance."""
-    problem = None
-    if order is TargetOrder.RIGHT_TO_LEFT:
-        problem = f"models that write from left to right; {folders} writes {order}"
-    elif copying is not None:
-        problem = f"models of plain text; {folders} writes annotated text"
-    if problem is not None:
-        raise ConfigError(f"guidance is for {problem}")
+def check_follows_guidance(model: LoadedModel) -> None:
+    """Raise ConfigError for a model whose search cannot follow n-gram guidance."""
+    if model.target_order is TargetOrder.RIGHT_TO_LEFT:
+        problem = f"{model.folder} writes {model.target_order}"
+        raise ConfigError(f"guidance is for models that write from left to right; {problem}")
+    if model.copying is not None:
+        raise ConfigError(f"guidance is for models of plain text; {model.folder} writes annotated text")
 
 
 def guidance_in_ids(asked: NgramGuidance, target: Vocabulary) -> GuidanceInIds:
@@ -88,17 +87,14 @@ def guidance_in_ids(asked: NgramGuidance, target: Vocabulary) -> GuidanceInIds:
 
 @dataclass(frozen=True)
 class LineRequests:
-    """Makes the requests of lines for models with one target vocabulary, order and copying; errors name ``folders``.
+    """Makes the requests of lines; ``model`` is the one that searches, or the first of an ensemble.
 
     ``candidates``: every search is among some words of the vocabulary alone.
     """
 
     config: DecodingConfig | SamplingConfig
-    target: Vocabulary
-    order: TargetOrder
-    copying: Copying | None
+    model: LoadedModel
     candidates: bool
-    folders: str
 
     def make(self, number: int, source: Sentence, line: SourceLine, first: int) -> Request[int]:
         """The request of line ``first + number``, counted from 0. Raises ConfigError that names the line."""
@@ -114,13 +110,13 @@ class LineRequests:
         """The request of a line with a prefix, constraints or guidance. Raises ConfigError where no search can obey."""
         if not isinstance(self.config, DecodingConfig):
             raise ConfigError("a prefix, constraints and guidance are for search, not for sampling")
-        if self.copying is not None and self.copying.scheme is CopyScheme.POSALL:
-            raise ConfigError(f"{self.folders} (copying: posall) takes no prefix and no constraints")
+        if self.model.config.copying is CopyScheme.POSALL:
+            raise ConfigError(f"{self.model.folder} (copying: posall) takes no prefix and no constraints")
         guidance = None if line.guidance is None or not source else self._guidance(line.guidance)
         if not (line.prefix_words or line.constraints):
             return Request(number, source, self.config, guidance=guidance)
         self._check_constrained(source, line)
-        prefix = tuple(self.target.encode_words(self._prefix(source, line)))
+        prefix = tuple(self.model.target.encode_words(self._prefix(source, line)))
         constraints = tuple(map(self._constraint, line.constraints))
         request = Request(number, source, self.config, prefix, constraints, guidance=guidance)
         _ = request.limit  # a ConfigError where prefix and constraints need more words
@@ -128,24 +124,25 @@ class LineRequests:
 
     def _prefix(self, source: Sentence, line: SourceLine) -> Sequence[str]:
         """As the models write it."""
-        if self.copying is None:
-            return line.prefix_words
-        return self.copying.read_target(source.words, line.prefix_words)
+        copying = self.model.copying
+        return line.prefix_words if copying is None else copying.read_target(source.words, line.prefix_words)
 
     def _check_constrained(self, source: Sentence, line: SourceLine) -> None:
         if not source:
             raise ConfigError("has a prefix or constraints, but no words to translate")
         if not all(phrase for one in line.constraints for phrase in one.words):
             raise ConfigError("a constraint without words")
-        if line.prefix_words and self.order is TargetOrder.RIGHT_TO_LEFT:
-            raise ConfigError(f"a prefix is for models that write it first; {self.folders} writes {self.order}")
+        order = self.model.target_order
+        if line.prefix_words and order is TargetOrder.RIGHT_TO_LEFT:
+            raise ConfigError(f"a prefix is for models that write it first; {self.model.folder} writes {order}")
 
     def _guidance(self, asked: NgramGuidance) -> GuidanceInIds:
         if self.candidates:
             raise ConfigError("guidance is for search among all words, not among candidates")
-        check_follows_guidance(self.order, self.copying, self.folders)
-        return guidance_in_ids(asked, self.target)
+        check_follows_guidance(self.model)
+        return guidance_in_ids(asked, self.model.target)
 
     def _constraint(self, asked: PhraseConstraint) -> Constraint:
-        phrases = tuple(tuple(self.order.words(self.target.encode(phrase))) for phrase in asked.phrases)
+        target, order = self.model.target, self.model.target_order
+        phrases = tuple(tuple(order.words(target.encode(phrase))) for phrase in asked.phrases)
         return Constraint(phrases, asked.log_probs, asked.required)

@@ -64,7 +64,6 @@ class Translator:
         self.batch_tokens = batch_tokens
         self.source = joint_vocabulary([loaded.source for loaded in models])
         self.predictor = make_predictor(models, average=average)
-        self.target, self.order = models[0].target, models[0].target_order
         self.copying, self.unknowns = models[0].copying, unknowns
         self.attention = attention or (unknowns is not None and self.copying is None)
         if self.copying is not None:
@@ -74,14 +73,7 @@ class Translator:
         if fusion is not None:
             self.predictor = fuse(self.predictor, self.models, fusion)
         self.candidates = candidates
-        self._requests = LineRequests(
-            self.config,
-            self.target,
-            self.order,
-            self.copying,
-            candidates=candidates is not None,
-            folders=self._folders,
-        )
+        self._requests = LineRequests(self.config, models[0], candidates is not None)
         # with another distribution than the pair scorer's, search has its own numbers
         is_comparable = fusion is None and candidates is None and average == "log-probabilities"
         self._finisher = Finisher(

@@ -126,7 +126,7 @@ _EXCLUDED = (
     (("--guidance",), "is for search among all words of tokenised text",
      ("--raw", "--search samples", "--search candidates")),
     (("--search samples",), "writes N translations a line already", ("--nbest",)),
-    (("--nbest", "several samples"), "make an n-best list, which holds the scores", ("--scores",)),
+    (("--nbest", "--search samples=N"), "writes an n-best list, which holds the scores", ("--scores",)),
     (("--replace-unk",), "needs an <unk> to replace", ("--search forbid_unknown",)),
     ((SPLIT,), "writes one translation a line",
      (*_WISHES, "--nbest", "--search samples", "--alignments", "--guidance")),
@@ -152,7 +152,7 @@ def _given(args: argparse.Namespace, search: SearchOptions) -> set[str]:
     given |= {f"--xml-input {values.get('xml_input')}", f"--replace-unk {args.replace_unk}"}
     others = {
         "--nbest": values.get("nbest", 1) > 1,
-        "several samples": search.samples > 1,
+        "--search samples=N": search.samples > 1,
         SPLIT: "max_words" in values and args.max_words.splits,
     }
     return given | {name for name, is_given in others.items() if is_given}
