@@ -13,7 +13,7 @@ import functools
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from common import SHARED, machine, peak_memory, table
@@ -21,8 +21,8 @@ from isal import igzip
 
 from nmt_core.files import pack, read_lines
 from nmt_core.jobs.journal import Shard
-from nmt_core.jobs.outputs import Piece
-from nmt_core.jobs.run import Job, Source, open_workers, run_job, shard_of
+from nmt_core.jobs.outputs import Result
+from nmt_core.jobs.run import Job, open_workers, run_job
 from nmt_core.processes import keep_memory_of_tensors
 from smt_bridge.tables.table import Window, append_scores, read_windows, split_window
 
@@ -38,22 +38,20 @@ class NoScores:
         """There is no model."""
         return {}
 
-    def __call__(self, window: Window) -> Piece:
+    def __call__(self, window: Window) -> Result:
         """Split, append and join."""
         columns = split_window(window)
         content = append_scores(columns, [b"0.5"] * len(columns.sources))
-        return Piece((content,), {"lines": len(columns.sources)})
+        return Result((content,), {"lines": len(columns.sources)})
 
 
 def job_of(source: str, output: str) -> Job[Window]:
     """The table to ``output``, with a journal."""
-    work = Source(source, functools.partial(read_windows, source), shard_of_window)
-    return Job((output,), {"input": source}, work, files={source: source})
+    return Job(source, functools.partial(_shards, source), (output,), {"input": source}, files={source: source})
 
 
-def shard_of_window(window: Window) -> Shard:
-    """Its lines and their checksum."""
-    return shard_of(window.first, window.content)
+def _shards(source: str) -> Iterator[tuple[Shard, Window]]:
+    return ((Shard(window.first, window.size), window) for window in read_windows(source))
 
 
 def through(source: str, output: str, jobs: int) -> float:
@@ -66,8 +64,8 @@ def stream_through(source: str, output: str, jobs: int) -> float:
 
     def work() -> None:
         with open(output, "wb") as stream, open_workers(NoScores, jobs) as workers:
-            for piece in workers.answers(read_windows(source)):
-                stream.write(piece.contents[0])
+            for result in workers.answers(read_windows(source)):
+                stream.write(result.contents[0])
 
     return second_time(work)
 

@@ -9,7 +9,7 @@ import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScorer
@@ -17,7 +17,6 @@ from nmt_core.base.messages import counted
 from nmt_core.base.words import MOST_WORDS
 from nmt_core.files import open_output, overwritten
 from nmt_core.jobs.run import run_job
-from nmt_core.jobs.work import summed
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.neural import PairFeature
 from smt_bridge.metadata import new_metadata
@@ -166,14 +165,14 @@ def rescore_table(
         "softmax": exact and "full",
     }
 
-    def finish(pieces: list[dict[str, float]], signatures: dict[str, str]) -> None:
+    def describe(counts: dict[str, Any], signatures: dict[str, str]) -> None:
         if record is not None:
-            counts = summed(TableCounts, pieces)
-            write_record(output, options, first=first, signatures=signatures, counts=counts)
+            write_record(output, options, first=first, signatures=signatures, counts=TableCounts(**counts))
 
     job = table_job(table, output, options, itertools.chain([first], windows), journaled=False)
     with one_thread():
-        return summed(TableCounts, run_job(job, lambda number: RescoreWorker(scorers), finish=finish) or [])
+        counts: Any = run_job(job, lambda number: RescoreWorker(scorers), on_complete=describe)
+        return TableCounts(**counts)
 
 
 def with_features(entry: NbestEntry, names: Sequence[str], values: Sequence[float]) -> NbestEntry:

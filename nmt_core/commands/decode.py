@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from nmt_core.base.words import MOST_WORDS
-from nmt_core.commands.options import add_device, add_models, add_part_arguments, add_precision
+from nmt_core.commands.options import add_device, add_models, add_precision, add_shard_arguments
 from nmt_core.commands.parser import positive
 from nmt_core.commands.search_options import SEARCH_KEYS, add_search, add_unknown_words
 from nmt_core.files import InputFile, OutputFile
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="processes, one thread each on a CPU; with files the work resumes after it was stopped (default: 1)",
     )
-    add_part_arguments(parser)
+    add_shard_arguments(parser)
 
 
 def _add_search_options(group: argparse._ArgumentGroup) -> None:

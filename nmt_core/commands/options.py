@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 
-from nmt_core.base.words import MOST_WORDS
+from nmt_core.base.words import MOST_WORDS, whole_number
 from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile
 from nmt_core.jobs.ray_workers import Ray
@@ -40,9 +40,20 @@ def add_precision(group: argparse._ActionsContainer) -> None:
     group.add_argument("--dtype", default="float32", help="float32, float64, bfloat16, or tf32 on a GPU (float32)")
 
 
-def add_part_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("--shards", metavar="A-B", help="do only these parts of the work, counted from 1; needs files")
+def shard_range(text: str) -> range:
+    """The ``type`` of ``--shards``: ``A-B`` or ``A``, counted from 1, as indices."""
+    first, dash, last = text.partition("-")
+    begin, end = whole_number(first) or 0, whole_number(last if dash else first) or 0
+    if not 1 <= begin <= end:
+        raise argparse.ArgumentTypeError(f"expected A-B, two numbers from 1 up, found {text!r}")
+    return range(begin - 1, end)
+
+
+def add_shard_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of long jobs."""
+    parser.add_argument(
+        "--shards", type=shard_range, metavar="A-B", help="do only these shards, counted from 1; needs files"
+    )
     parser.add_argument("--restart", action="store_true", help="throw away what an earlier command has done")
     add_engine(parser)
 

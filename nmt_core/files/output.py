@@ -36,11 +36,13 @@ _STANDARD = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
 
 
 @contextlib.contextmanager
-def open_output(path: str, *, as_it_is: bool = False, finish: Callable[[], None] | None = None) -> Iterator[BinaryIO]:
+def open_output(
+    path: str, *, as_it_is: bool = False, on_complete: Callable[[], None] | None = None
+) -> Iterator[BinaryIO]:
     """Open ``path`` (``-`` for standard output) for writing bytes.
 
-    With ``*.gz``, ``*.xz`` and ``*.zst`` they are compressed, unless they are to be written ``as_it_is``. ``finish`` is
-    called when the content is complete, before it gets its name (``beside(path, PARTIAL)`` says where it is).
+    With ``*.gz``, ``*.xz`` and ``*.zst`` they are compressed, unless they are to be written ``as_it_is``.
+    ``on_complete`` is called when the content is there, before it gets its name (``beside(path, PARTIAL)`` is where).
     When the block ends with an exception, nothing is left behind and an older file stays as it was.
     Raises NmtError where the output cannot be made, another program writes it, or the disk is full.
     """
@@ -49,8 +51,8 @@ def open_output(path: str, *, as_it_is: bool = False, finish: Callable[[], None]
         with compressed(output.stream, "" if as_it_is else path) as stream:
             yield stream
         output.stream.flush()
-        if finish is not None:
-            finish()
+        if on_complete is not None:
+            on_complete()
         output.commit()
 
 

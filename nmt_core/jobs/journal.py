@@ -13,22 +13,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from isal.isal_zlib import crc32
+from pydantic import TypeAdapter, ValidationError
 
 from nmt_core.base.errors import ConfigError, InputError, unreadable
+from nmt_core.jobs.workers import difference
 
 JOURNAL = ".hybridmt.journal"  # the ending of its name
 AGAIN = "start again with --restart"
-Counts = dict[str, float]
-FORMAT = 2
+Counts = dict[str, int | float]
+FORMAT = 3
 _HEX = 8  # digits of a CRC-32
 
 
 class Shard(NamedTuple):
-    """Consecutive lines of the input: the number of the first, from 1, how many, and their CRC-32."""
+    """Consecutive lines of the input: the number of the first, from 1, and how many."""
 
     first: int
     lines: int
-    crc: int
 
 
 class Content(NamedTuple):
@@ -44,6 +45,16 @@ class Entry(NamedTuple):
     shard: Shard
     outputs: tuple[Content, ...]
     counts: Counts
+
+
+class _Head(NamedTuple):
+    """The first line: the format, and the identity."""
+
+    journal: int
+    identity: dict[str, Any] | None = None
+
+
+_HEAD, _ENTRY = TypeAdapter(_Head), TypeAdapter(Entry)
 
 
 @dataclass
@@ -68,16 +79,16 @@ def read_journal(path: str) -> Journal:
         body = line[_HEX + 1 : -1]
         if line[-1:] != b"\n" or line[:_HEX] != b"%0*x" % (_HEX, crc32(body)):
             break
-        value = json.loads(body)
-        if found.identity is None:
-            if value.get("journal") != FORMAT:
-                raise ConfigError(f"{path}: a job that another version has begun; {AGAIN}")
-            found.identity = value["identity"]
-        elif "shard" not in value:  # another beginning
+        try:
+            if found.identity is not None:
+                found.entries.append(_ENTRY.validate_json(body))
+            else:
+                head = _HEAD.validate_json(body)
+                if head.journal != FORMAT:
+                    raise ConfigError(f"{path}: a job that another version has begun; {AGAIN}")
+                found.identity = head.identity
+        except ValidationError:  # such as another beginning
             break
-        else:
-            shard, outputs = Shard(*value["shard"]), tuple(Content(*each) for each in value["outputs"])
-            found.entries.append(Entry(shard, outputs, value["counts"]))
         end += len(line)
         found.ends.append(end)
     return found
@@ -102,12 +113,3 @@ def check_identity(begun: Mapping[str, Any], now: Mapping[str, Any], *, path: st
             before, after = difference(begun.get(name), value)
             problem = f"the job was begun with {name} {before}, not {after}; go on with that, or {AGAIN}"
             raise ConfigError(f"{path}: {problem}")
-
-
-def difference(before: Any, now: Any) -> tuple[str, str]:
-    """The first difference of two values, in mappings that of a key, as text."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        for key in now:
-            if before.get(key) != now[key]:
-                return f"{key}={before.get(key)!r}", f"{now[key]!r}"
-    return repr(before), repr(now)

@@ -1,7 +1,7 @@
-"""The outputs of a job in the making, with the journal of what is in them; and those of ranges (``--shards A-B``).
+"""The outputs of a job in the making, with the journal of what is in them.
 
-``OUT`` is written as every output is (``nmt_core/files/output.py``). The range A-B is an output ``OUT.shards-A-B`` with
-a journal of its own, which gets no name: it is put together with the others.
+``OUT`` is written as every output is (``nmt_core/files/output.py``). A range of shards (``--shards A-B``) is an output
+``OUT.shards-A-B`` with a journal of its own. It gets no name: the job without ``--shards`` puts the ranges together.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _RANGE = ".shards-"
 _OLDER = ".parts"  # the directory in which earlier versions kept a job
 
 
-class Piece(NamedTuple):
-    """What a shard adds to each output, and what was counted meanwhile."""
+class Result(NamedTuple):
+    """What a worker makes of a shard: its content for each output, compressed as that is, and what it counted."""
 
     contents: tuple[bytes, ...]
     counts: Counts
@@ -48,21 +48,25 @@ class Piece(NamedTuple):
 
 @dataclass
 class Outputs:
-    """Outputs in the making, and what is finished, in order; with a ``journal`` that stays for the next program."""
+    """Outputs in the making, and the finished shards, in order; with a ``journal`` they stay for the next program.
+
+    ``ranges`` are the outputs of other programs that are put together in these.
+    """
 
     files: Sequence[PartialOutput]
     journal: BinaryIO | None = None
     entries: list[Entry] = field(default_factory=list)
+    ranges: dict[range, Outputs] = field(default_factory=dict)
     synced: float = field(default_factory=time.monotonic)
 
-    def append(self, shard: Shard, piece: Piece) -> None:
-        """Add a finished shard behind the others, whose pieces are compressed where the output is."""
+    def append(self, shard: Shard, result: Result) -> None:
+        """Add a shard behind the others."""
         contents = []
-        for file, end, content in zip(self.files, self.ends(), piece.contents, strict=True):
+        for file, end, content in zip(self.files, self.ends(), result.contents, strict=True):
             file.stream.write(content)
             file.stream.flush()
             contents.append(Content(end + len(content), crc32(content)))
-        self.entries.append(Entry(shard, tuple(contents), piece.counts))
+        self.entries.append(Entry(shard, tuple(contents), result.counts))
         if self.journal is not None:
             self.journal.write(journal_line(self.entries[-1]._asdict()))
             self.journal.flush()
@@ -76,26 +80,23 @@ class Outputs:
                 os.fsync(stream.fileno())
         self.synced = time.monotonic()
 
-    def fill(self) -> None:
-        """Give outputs without any shard what files without lines have: gzip and xz read no file without a byte."""
-        for file in self.files if not self.entries else ():
-            file.stream.write(pack(b"", file.path))
-            file.stream.flush()
-
     def commit(self) -> None:
-        """Give the outputs their names, the first one last; the journal goes."""
+        """Give the outputs their names, the first one last; the journals go."""
         for file in reversed(self.files):
+            if not self.entries:  # gzip and xz read no file without a byte
+                file.stream.write(pack(b"", file.path))
             file.commit()
-        self.entries.clear()
+        for outputs in (self, *self.ranges.values()):
+            outputs.entries.clear()
 
-    def piece(self, index: int) -> Piece:
-        """What finished shard ``index`` added. Raises NmtError where it is damaged."""
+    def result(self, index: int) -> Result:
+        """The result of finished shard ``index``. Raises NmtError where it is damaged."""
         entry, contents = self.entries[index], []
         for file, begin, (end, crc) in zip(self.files, self.ends(index), entry.outputs, strict=True):
             contents.append(os.pread(file.stream.fileno(), end - begin, begin))
             if crc32(contents[-1]) != crc:
                 raise NmtError(f"{file.path}: what was written of shard {index + 1} is damaged; {AGAIN}")
-        return Piece(tuple(contents), entry.counts)
+        return Result(tuple(contents), entry.counts)
 
     def ends(self, entries: int | None = None) -> list[int]:
         """Where so many entries, or all, end in each file."""
@@ -106,8 +107,8 @@ class Outputs:
         """Forget the entries from the first one on that the files do not hold."""
         for index in range(len(self.entries)):
             try:
-                self.piece(index)
-            except NmtError:
+                self.result(index)
+            except (NmtError, OSError, ValueError, OverflowError):  # damage, or an entry that no job wrote
                 del self.entries[index:]
                 return
 
@@ -121,26 +122,42 @@ class Outputs:
 
 @contextlib.contextmanager
 def open_outputs(
-    paths: Sequence[str], identity: Mapping[str, Any] | None = None, *, restart: bool = False
+    paths: Sequence[str],
+    identity: Mapping[str, Any] | None = None,
+    *,
+    shards: range | None = None,
+    restart: bool = False,
 ) -> Iterator[Outputs]:
-    """The outputs at ``paths``. Raises NmtError where another program makes them.
+    """The outputs at ``paths``, or of a range of ``shards``. Raises NmtError where another program makes them.
 
     With an ``identity`` they have a journal, and what the same job has finished counts, unless it is to ``restart``.
+    Raises ConfigError where they, or any range of them, were begun as another job.
     """
+    if identity is not None and not restart:
+        _check_begun(paths[0], identity)
+    with contextlib.ExitStack() as stack:
+        outputs = stack.enter_context(_opened(range_paths(paths, shards), identity, restart=restart))
+        for one in filter(None, begun(paths[0]) if identity is not None and shards is None else ()):
+            outputs.ranges[one] = stack.enter_context(_opened(range_paths(paths, one), identity, restart=restart))
+        yield outputs
+
+
+@contextlib.contextmanager
+def _opened(paths: Sequence[str], identity: Mapping[str, Any] | None, *, restart: bool) -> Iterator[Outputs]:
     with contextlib.ExitStack() as stack:
         outputs = Outputs([stack.enter_context(partial_output(path)) for path in paths])
         if identity is not None:
             path = beside(paths[0], JOURNAL)
-            begun = Journal() if restart else read_journal(path)
+            before = Journal() if restart else read_journal(path)
             try:
                 outputs.journal = journal = stack.enter_context(open(path, "ab"))
             except OSError as error:
                 raise unreadable(path, error) from error
             stack.callback(outputs.keep, path)
-            if begun.identity == identity:
-                outputs.entries = begun.entries
+            if before.identity == identity:
+                outputs.entries = before.entries
                 outputs.drop_damaged()
-            journal.truncate(begun.ends[len(outputs.entries)] if outputs.entries else 0)
+            journal.truncate(before.ends[len(outputs.entries)] if outputs.entries else 0)
             if not outputs.entries:
                 journal.write(journal_line({"journal": FORMAT, "identity": identity}))
                 journal.flush()
@@ -149,11 +166,11 @@ def open_outputs(
         yield outputs
 
 
-def range_paths(paths: Sequence[str], wanted: range | None) -> Sequence[str]:
-    """The outputs of a range; None is the whole job."""
-    if wanted is None:
+def range_paths(paths: Sequence[str], shards: range | None) -> Sequence[str]:
+    """The outputs of a range of shards; None is the whole job."""
+    if shards is None:
         return paths
-    return [f"{os.path.realpath(path)}{_RANGE}{wanted.start + 1}-{wanted.stop}" for path in paths]
+    return [f"{os.path.realpath(path)}{_RANGE}{shards.start + 1}-{shards.stop}" for path in paths]
 
 
 def begun(output: str) -> list[range | None]:
@@ -165,7 +182,7 @@ def begun(output: str) -> list[range | None]:
     return [None] * (JOURNAL in ends) + sorted(ranges, key=lambda one: (one.start, one.stop))
 
 
-def check_begun(output: str, identity: Mapping[str, Any]) -> None:
+def _check_begun(output: str, identity: Mapping[str, Any]) -> None:
     """Raise ConfigError where the output, or a range of it, was begun as another job, or by an older version."""
     older = os.path.realpath(output) + _OLDER
     if os.path.isdir(older):

@@ -1,13 +1,12 @@
-"""A command's long work: who does it, how far it is, and what it says at its end."""
+"""A command's long work: who does it, and how far it is."""
 
 from __future__ import annotations
 
 import argparse
-import collections
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 from tqdm import tqdm
 
@@ -15,10 +14,8 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
 from nmt_core.files import read_lines
 from nmt_core.jobs.journal import Counts, Shard
-from nmt_core.jobs.run import Finish, Job, are_files, run_job
+from nmt_core.jobs.run import Job, OnComplete, are_files, run_job
 from nmt_core.jobs.workers import OpenWorker
-
-Kind = TypeVar("Kind")
 
 
 def run_with_options(
@@ -30,18 +27,18 @@ def run_with_options(
     unit: str,
     jobs: int,
     quiet: bool,
-    finish: Finish,
+    on_complete: OnComplete,
     seen: Callable[[Counts], None] = lambda counts: None,
-) -> list[Counts] | None:
+) -> Counts | None:
     """Do a command's job as its options say, by ``jobs`` workers that ``open_worker(number)`` makes.
 
-    What was counted, or None where other ranges are left to do. ``open_worker`` is called in other processes, too, and
-    must be picklable. ``finish`` is as of ``run_job``, ``seen`` is called with the counts of each shard. Raises
-    ConfigError for ranges of what is no file.
+    The sums of what was counted, or None where other shards are left to do. ``open_worker`` is called in other
+    processes, too, and must be picklable. ``on_complete`` is as of ``run_job``, ``seen`` is called with the counts of
+    each shard. Raises ConfigError for shards of what is no file.
     """
-    if (args.shards or args.restart) and not are_files(job.source.path, job.outputs):
+    if (args.shards or args.restart) and not are_files(job.input, job.outputs):
         raise ConfigError("--shards and --restart need a file as input and another as --output")
-    with progress_bar(name, unit, path=None if args.shards else job.source.path, quiet=quiet) as bar:
+    with progress_bar(name, unit, path=None if args.shards else job.input, quiet=quiet) as bar:
 
         def note(shard: Shard, counts: Counts, resumed: bool) -> None:
             if resumed:  # time left is counted from what is done now
@@ -50,24 +47,11 @@ def run_with_options(
             seen(counts)
 
         how: dict[str, Any] = {"ray": args.engine, "shards": args.shards, "restart": args.restart}
-        counts = run_job(job, open_worker, jobs=jobs, seen=note, finish=finish, **how)
+        counts = run_job(job, open_worker, jobs=jobs, seen=note, on_complete=on_complete, **how)
     if counts is None:
-        there = f"shards {args.shards} are done; when all are, the same command without --shards puts them together"
-        say(f"{name}: {there}")
+        done = f"shards {args.shards.start + 1}-{args.shards.stop} are done"
+        say(f"{name}: {done}; when all are, the same command without --shards puts them together")
     return counts
-
-
-def summed(kind: Callable[..., Kind], pieces: Iterable[Mapping[str, float]]) -> Kind:
-    """The counts of all parts together, as ``kind`` has them."""
-    total = collections.Counter[str]()
-    for piece in pieces:
-        total.update(piece)
-    return kind(**total)
-
-
-def remark(name: str, text: str) -> None:
-    """A line on stderr."""
-    say(f"{name}: {text}")
 
 
 def progress_bar(name: str, unit: str, *, path: str | None = None, quiet: bool) -> Any:

@@ -7,11 +7,11 @@ import contextlib
 import gc
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from nmt_core.base.errors import ConfigError, NmtError, what_is_missing
-from nmt_core.jobs.journal import difference
 from nmt_core.processes import open_pool
 
 Item = TypeVar("Item")
@@ -74,24 +74,21 @@ def process_workers(open_worker: OpenWorker, jobs: int) -> Iterator[Workers]:
     numbers = multiprocessing.get_context("spawn").Queue()
     for number in range(jobs):
         numbers.put(number)
-    pool = open_pool(jobs, _begin, open_worker, numbers)
+    pool: Any = open_pool(jobs, _begin, open_worker, numbers)
 
     def submit(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
         with _death_reported():
-            future = pool.submit(function, *arguments)
+            future: Future[Any] = pool.submit(function, *arguments)
         return _death_reported()(future.result)
 
     try:
         description = submit(_describe)()
         yield Workers(description, lambda item: submit(_do, item, description), AHEAD * jobs)
-    finally:  # what is under way is not waited for: its answer would be thrown away
-        processes = list((getattr(pool, "_processes", None) or {}).values())
-        answers: Any = getattr(pool, "_result_queue", None)
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
+    finally:  # answers to what is under way are not needed: the processes end first, then the pool that waits for them
+        pool._result_queue._writer.close()  # else it waits for the rest of an answer that is cut off
+        for process in pool._processes.values():
             process.terminate()
-        if answers is not None:  # the end of an answer that this cut off would be waited for while we could write it
-            answers._writer.close()
+        pool.shutdown(cancel_futures=True)
 
 
 @contextlib.contextmanager
@@ -136,6 +133,15 @@ class Distant:
             return self._worker(item)
         except NmtError as error:
             raise NmtError(str(error)) from None  # other errors of ours cannot be sent to another process
+
+
+def difference(before: Any, now: Any) -> tuple[str, str]:
+    """The first difference of two values, in mappings the first differing key's, as text."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in now:
+            if before.get(key) != now[key]:
+                return f"{key}={before.get(key)!r}", f"{now[key]!r}"
+    return repr(before), repr(now)
 
 
 _distant: Distant

@@ -7,7 +7,7 @@ import os
 import re
 from typing import Any
 
-from nmt_core.commands.options import add_part_arguments, add_word_limit
+from nmt_core.commands.options import add_shard_arguments, add_word_limit
 from nmt_core.files import InputFile, NamedInput, OutputFile
 from smt_bridge.commands.options import (
     add_feature_argument,
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     add_word_limit(parser, "source or hypothesis")
-    add_part_arguments(parser)
+    add_shard_arguments(parser)
     add_scoring_arguments(parser)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.commands.options import add_part_arguments, add_word_limit
+from nmt_core.commands.options import add_shard_arguments, add_word_limit
 from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile, OutputFile
 from smt_bridge.commands.options import add_scoring_arguments
@@ -63,5 +63,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--dry-run", type=positive, metavar="N", help="score the first N lines only, to stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress, no summary")
     add_word_limit(parser, "phrase")
-    add_part_arguments(parser)
+    add_shard_arguments(parser)
     add_scoring_arguments(parser)

@@ -115,7 +115,7 @@ def _translate_input(
 ) -> None:
     """Write a line for every line; the files are complete when the stack is left. ``finish`` is of the lists."""
     text = system.decoder.raw_text() if args.raw else None
-    listing = stack.enter_context(open_output(args.nbest_output, finish=finish)) if args.nbest_output else None
+    listing = stack.enter_context(open_output(args.nbest_output, on_complete=finish)) if args.nbest_output else None
     output = stack.enter_context(open_output(args.output))
     bar = stack.enter_context(progress_bar(NAME, " sent", quiet=args.quiet))
     for window in windows_of_lines(args.input, WINDOW):

@@ -13,10 +13,9 @@ from typing import Any
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
 from nmt_core.files import read_lines, readable_again
-from nmt_core.jobs import run
 from nmt_core.jobs.journal import Shard
-from nmt_core.jobs.run import Job, are_files, shard_of
-from nmt_core.jobs.work import remark, run_with_options
+from nmt_core.jobs.run import Job, are_files
+from nmt_core.jobs.work import run_with_options
 from smt_bridge.errors import FormatError
 from smt_bridge.features.registry import compares_hypotheses
 from smt_bridge.lists.worker import FACTORS, feature_specs, models_of, open_worker, warn_at_the_end
@@ -24,7 +23,7 @@ from smt_bridge.metadata import Signature, content_of_list, known_columns, new_m
 from smt_bridge.models import count_jobs
 from smt_bridge.moses_lines import look_factored, parse_factors
 from smt_bridge.nbest.checks import looks_unrelated, sampled_pair
-from smt_bridge.nbest.entry import NbestList, format_entry, runs_of_sentence
+from smt_bridge.nbest.entry import NbestList, runs_of_sentence
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.nbest.merged_files import MergedFiles, NamedList, Source, check_names
 from smt_bridge.nbest.moses import clean_words
@@ -67,8 +66,7 @@ def _check_named(args: argparse.Namespace, named: Sequence[tuple[str, str]]) -> 
 def _merge(args: argparse.Namespace, lists: Sequence[tuple[str, str, str]]) -> int:
     """Add columns to several lists as one; ``lists`` has for each its system, its name and where it is read."""
     source = Source(args.source, args.source_text)
-    say_remark = functools.partial(remark, NAME)
-    merged = MergedFiles([NamedList(*one) for one in lists], source, fill=args.fill, exact=args.exact, say=say_remark)
+    merged = MergedFiles([NamedList(*one) for one in lists], source, fill=args.fill, exact=args.exact, say=_remark)
     known = merged.signatures()
     if args.write_constraints:
         merged.write_constraints(dict(args.write_constraints))
@@ -94,10 +92,12 @@ def _add(
     known = before or {}
     read = functools.partial(_read_windows, args, merged)
 
-    def finish(pieces: Sequence[Mapping[str, float]], signatures: Mapping[str, str]) -> None:
-        warn_at_the_end(pieces, functools.partial(remark, NAME))
+    windows: list[Mapping[str, float]] = []
+
+    def describe(counts: Mapping[str, float], signatures: Mapping[str, str]) -> None:
+        warn_at_the_end(windows, _remark)
         if record:
-            _write_record(args, {**known, **_parsed(signatures)}, pieces)
+            _write_record(args, {**known, **_parsed(signatures)}, counts)
 
     with readable_again(
         args.source if merged is None else args.source_text
@@ -108,8 +108,12 @@ def _add(
         if job.is_resumable:
             next(_windows(args, read), None)  # a list that is refused leaves no job behind
         shown: dict[str, Any] = {"name": NAME, "unit": " hyp", "quiet": args.quiet}
-        run_with_options(args, job, open_features, jobs=jobs, finish=finish, **shown)
+        run_with_options(args, job, open_features, jobs=jobs, seen=windows.append, on_complete=describe, **shown)
     return 0
+
+
+def _remark(text: str) -> None:
+    say(f"{NAME}: {text}")
 
 
 def _path_of(files: Mapping[str, str]) -> str:
@@ -161,11 +165,15 @@ def _job(
 ) -> Job[list[NbestList]]:
     description = {"input": args.nbest, "options": _given(args) | {"nbest_format": args.nbest_format}}
     path = _path_of(files)
-    if not are_files(path, [args.output]):  # a file was looked at
-        read = functools.partial(_windows, args, read)
+    is_checked = are_files(path, [args.output])  # a file was looked at
+
+    def shards() -> Iterator[tuple[Shard, list[NbestList]]]:
+        for window in read() if is_checked else _windows(args, read):
+            yield Shard(window[0].entries[0].line, sum(len(group.entries) for group in window)), window
+
     models = {path: path for one in args.exact if (path := one.partition("=")[2])}
     hashed = {**files, args.source: args.source_text, **models}
-    return Job((args.output,), description, run.Source(path, read, _shard_of), files=hashed)
+    return Job(path, shards, (args.output,), description, files=hashed)
 
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:
@@ -184,18 +192,9 @@ def _read_windows(args: argparse.Namespace, merged: MergedFiles | None) -> Itera
         yield window
 
 
-def _shard_of(lists: Sequence[NbestList]) -> Shard:
-    """Of merged lists the texts are enough: the files that their numbers come from are in the job's identity."""
-    entries = (entry for group in lists for entry in group.entries)
-    lines = (entry.hypothesis if entry.original is None else format_entry(entry) for entry in entries)
-    return shard_of(lists[0].entries[0].line, b"\n".join(lines))
-
-
-def _write_record(
-    args: argparse.Namespace, columns: Mapping[str, Signature], pieces: Sequence[Mapping[str, float]]
-) -> None:
-    counts = {name: int(sum(piece[name] for piece in pieces)) for name in ("hypotheses", "sentences")}
-    write_metadata(args.output, content_of_list(" ".join(args.lists) or args.nbest, columns, counts, _given(args)))
+def _write_record(args: argparse.Namespace, columns: Mapping[str, Signature], counts: Mapping[str, float]) -> None:
+    shown = {name: int(counts.get(name, 0)) for name in ("hypotheses", "sentences")}
+    write_metadata(args.output, content_of_list(" ".join(args.lists) or args.nbest, columns, shown, _given(args)))
 
 
 def _parsed(signatures: Mapping[str, str]) -> dict[str, Signature]:

@@ -9,11 +9,10 @@ from typing import Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair, unknown_words_serve
-from nmt_core.base.messages import counted
+from nmt_core.base.messages import counted, say
 from nmt_core.base.words import MOST_WORDS, check_factors, check_words
 from nmt_core.files import read_lines
-from nmt_core.jobs.outputs import Piece
-from nmt_core.jobs.work import remark
+from nmt_core.jobs.outputs import Result
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.unknown_share import UnknownShare, check_news
 from smt_bridge.errors import FormatError
@@ -50,7 +49,7 @@ class FeatureWorker:
         """The signature of every column."""
         return signatures_of(self._features)
 
-    def __call__(self, lists: list[NbestList]) -> Piece:
+    def __call__(self, lists: list[NbestList]) -> Result:
         """The lines of the lists with their new columns."""
         entries = [entry for group in lists for entry in group.entries]
         for entry in entries:
@@ -60,14 +59,18 @@ class FeatureWorker:
         counts = {"hypotheses": float(len(entries)), "sentences": float(len({group.sentence for group in lists}))}
         for share in self._shares:
             counts |= {f"{_SHARE}{name} {share.name}": number for name, number in share.news().items()}
-        return Piece((content,), counts)
+        return Result((content,), counts)
 
 
 def open_worker(command: str, args: argparse.Namespace, number: int) -> FeatureWorker:
     """Open the features; the first worker warns of unknown words in the name of the ``command``."""
     keep_memory_of_tensors()
     lines = [line.removesuffix(b"\r") for line in read_lines(args.source_text, shown=args.source)]
-    warn = functools.partial(remark, command) if number == 0 else _unsaid
+
+    def warn(warning: str) -> None:  # what other workers count is judged by the program itself at the end
+        if number == 0:
+            say(f"{command}: {warning}")
+
     shares: list[UnknownShare] = []
     features = _with_factors(_build_features(args, number, warn, shares), lines, args)
     sources = [words_as_text(line) for line in lines]
@@ -76,12 +79,12 @@ def open_worker(command: str, args: argparse.Namespace, number: int) -> FeatureW
     return FeatureWorker(features, sources, path=args.nbest, most_words=args.max_words, shares=shares)
 
 
-def warn_at_the_end(pieces: Sequence[Mapping[str, float]], warn: Callable[[str], None]) -> None:
+def warn_at_the_end(windows: Sequence[Mapping[str, float]], warn: Callable[[str], None]) -> None:
     """Warn of unknown words where no worker has, by the counts of all windows of a list."""
     news: dict[str, list[dict[str, float]]] = {}
-    for piece in pieces:
+    for window in windows:
         counts: dict[str, dict[str, float]] = {}
-        for key, number in piece.items():
+        for key, number in window.items():
             if key.startswith(_SHARE):
                 name, _, scorer = key.removeprefix(_SHARE).partition(" ")
                 counts.setdefault(scorer, {})[name] = number
@@ -89,10 +92,6 @@ def warn_at_the_end(pieces: Sequence[Mapping[str, float]], warn: Callable[[str],
             news.setdefault(scorer, []).append(counted_here)
     for scorer, found in news.items():
         check_news(scorer, found, warn)
-
-
-def _unsaid(warning: str) -> None:
-    """Another worker says it, or the program itself at the end."""
 
 
 def _with_factors(features: Sequence[Feature], lines: Sequence[bytes], args: argparse.Namespace) -> Sequence[Feature]:

@@ -141,7 +141,7 @@ def filter_table(args: argparse.Namespace) -> int:
 
     with (
         progress_bar(NAME, " lines", path=args.input, quiet=args.quiet) as progress,
-        open_output(args.output, finish=finish) as stream,
+        open_output(args.output, on_complete=finish) as stream,
     ):
         for chunk in _chunks(args.input, limits, sources):
             stream.write(chunk.content)

@@ -10,17 +10,18 @@ from itertools import chain, groupby
 from typing import Any
 
 from nmt_core.base.interfaces import PairScorer
-from nmt_core.base.messages import counted
-from nmt_core.jobs.outputs import Piece
-from nmt_core.jobs.run import Job, Source, are_files, shard_of
-from nmt_core.jobs.work import remark, run_with_options, summed
+from nmt_core.base.messages import counted, say
+from nmt_core.jobs.journal import Shard
+from nmt_core.jobs.outputs import Result
+from nmt_core.jobs.run import Job, are_files
+from nmt_core.jobs.work import run_with_options
 from nmt_core.processes import keep_memory_of_tensors
 from smt_bridge.errors import FormatError
 from smt_bridge.metadata import new_metadata, write_metadata
 from smt_bridge.models import count_jobs, open_model, source_factors, worker_options
 from smt_bridge.moses_lines import LINES_FOR_FACTORS, look_factored, parse_factors, phrase_of
 from smt_bridge.tables.lines import ends_in_label
-from smt_bridge.tables.scoring import Counts, Scorers, column_names, rescore_chunk
+from smt_bridge.tables.scoring import Counts, Scorers, column_names, rescore_window
 from smt_bridge.tables.table import (
     Fields,
     Window,
@@ -45,22 +46,22 @@ def rescore_files(args: argparse.Namespace) -> int:
     columns = split_window(first)
     check_factors(first, columns, args.factor, args.scorer, args.reverse_scorer)
     for problem in [] if args.quiet else _remarks(first, columns):
-        remark(NAME, f"{args.input}: {problem}")
+        say(f"{NAME}: {args.input}: {problem}")
     options = {"input": args.input, **{name: getattr(args, name) for name in _OPTIONS}}
     stream = None if are_files(args.input, [output]) else _beginning(chain([first], windows), args.dry_run)
 
-    def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
+    def describe(counts: dict[str, Any], signatures: dict[str, Any]) -> None:
         if record is not None:
-            write_record(output, options, first=first, signatures=signatures, counts=summed(Counts, pieces))
+            write_record(output, options, first=first, signatures=signatures, counts=Counts(**counts))
 
     specs = [spec for spec in (args.scorer, args.reverse_scorer) if spec]
     open_worker = functools.partial(_open_worker, args)
     job = table_job(args.input, output, options, stream)
     shown: dict[str, Any] = {"name": NAME, "unit": " pairs", "quiet": args.quiet}
-    pieces = run_with_options(args, job, open_worker, jobs=count_jobs(args, specs), finish=finish, **shown)
-    if pieces is not None and not args.quiet:
+    counts: Any = run_with_options(args, job, open_worker, jobs=count_jobs(args, specs), on_complete=describe, **shown)
+    if counts is not None and not args.quiet:
         names = column_names(reverse=len(specs) > 1, unknown_count=args.unknown_count)
-        _summarise(summed(Counts, pieces), names, time.perf_counter() - started)
+        _summarise(Counts(**counts), names, time.perf_counter() - started)
     return 0
 
 
@@ -97,20 +98,23 @@ class RescoreWorker:
         if scorers.reverse is not None:
             self.description["reverse_scorer"] = scorers.reverse.signature
 
-    def __call__(self, window: Window) -> Piece:
+    def __call__(self, window: Window) -> Result:
         """The lines of the window with their new columns."""
-        rescored = rescore_chunk(window, self._scorers)
-        return Piece((rescored.content,), rescored.counts._asdict())
+        rescored = rescore_window(window, self._scorers)
+        return Result((rescored.content,), rescored.counts._asdict())
 
 
 def table_job(
     table: str, output: str, options: Mapping[str, Any], windows: Iterator[Window] | None, *, journaled: bool = True
 ) -> Job[Window]:
     """The job of rescoring a table by these options; ``windows`` are those of what is read once."""
-    read = functools.partial(read_windows, table, rules=True) if windows is None else lambda: windows
-    source = Source(table, read, lambda window: shard_of(window.first, window.content))
+
+    def read() -> Iterator[tuple[Shard, Window]]:
+        found = read_windows(table, rules=True) if windows is None else windows
+        return ((Shard(window.first, window.size), window) for window in found)
+
     description = {"input": table, "options": {name: options[name] for name in _OPTIONS}}
-    return Job((output,), description, source, files={table: table}, journaled=journaled)
+    return Job(table, read, (output,), description, files={table: table}, journaled=journaled)
 
 
 def check_factors(
@@ -178,20 +182,15 @@ def _summarise(counts: Counts, names: Sequence[str], seconds: float) -> None:
     """Say what was met."""
     pairs = max(counts.pairs, 1)
     scored = f"{counted(counts.pairs, 'distinct pair')} scored, {counts.pairs / max(seconds, 1e-9):,.0f} pairs/s"
-    remark(NAME, f"{counted(counts.lines, 'line')}, {scored}")
+    say(f"{NAME}: {counted(counts.lines, 'line')}, {scored}")
     mean = f"mean log {names[0]} {counts.log_prob / pairs:.4f}"
     if counts.reverse_log_prob:
         mean += f", mean log {names[1]} {counts.reverse_log_prob / pairs:.4f}"
-    remark(NAME, f"{mean}; {counted(counts.floored, 'probability', 'probabilities')} floored at 1e-43")
+    say(f"{NAME}: {mean}; {counted(counts.floored, 'probability', 'probabilities')} floored at 1e-43")
     unknown = f"{counts.unknown_source:,} of {counted(counts.source_words, 'source word')}"
-    remark(
-        NAME,
-        f"unknown to the model: {unknown}, {counts.unknown_target:,} of {counted(counts.target_words, 'target word')}",
-    )
+    unknown += f", {counts.unknown_target:,} of {counted(counts.target_words, 'target word')}"
+    say(f"{NAME}: unknown to the model: {unknown}")
     many = max(counts.unknown_target / max(counts.target_words, 1), counts.unknown_source / max(counts.source_words, 1))
     if many > _MANY_UNKNOWN:
-        remark(
-            NAME,
-            f"warning: {100 * many:.0f} % of the words of a side are unknown: "
-            "is the table tokenised, cased and escaped like the model's corpus?",
-        )
+        problem = f"{100 * many:.0f} % of the words of a side are unknown"
+        say(f"{NAME}: warning: {problem}: is the table tokenised, cased and escaped like the model's corpus?")

@@ -104,7 +104,7 @@ class RescoredChunk(NamedTuple):
     counts: Counts
 
 
-def rescore_chunk(window: Window, scorers: Scorers) -> RescoredChunk:
+def rescore_window(window: Window, scorers: Scorers) -> RescoredChunk:
     """Add the columns of ``scorers`` to the lines of ``window``; the same call gives the same bytes.
 
     Each distinct pair is scored once, and one without source words gets 1. Raises FormatError for a malformed line, and

@@ -115,13 +115,13 @@ def read_windows(path: str, *, rules: bool = False) -> Iterator[Window]:
     malformed first line; the other lines are checked by ``split_window``.
     """
     window = None
-    for first, lines in cut_at_sources(table_blocks(path), size=WINDOW):
+    for first, content in cut_at_sources(table_blocks(path), size=WINDOW):
         if window is None:
-            beginning = check_beginning(path, lines[:LOOKED_AT])
+            beginning = check_beginning(path, content.split(b"\n", LOOKED_AT)[:LOOKED_AT])
             if beginning.rules and not rules:
                 raise FormatError(path, _RULES, line=1)
             window = Window(path, 1, beginning.scores, b"", beginning.rules)
-        yield window._replace(first=first, content=b"\n".join(lines))
+        yield window._replace(first=first, content=content)
     if window is None:
         raise FormatError(path, f"the file is empty; {EXPECTED}")
 
@@ -135,27 +135,31 @@ def table_blocks(path: str) -> Iterator[bytes]:
     raise FormatError(path, f"is a binarised table ({kind}){lacks}; give the text that it was made from")
 
 
-def cut_at_sources(blocks: Iterable[bytes], *, size: int) -> Iterator[tuple[int, list[bytes]]]:
-    r"""Cut into parts of ``size`` lines or more, and the number of the first line of each.
+def cut_at_sources(blocks: Iterable[bytes], *, size: int) -> Iterator[tuple[int, bytes]]:
+    r"""Cut into windows of ``size`` lines or more: the number of the first line of each, and its content.
 
     Lines with the same source stay together. ``blocks`` end where a line does; how lines come in them makes no
-    difference.
+    difference. Between the lines of a window stands ``\n``.
     """
-    first, part, octets = 1, list[bytes](), 0
+    first, window, size_now, octets = 1, list[bytes](), 0, 0
     for block in blocks:
-        for line in block.removesuffix(b"\n").split(b"\n"):
-            octets += len(line) + 1
-            if part and (octets > _LARGEST_BYTES or (len(part) >= size and _ends_part(part, line, size))):
-                yield first, part
-                first, part, octets = first + len(part), [], len(line) + 1
-            part.append(line)
-    if part:
-        yield first, part
+        content = block.removesuffix(b"\n")
+        lines = content.count(b"\n") + 1
+        is_inside = size_now + lines <= size and octets + len(content) < _LARGEST_BYTES  # no window ends in this block
+        for piece in (content,) if is_inside else content.split(b"\n"):
+            octets += len(piece) + 1
+            if window and (octets > _LARGEST_BYTES or (size_now >= size and _ends(window[-1], piece, size_now, size))):
+                yield first, b"\n".join(window)
+                first, window, size_now, octets = first + size_now, [], 0, len(piece) + 1
+            window.append(piece)
+            size_now += lines if is_inside else 1
+    if window:
+        yield first, b"\n".join(window)
 
 
-def _ends_part(part: Sequence[bytes], following: bytes, size: int) -> bool:
-    """Whether a part of at least ``size`` lines ends before the following line."""
-    return len(part) >= max(size, _LARGEST_WINDOW) or _source(following) != _source(part[-1])
+def _ends(last: bytes, following: bytes, lines: int, size: int) -> bool:
+    """Whether a window of so many lines, at least ``size``, ends before the following line."""
+    return lines >= max(size, _LARGEST_WINDOW) or _source(following) != _source(last.rpartition(b"\n")[2])
 
 
 def _source(line: bytes) -> bytes:

@@ -14,7 +14,7 @@ from smt_bridge.commands.main import main
 from smt_bridge.features.base import Candidates
 from smt_bridge.features.neural import CONTINUOUS_SPACE, PairFeature
 from smt_bridge.model_checks import check_exchanged, check_reverse
-from smt_bridge.tables.scoring import Scorers, rescore_chunk
+from smt_bridge.tables.scoring import Scorers, rescore_window
 from smt_bridge.tables.table import read_windows
 from tests.fakes import LengthPairScorer
 
@@ -88,8 +88,8 @@ def test_a_part_of_a_table_does_not_end_the_work(tmp_path: Path) -> None:
     window = next(read_windows(str(path)))
     scorers = Scorers(OneDirection(frozenset(["."])))
     with pytest.raises(WiringError, match="model of the other direction"):
-        rescore_chunk(window, scorers)
-    assert rescore_chunk(window._replace(first=1_000_001), scorers).counts.pairs == 40
+        rescore_window(window, scorers)
+    assert rescore_window(window._replace(first=1_000_001), scorers).counts.pairs == 40
 
 
 def test_a_scorer_is_asked_again_only_where_it_knows_little() -> None:

@@ -30,8 +30,8 @@ from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import LanguageModelReranker, unknown_share
 from nmt_core.jobs.journal import Shard
-from nmt_core.jobs.outputs import Piece, begun
-from nmt_core.jobs.run import Job, Source, shard_of
+from nmt_core.jobs.outputs import Result, begun
+from nmt_core.jobs.run import Job
 from nmt_core.jobs.work import run_with_options
 from nmt_core.kenlm import NgramModel
 from nmt_core.processes import keep_memory_of_tensors
@@ -62,32 +62,27 @@ def decode(args: argparse.Namespace) -> int:
     quiet = args.quiet or (alone and (sys.stderr is None or not sys.stderr.isatty()))
     notices = Notices(options)
     shown: dict[str, Any] = {"name": "decode", "unit": " lines", "quiet": quiet}
-    run_with_options(args, job, open_worker, jobs=args.jobs, seen=notices.add, finish=notices.finish, **shown)
+    run_with_options(args, job, open_worker, jobs=args.jobs, seen=notices.add, on_complete=notices.finish, **shown)
     return 0
 
 
 def _job(options: DecodeOptions, given: dict[str, str], *, journaled: bool) -> Job[Window]:
-    source = Source(options.input, functools.partial(_read_windows, options), _shard_of)
     ngrams = options.reranking and options.reranking.path
     named = (options.input, options.prefix, options.constraints, options.guidance, options.lexicon, ngrams)
     files = {path: path for path in named if path and path != "-"}
     outputs = (options.output, *([options.alignments] if options.alignments else []))
-    return Job(outputs, {"input": options.input, "options": given}, source, files, journaled)
+    description = {"input": options.input, "options": given}
+    return Job(options.input, functools.partial(_read_windows, options), outputs, description, files, journaled)
 
 
-def _read_windows(options: DecodeOptions) -> Iterator[Window]:
+def _read_windows(options: DecodeOptions) -> Iterator[tuple[Shard, Window]]:
     """The lines with what is asked of them, as many at a time as are translated together."""
     lines = read_source_lines(options)
     for first in itertools.count(0, options.window):
         window = Window(first, list(itertools.islice(lines, options.window)))
         if not window.lines:
             return
-        yield window
-
-
-def _shard_of(window: Window) -> Shard:
-    content = "\n".join(map(repr, window.lines))
-    return shard_of(window.first + 1, content.encode("utf-8", "surrogateescape"))
+        yield Shard(first + 1, len(window.lines)), window
 
 
 def _open_worker(options: DecodeOptions, number: int, *, all_threads: bool) -> DecodeWorker:
@@ -116,7 +111,7 @@ class DecodeWorker:
         self._usual = usual_share(loaded.source for loaded in self._translator.models) or 0.0
         self.description = {"translator": self._translator.signature}
 
-    def __call__(self, window: Window) -> Piece:
+    def __call__(self, window: Window) -> Result:
         """The lines of its translations for every file."""
         options, translator = self._options, self._translator
         lines = [self._pieces(number, line) for number, line in enumerate(window.lines, start=window.first + 1)]
@@ -132,7 +127,7 @@ class DecodeWorker:
             draw_pictures(options.pictures, found, first=window.first)
         numbered = list(enumerate(found, start=window.first))
         texts = ["".join(f"{line}\n" for one in numbered for line in write(*one)) for write in self._writers]
-        return Piece(tuple(text.encode("utf-8", "surrogateescape") for text in texts), counts)
+        return Result(tuple(text.encode("utf-8", "surrogateescape") for text in texts), counts)
 
     def _pieces(self, number: int, line: SourceLine) -> list[SourceLine]:
         """The line, or the parts of a long one. Raises InputError for words that have other factors."""

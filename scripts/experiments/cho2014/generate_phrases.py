@@ -9,18 +9,18 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.messages import counted
+from nmt_core.base.messages import counted, say
 from nmt_core.base.words import MOST_WORDS, whole_number
-from nmt_core.commands.options import add_part_arguments
+from nmt_core.commands.options import add_shard_arguments
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.files.small import check_regular
-from nmt_core.jobs.work import remark, run_with_options, summed
+from nmt_core.jobs.work import run_with_options
 from smt_bridge.commands.options import add_scoring_arguments
 from smt_bridge.models import count_jobs, worker_options
 
 if TYPE_CHECKING:
     from nmt_core.jobs.journal import Shard
-    from nmt_core.jobs.outputs import Piece
+    from nmt_core.jobs.outputs import Result
     from nmt_core.jobs.run import Job
     from scripts.experiments.cho2014.generators import GenerationOptions
     from scripts.experiments.cho2014.phrase_generation import Counts, Generation
@@ -87,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--output", type=OutputFile, required=True, metavar="FILE", help="where to write; *.gz is compressed ('-')")
     add("--quiet", action="store_true", help="no progress, no summary")
-    add_part_arguments(parser)
+    add_shard_arguments(parser)
     add_scoring_arguments(parser)
 
 
@@ -109,14 +109,14 @@ def run(args: argparse.Namespace) -> int:
     open_worker = functools.partial(_open_worker, args)
     shown: dict[str, Any] = {"name": NAME, "unit": " lines", "quiet": args.quiet}
 
-    def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
+    def describe(counts: dict[str, Any], signatures: dict[str, Any]) -> None:
         if record is not None:
-            _write_record(args, signatures, summed(Counts, pieces))
+            _write_record(args, signatures, Counts(**counts))
 
     job = _job(args, chain([first], sources))
-    pieces = run_with_options(args, job, open_worker, jobs=count_jobs(args, specs), finish=finish, **shown)
-    if pieces is not None and not args.quiet:
-        _summarise(summed(Counts, pieces))
+    counts: Any = run_with_options(args, job, open_worker, jobs=count_jobs(args, specs), on_complete=describe, **shown)
+    if counts is not None and not args.quiet:
+        _summarise(Counts(**counts))
     return 0
 
 
@@ -134,13 +134,13 @@ class GenerationWorker:
             signatures["reverse_scorer"] = self._generation.reverse.signature
         return signatures
 
-    def __call__(self, sources: Sources) -> Piece:
+    def __call__(self, sources: Sources) -> Result:
         """The lines of the table."""
-        from nmt_core.jobs.outputs import Piece
+        from nmt_core.jobs.outputs import Result
         from scripts.experiments.cho2014.phrase_generation import generate_chunk
 
         generated = generate_chunk(sources, self._generation)
-        return Piece((generated.content,), generated.counts._asdict())
+        return Result((generated.content,), generated.counts._asdict())
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -215,21 +215,20 @@ def _read(args: argparse.Namespace) -> Iterator[Sources]:
         yield block
 
 
-def _shard_of(sources: Sources) -> Shard:
-    from nmt_core.jobs.journal import Shard
-
-    return Shard(sources.first, sources.lines, sources.crc)
-
-
 def _job(args: argparse.Namespace, sources: Iterable[Sources]) -> Job[Sources]:
     """The job; ``sources`` are those of what is read once."""
-    from nmt_core.jobs.run import Job, Source, are_files
+    from nmt_core.jobs.journal import Shard
+    from nmt_core.jobs.run import Job, are_files
 
     path = _input(args)
     description = {"input": path, "options": {name: getattr(args, name) for name in _RECORDED}}
     read = functools.partial(_read, args) if are_files(path, [args.output]) else functools.partial(iter, sources)
+
+    def shards() -> Iterator[tuple[Shard, Sources]]:
+        return ((Shard(block.first, block.lines), block) for block in read())
+
     files = {name: name for name in (path, args.missing_from, args.known_words) if name is not None}
-    return Job((args.output,), description, Source(path, read, _shard_of), files=files)
+    return Job(path, shards, (args.output,), description, files=files)
 
 
 def _open_worker(args: argparse.Namespace, number: int) -> GenerationWorker:
@@ -275,21 +274,17 @@ def _write_record(args: argparse.Namespace, signatures: dict[str, Any], counts: 
 
 
 def _summarise(counts: Counts) -> None:
-    remark(
-        NAME,
-        f"{counted(counts.written, 'pair')} for {counts.sources_written:,} of {counted(counts.sources, 'source')}; "
-        f"{counted(counts.generated, 'was', 'were')} generated",
-    )
-    remark(
-        NAME,
-        f"left out: {counts.in_table:,} in the table, {counts.wrong_length:,} of a wrong length, "
+    sources = f"{counts.sources_written:,} of {counted(counts.sources, 'source')}"
+    generated = f"{counted(counts.generated, 'was', 'were')} generated"
+    say(f"{NAME}: {counted(counts.written, 'pair')} for {sources}; {generated}")
+    say(
+        f"{NAME}: left out: {counts.in_table:,} in the table, {counts.wrong_length:,} of a wrong length, "
         f"{counts.unknown_words:,} with unknown words, {counts.unwritable:,} that Moses misreads, "
         f"{counts.below_share:,} below --minimum-share, {counts.beyond_keep:,} beyond --keep, "
         f"{counts.below_reverse:,} too unlikely in reverse",
     )
     if counts.unknown_words > _MANY_UNKNOWN * counts.generated:
-        remark(
-            NAME,
-            "warning: most of what was generated has unknown words: is the model of this direction, and are the sources"
-            " tokenised, cased and escaped like its corpus?",
+        say(
+            f"{NAME}: warning: most of what was generated has unknown words: is the model of this direction,"
+            " and are the sources tokenised, cased and escaped like its corpus?"
         )

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple, TypeVar
 
-from isal.isal_zlib import crc32
-
 from nmt_core.base.words import MOST_WORDS, check_words
 from nmt_core.files import read_lines
 from smt_bridge.moses_lines import look_factored, phrase_of, split_tokens
@@ -25,14 +23,13 @@ class Source(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """Consecutive sources of the input ``path``; ``first``, ``lines`` and ``crc`` say of which of its lines.
+    """Consecutive sources of the input ``path``; ``first`` and ``lines`` say of which of its lines.
 
     ``places`` are the lines where each begins, () for those of a text, where an n-gram may stand on many.
     """
 
     first: int
     lines: int
-    crc: int
     phrases: list[Source]
     path: str = ""
     places: Sequence[int] = ()
@@ -45,19 +42,18 @@ def sources_of_table(path: str, *, longest: int = MOST_WORDS) -> Iterator[Source
     """
     before = b""
     for window in read_windows(path):
-        columns, lines = split_window(window), window.lines
+        columns = split_window(window)
         for number, source in enumerate(columns.sources, start=window.first):
             _check_words(source, longest, path=path, line=number)
         names = list(map(phrase_of, columns.sources))
         starts = source_starts(window, names, before=before)
         before = names[-1]
-        groups = list(pairwise([*starts, len(lines)]))
+        groups = list(pairwise([*starts, len(names)]))
         for part in _in_parts(groups):
             begin, end = part[0][0], part[-1][1]
             phrases = [Source(names[first], tuple(map(phrase_of, columns.targets[first:last]))) for first, last in part]
             places = [window.first + first for first, _ in part]
-            checked = crc32(b"\n".join(lines[begin:end]))
-            yield Sources(window.first + begin, end - begin, checked, phrases, path, places)
+            yield Sources(window.first + begin, end - begin, phrases, path, places)
 
 
 def sources_of_text(
@@ -82,7 +78,7 @@ def sources_of_text(
     factored = factored or look_factored(found)
     readable = (phrase for phrase in found if is_writable(phrase.replace(b"|", b"") if factored else phrase))
     for part in _in_parts(sorted(readable, key=lambda phrase: phrase + b" |||")):
-        yield Sources(first, len(part), crc32(b"\n".join(part)), [Source(phrase) for phrase in part], path)
+        yield Sources(first, len(part), [Source(phrase) for phrase in part], path)
         first += len(part)
 
 

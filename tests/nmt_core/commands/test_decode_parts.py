@@ -16,7 +16,7 @@ import yaml
 from nmt_core.commands.main import main
 from nmt_core.inference.commands import options
 from nmt_core.inference.commands.decode import DecodeWorker, Window
-from nmt_core.jobs.outputs import Outputs, Piece
+from nmt_core.jobs.outputs import Outputs, Result
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
@@ -116,7 +116,7 @@ def test_the_command_without_shards_puts_parts_together(
     done: list[int] = []
     work = DecodeWorker.__call__
 
-    def noting(worker: DecodeWorker, window: Window) -> Piece:
+    def noting(worker: DecodeWorker, window: Window) -> Result:
         done.append(window.first // WINDOW)
         return work(worker, window)
 
@@ -186,7 +186,6 @@ def test_lost_actors_change_no_byte(
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--shards", "1-9"), "--shards 1-9: the input has 5 shards; expected A-B with numbers from 1 to 5"),
         (("--alignments", "pictures/", "--jobs", "2"), "--alignments DIR/ is for one process"),
         (("--jobs", "2", "--search=distinct"), "--search distinct is for --nbest or --search samples"),
         (("--shards", "1", "--output", "-"), "--shards and --restart need a file as input"),

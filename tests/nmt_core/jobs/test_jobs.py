@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import dataclasses
 import gzip
@@ -23,10 +24,11 @@ import pytest
 
 from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.commands.main import main as nmt_core
+from nmt_core.commands.options import shard_range
 from nmt_core.files import pack, partial_output
 from nmt_core.jobs.journal import Shard
-from nmt_core.jobs.outputs import Outputs, Piece
-from nmt_core.jobs.run import Job, Source, open_workers, parse_range, run_job, shard_of
+from nmt_core.jobs.outputs import Outputs, Result
+from nmt_core.jobs.run import Job, open_workers, run_job
 from smt_bridge.commands.main import main as smt_bridge
 
 Lines = tuple[int, list[bytes]]
@@ -38,17 +40,17 @@ class Shouting:
     def __init__(self, number: int = 0, *, version: str = "1") -> None:
         self.description: dict[str, Any] = {"shouting": version}
 
-    def __call__(self, item: Lines) -> Piece:
+    def __call__(self, item: Lines) -> Result:
         lines = item[1]
         if b"poison" in lines:
             raise NmtError("a line is poison")
-        return Piece((b"".join(line.upper() + b"\n" for line in lines),), {"lines": len(lines)})
+        return Result((b"".join(line.upper() + b"\n" for line in lines),), {"lines": len(lines)})
 
 
 class Quitting(Shouting):
     """Dies where a line says so, as a process without memory does."""
 
-    def __call__(self, item: Lines) -> Piece:
+    def __call__(self, item: Lines) -> Result:
         if b"die" in item[1]:
             os.kill(os.getpid(), signal.SIGKILL)
         return super().__call__(item)
@@ -61,7 +63,7 @@ class OutOfMemoryError(RuntimeError):
 class Filling(Shouting):
     """Finds its GPU full where a line says so."""
 
-    def __call__(self, item: Lines) -> Piece:
+    def __call__(self, item: Lines) -> Result:
         if b"full" in item[1]:
             raise OutOfMemoryError("CUDA out of memory")
         return super().__call__(item)
@@ -71,23 +73,22 @@ def broken(number: int) -> Any:
     raise ConfigError("this worker cannot be made")
 
 
-def read(path: str) -> Iterator[Lines]:
+def read(path: str) -> Iterator[tuple[Shard, Lines]]:
     """Three lines at a time."""
     lines = Path(path).read_bytes().splitlines()
     for first in range(0, len(lines), 3):
-        yield first + 1, lines[first : first + 3]
+        part = lines[first : first + 3]
+        yield Shard(first + 1, len(part)), (first + 1, part)
 
 
-def shard(item: Lines) -> Shard:
-    first, lines = item
-    return shard_of(first, b"\n".join(lines))
-
-
-def job_in(folder: Path, *, size: int = 0) -> Job[Lines]:
+def job_in(folder: Path) -> Job[Lines]:
+    path = str(folder / "in")
     return Job(
+        input=path,
+        read=partial(read, path),
         outputs=(str(folder / "out"),),
-        description={"size": size, "options": {"loud": True, "fast": False}},
-        source=Source(str(folder / "in"), partial(read, str(folder / "in")), shard),
+        description={"options": {"loud": True, "fast": False}},
+        files={"in": path},
     )
 
 
@@ -105,9 +106,16 @@ def opened(number: int, *, kind: type[Shouting] = Shouting, version: str = "1") 
 
 
 def finish(
-    job: Job[Lines], *, jobs: int = 1, kind: type[Shouting] = Shouting, version: str = "1", **options: Any
+    job: Job[Lines],
+    *,
+    jobs: int = 1,
+    kind: type[Shouting] = Shouting,
+    version: str = "1",
+    shards: str | None = None,
+    **options: Any,
 ) -> Any:
-    return run_job(job, partial(opened, kind=kind, version=version), jobs=jobs, **options)
+    wanted = shard_range(shards) if shards else None
+    return run_job(job, partial(opened, kind=kind, version=version), jobs=jobs, shards=wanted, **options)
 
 
 def noted_by(progress: list[tuple[str, int]]) -> Callable[[Shard, Any, bool], None]:
@@ -121,7 +129,7 @@ def test_an_absurd_number_of_processes_is_refused() -> None:
 
 
 def test_the_output_is_that_of_all_shards_in_order(job: Job[Lines], tmp_path: Path) -> None:
-    assert finish(job) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
+    assert finish(job) == {"lines": 10}
     assert (tmp_path / "out").read_bytes() == EXPECTED
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
@@ -130,7 +138,7 @@ class Killed(BaseException):
     """Stands for the end of the program."""
 
 
-STEPS = ["mkdir", "open", "replace", "unlink", "fsync", "append", "commit", "fill", "keep"]
+STEPS = ["mkdir", "open", "replace", "unlink", "fsync", "append", "commit", "keep"]
 
 
 @contextlib.contextmanager
@@ -169,9 +177,9 @@ def ended_at(monkeypatch: pytest.MonkeyPatch, step: str, times: int, *, before: 
 class Echoing(Shouting):
     """Writes lines in small letters into another file."""
 
-    def __call__(self, item: Lines) -> Piece:
-        piece = super().__call__(item)
-        return piece._replace(contents=(*piece.contents, piece.contents[0].lower()))
+    def __call__(self, item: Lines) -> Result:
+        (content,), counts = super().__call__(item)
+        return Result((content, content.lower()), counts)
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -197,7 +205,7 @@ def test_killed_at_any_step_it_goes_on_to_the_same_bytes(
 class Stopped(Shouting):
     """Ends where a line says so."""
 
-    def __call__(self, item: Lines) -> Piece:
+    def __call__(self, item: Lines) -> Result:
         if b"line 6" in item[1]:
             raise Killed
         return super().__call__(item)
@@ -254,14 +262,31 @@ def test_an_output_that_is_not_what_was_written_is_made_again_from_there(
         partial_file.unlink()
     else:
         partial_file.write_bytes(damage)
-    assert finish(job, jobs=jobs) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
+    assert finish(job, jobs=jobs) == {"lines": 10}
     assert (tmp_path / "out").read_bytes() == EXPECTED
+
+
+FORGED = [
+    b"[1]",
+    b"{}",
+    b'{"shard": [1, 3], "outputs": [], "counts": {}}',
+    b'{"shard": [1, 3], "outputs": [[-1, 0]], "counts": {}}',
+    b'{"shard": [1, 3], "outputs": [[100000000000000000000, 0]], "counts": {}}',
+    b'{"shard": ["a", 3], "outputs": [[21, 0]], "counts": {}}',
+    b"[" * 10_000,
+]
+
+
+def forged(body: bytes) -> bytes:
+    """A line with a right checksum."""
+    return b"%08x %b\n" % (zlib.crc32(body), body)
 
 
 @pytest.mark.parametrize(
     "damaged",
     [
         *(lambda content, size=size: content[:size] for size in (0, 5, 40, -1, -30, -60)),
+        *(lambda content, body=body: content.splitlines(True)[0] + forged(body) for body in FORGED),
         lambda content: content.replace(b'"lines": 3}}', b'"limes": 3}}'),  # of which nothing else knows
         lambda content: content.replace(b'"lines": 3}}', b'"lines": 7}}'),
         lambda _: b"years of work\n",
@@ -275,7 +300,7 @@ def test_a_journal_counts_up_to_where_it_is_damaged(
     content = journal.read_bytes()
     journal.write_bytes(damaged(content))
     assert journal.read_bytes() != content
-    assert finish(job) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
+    assert finish(job) == {"lines": 10}
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
@@ -285,8 +310,8 @@ def test_files_that_are_called_like_the_output_stay(tmp_path: Path) -> None:
     for name in names:
         (tmp_path / name).write_bytes(b"".join(b"line %d\n" % number for number in range(10)))
     job = job_in(tmp_path)
-    source = job.source._replace(path=str(tmp_path / names[0]), read=partial(read, str(tmp_path / names[0])))
-    assert finish(dataclasses.replace(job, source=source)) is not None
+    path = str(tmp_path / names[0])
+    assert finish(dataclasses.replace(job, input=path, read=partial(read, path), files={path: path})) is not None
     assert sorted(os.listdir(tmp_path)) == ["out", *names]
     assert (tmp_path / "out").read_bytes() == EXPECTED == (tmp_path / names[0]).read_bytes().upper()
 
@@ -295,7 +320,7 @@ def test_a_damaged_range_is_done_again(job: Job[Lines], tmp_path: Path) -> None:
     finish(job, shards="1-2")
     (tmp_path / ".out.shards-1-2.hybridmt.tmp").write_bytes(b"LINE 0\nLINE 1\nLINE 2\nLINE 3\nLINE 4\nLINE x\n")
     progress: list[tuple[str, int]] = []
-    assert finish(job, seen=noted_by(progress)) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
+    assert finish(job, seen=noted_by(progress)) == {"lines": 10}
     assert [lines for what, lines in progress if what == "done"] == [3, 3, 1]
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
@@ -344,24 +369,22 @@ def test_outputs_are_flushed_to_the_disk_every_few_seconds(
 
 
 def test_an_input_that_is_no_file_is_worked_through_as_it_comes(job: Job[Lines], tmp_path: Path) -> None:
-    lines = read(job.source.path)
-    stream = dataclasses.replace(job, source=job.source._replace(path="-", read=lambda: lines))
-    assert finish(stream) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
+    lines = read(job.input)
+    stream = dataclasses.replace(job, input="-", read=lambda: lines)
+    assert finish(stream) == {"lines": 10}
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
 def test_a_file_that_changes_while_it_is_read_once_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"".join(b"line %d\n" % number for number in range(10)))
-    job = job_in(tmp_path)
 
     def changing(*_: object) -> None:
         with open(tmp_path / "in", "ab") as stream:
             stream.write(b"more\n")
 
-    job = dataclasses.replace(job, files={"in": str(tmp_path / "in")})
-    with pytest.raises(InputError, match="in: changed while the job was at work; start again with --restart"):
-        finish(job, seen=changing)
-    assert not (tmp_path / "out").exists()
+    with pytest.raises(InputError, match=r"in: changed since the job was begun; .*--restart"):
+        finish(job_in(tmp_path), seen=changing)
+    assert os.listdir(tmp_path) == ["in"]  # which content the lines were of is not known
 
 
 def test_a_file_that_changed_but_for_its_size_is_rejected(job: Job[Lines], tmp_path: Path) -> None:
@@ -392,8 +415,8 @@ def test_a_file_that_changes_while_workers_begin_is_rejected(
         source.write_bytes(b"other")
         return Shouting(number)
 
-    with pytest.raises(InputError, match="source: changed while the job was at work; start again with --restart"):
-        run_job(job, changing, shards=shards)
+    with pytest.raises(InputError, match=r"source: changed since the job was begun; .*--restart"):
+        run_job(job, changing, shards=shards and shard_range(shards))
     assert not (tmp_path / "out").exists()
 
 
@@ -404,10 +427,10 @@ def test_what_was_done_is_written_down_before_the_output_has_its_name(job: Job[L
         raise Killed
 
     with pytest.raises(Killed):
-        finish(job, finish=dying)
+        finish(job, on_complete=dying)
     assert not (tmp_path / "out").exists()
     counts: list[Any] = []
-    assert finish(job, finish=lambda found, _: counts.append(found)) == counts[0]
+    assert finish(job, on_complete=lambda found, _: counts.append(found)) == counts[0]
     assert (tmp_path / "out").read_bytes() == EXPECTED
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
@@ -435,27 +458,24 @@ def test_another_model_option_or_input_is_rejected_with_the_difference(job: Job[
         with pytest.raises(ConfigError, match="begun with models shouting='1', not '2'"):
             finish(job, version="2", shards=shards)
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 2", b"line x"))
-    with pytest.raises(InputError, match=r"in:1: changed since the job was begun"):
+    with pytest.raises(InputError, match=r"in: changed since the job was begun"):
         finish(job)
     assert finish(job, restart=True) is not None
     assert (tmp_path / "out").read_bytes() == EXPECTED.replace(b"LINE 2", b"LINE X")
 
 
-def test_an_input_that_became_shorter_is_rejected(job: Job[Lines], tmp_path: Path) -> None:
+def test_a_version_that_cuts_its_input_in_other_places_is_rejected(job: Job[Lines]) -> None:
     stopped_after_two(job)
-    with pytest.raises(ConfigError, match="begun with size 0, not 7"):
-        finish(job_in(tmp_path, size=7))
-    (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes()[:30])
-    with pytest.raises(InputError, match=r"in:4: changed since the job was begun"):
-        finish(job)
+    lines = Path(job.input).read_bytes().splitlines()
+    with pytest.raises(ConfigError, match="in: shard 1 was begun with other lines; start again with --restart"):
+        finish(dataclasses.replace(job, read=lambda: iter([(Shard(1, 10), (1, lines))])))
 
 
 @pytest.mark.parametrize("name", ["out", "out.shards-1-2"])
 def test_a_journal_of_another_version_is_named_and_goes_with_restart(
     job: Job[Lines], tmp_path: Path, name: str
 ) -> None:
-    body = b'{"journal": 99}'
-    (tmp_path / f".{name}.hybridmt.journal").write_bytes(b"%08x %b\n" % (zlib.crc32(body), body))
+    (tmp_path / f".{name}.hybridmt.journal").write_bytes(forged(b'{"journal": 99}'))
     problem = r"hybridmt\.journal: a job that another version has begun; start again with --restart"
     with pytest.raises(ConfigError, match=problem):
         finish(job)
@@ -470,18 +490,15 @@ def test_of_an_empty_input_other_programs_can_read_the_output(tmp_path: Path, su
     """gzip and xz refuse a file without a byte."""
     (tmp_path / "in").write_bytes(b"")
     output = str(tmp_path / f"out{suffix}")
-    assert finish(dataclasses.replace(job_in(tmp_path), outputs=(output,), journaled=journaled)) == []
+    assert finish(dataclasses.replace(job_in(tmp_path), outputs=(output,), journaled=journaled)) == {}
     assert Path(output).read_bytes() == pack(b"", suffix)
 
 
 def test_what_ranges_have_done_is_counted_with_the_rest(job: Job[Lines]) -> None:
     finish(job, shards="2-3")
     seen: list[dict[str, float]] = []
-    assert (
-        finish(job, seen=lambda shard, counts, resumed: seen.append(counts))
-        == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
-        == seen
-    )
+    assert finish(job, seen=lambda shard, counts, resumed: seen.append(counts)) == {"lines": 10}
+    assert [counts["lines"] for counts in seen] == [3, 3, 3, 1]
 
 
 def test_a_job_of_an_older_version_is_named(job: Job[Lines], tmp_path: Path) -> None:
@@ -531,8 +548,8 @@ def test_a_job_that_fails_later_keeps_what_is_finished(
 
 
 def test_a_range_that_fails_takes_nothing_from_another(job: Job[Lines], tmp_path: Path) -> None:
-    assert finish(job, shards="3-4") is None
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 1", b"poison"))
+    assert finish(job, shards="3-4") is None
     with pytest.raises(NmtError, match="poison"):
         finish(job, shards="1")
     assert sorted(os.listdir(tmp_path)) == [".out.shards-3-4.hybridmt.journal", ".out.shards-3-4.hybridmt.tmp", "in"]
@@ -560,8 +577,8 @@ def test_a_process_that_died_before_more_was_asked_is_reported() -> None:
 class Verbose(Shouting):
     """Answers with so much that the pipe holds a small part of it."""
 
-    def __call__(self, item: Lines) -> Piece:
-        return Piece((b"x" * (1 << 28),), {})
+    def __call__(self, item: Lines) -> Result:
+        return Result((b"x" * (1 << 28),), {})
 
 
 def called_by(thread: threading.Thread) -> Iterator[str]:
@@ -677,10 +694,18 @@ def test_a_journal_that_cannot_be_made_is_one_clear_line(job: Job[Lines], journa
         finish(job)
 
 
-@pytest.mark.parametrize("wrong", ["", "0", "3-2", "a-b", "1-9", "-1", "1-"])
+@pytest.mark.parametrize("wrong", ["", "0", "3-2", "a-b", "-1", "1-", "1-2-3"])
 def test_a_range_that_is_none_is_refused(wrong: str) -> None:
-    with pytest.raises(ConfigError, match="numbers from 1 to 5"):
-        parse_range(wrong, 5)
+    with pytest.raises(argparse.ArgumentTypeError, match="expected A-B, two numbers from 1 up"):
+        shard_range(wrong)
+
+
+def test_a_range_may_end_behind_the_last_shard(job: Job[Lines], tmp_path: Path) -> None:
+    assert finish(job, shards="2-99") is None
+    assert finish(job, shards="50-60") is None
+    assert finish(job) == {"lines": 10}
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+    assert sorted(os.listdir(tmp_path)) == ["in", "out"]
 
 
 @pytest.fixture(scope="module")
@@ -731,7 +756,7 @@ def test_a_real_job_killed_for_good_goes_on_to_the_same_bytes(model: Path, table
 class Endless(Shouting):
     """Says that it works, and does not end."""
 
-    def __call__(self, item: Lines) -> Piece:
+    def __call__(self, item: Lines) -> Result:
         sys.stdout.write("working\n")
         sys.stdout.flush()
         threading.Event().wait()

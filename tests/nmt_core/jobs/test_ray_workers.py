@@ -20,9 +20,9 @@ import pytest
 from nmt_core.base.errors import NmtError
 from nmt_core.commands.main import main as nmt_core
 from nmt_core.jobs.journal import Shard
-from nmt_core.jobs.outputs import Piece
+from nmt_core.jobs.outputs import Result
 from nmt_core.jobs.ray_workers import Ray, ray_workers
-from nmt_core.jobs.run import Job, Source, run_job, shard_of
+from nmt_core.jobs.run import Job, run_job
 from nmt_core.jobs.workers import Workers
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
@@ -173,29 +173,26 @@ class Shouting:
         self.description: dict[str, Any] = {"shouting": "1"}
         self.folder = Path(folder)
 
-    def __call__(self, item: tuple[int, list[bytes]]) -> Piece:
+    def __call__(self, item: tuple[int, list[bytes]]) -> Result:
         lines = item[1]
         once = self.folder / "once"
         if b"poison" in lines or (b"die once" in lines and not once.exists()):
             once.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return Piece((b"".join(line.upper() + b"\n" for line in lines),), {"lines": len(lines)})
+        return Result((b"".join(line.upper() + b"\n" for line in lines),), {"lines": len(lines)})
 
 
-def read_threes(path: str) -> Iterator[tuple[int, list[bytes]]]:
+def read_threes(path: str) -> Iterator[tuple[Shard, tuple[int, list[bytes]]]]:
     lines = Path(path).read_bytes().splitlines()
     for first in range(0, len(lines), 3):
-        yield first + 1, lines[first : first + 3]
-
-
-def shard_of_three(item: tuple[int, list[bytes]]) -> Shard:
-    return shard_of(item[0], b"\n".join(item[1]))
+        part = lines[first : first + 3]
+        yield Shard(first + 1, len(part)), (first + 1, part)
 
 
 class Waiting(Shouting):
     """Shouting, and with the first line "wait" it writes where it is and waits for the end of its machine."""
 
-    def __call__(self, item: tuple[int, list[bytes]]) -> Piece:
+    def __call__(self, item: tuple[int, list[bytes]]) -> Result:
         if b"wait" in item[1] and not (self.folder / "once").exists():
             import ray
 
@@ -208,7 +205,8 @@ class Waiting(Shouting):
 
 
 def job_in(folder: str) -> Job[tuple[int, list[bytes]]]:
-    return Job((f"{folder}/out",), {}, Source(f"{folder}/in", partial(read_threes, f"{folder}/in"), shard_of_three))
+    path = f"{folder}/in"
+    return Job(path, partial(read_threes, path), (f"{folder}/out",), {}, files={"in": path})
 
 
 def open_shouting(folder: str, number: int) -> Any:

@@ -41,7 +41,7 @@ def generated(targets: list[str], scores: dict[str, float | PairScore], *, sourc
         reverse=None if reverse is None else TablePairScorer({(one, source): score for one, score in reverse.items()}),
         **options,
     )
-    block = Sources(1, 1, 0, [Source(source.encode(), tuple(one.encode() for one in in_table))])
+    block = Sources(1, 1, [Source(source.encode(), tuple(one.encode() for one in in_table))])
     content, counts = generate_chunk(block, generation)
     assert content.decode().splitlines() == [f"{source} ||| {line} |||" for line in lines]
     return counts
@@ -50,7 +50,7 @@ def generated(targets: list[str], scores: dict[str, float | PairScore], *, sourc
 def test_a_reverse_scorer_of_the_wrong_direction_is_refused() -> None:
     """One that knows none of the words, neither of the sources nor of what was generated for them."""
     pairs = {f"s{number}": [f"t{number}"] for number in range(40)}
-    block = Sources(1, 40, 0, [Source(source.encode()) for source in pairs])
+    block = Sources(1, 40, [Source(source.encode()) for source in pairs])
     turned = LengthPairScorer(unknown=frozenset([*pairs, *(target for (target,) in pairs.values())]))
     with pytest.raises(WiringError, match="does not know 80 of 80 words of both sides; it must be a model of target"):
         generate_chunk(block, Generation(TableGenerator(pairs), LengthPairScorer(), Limits(), reverse=turned))
@@ -105,7 +105,7 @@ def test_escapes_are_for_the_table_alone() -> None:
     generation = Generation(
         TableGenerator({"l' a": ["d' b"]}), TablePairScorer({("l' a", "d' b"): LN[0.5]}), Limits(), unescape=True
     )
-    content = generate_chunk(Sources(1, 1, 0, [Source(b"l&apos; a")]), generation).content
+    content = generate_chunk(Sources(1, 1, [Source(b"l&apos; a")]), generation).content
     assert content == b"l&apos; a ||| d&apos; b ||| 0.5 |||\n"
 
 

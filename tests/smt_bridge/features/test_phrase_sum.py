@@ -17,7 +17,7 @@ from smt_bridge.features.neural import PhraseSum
 from smt_bridge.nbest.entry import NbestEntry, rounded, with_features
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.nbest.moses import parse_entry, phrase_pairs
-from smt_bridge.tables.scoring import Scorers, rescore_chunk
+from smt_bridge.tables.scoring import Scorers, rescore_window
 from smt_bridge.tables.table import Window
 from tests.fakes import LengthPairScorer, TablePairScorer
 
@@ -47,7 +47,7 @@ def test_factors_are_those_of_the_words() -> None:
 def test_the_sum_is_that_of_the_tables_column() -> None:
     scores = {pair: -1.5 - 2.25 * place for place, pair in enumerate(PAIRS)} | {("in a hat", "avec un chapeau"): -400.0}
     content = "\n".join(f"{source} ||| {target} ||| 0.5" for source, target in PAIRS).encode()
-    table = rescore_chunk(Window("table", 1, 1, content), Scorers(TablePairScorer(scores))).content.decode()
+    table = rescore_window(Window("table", 1, 1, content), Scorers(TablePairScorer(scores))).content.decode()
     column = sum(math.log(float(line.split()[-1])) for line in table.splitlines())
     scorer = TablePairScorer(scores)
     (found,) = annotate([entry(LINE)], [PhraseSum(scorer)], [SOURCE], path="list")

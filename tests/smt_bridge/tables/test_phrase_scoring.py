@@ -12,7 +12,7 @@ from nmt_core.base.errors import NmtError
 from nmt_core.base.interfaces import PairScore
 from smt_bridge.model_checks import FLOOR
 from smt_bridge.moses_lines import Factors
-from smt_bridge.tables.scoring import Counts, Scorers, column_names, format_probability, rescore_chunk
+from smt_bridge.tables.scoring import Counts, Scorers, column_names, format_probability, rescore_window
 from smt_bridge.tables.table import Window
 from tests.fakes import LengthPairScorer, TablePairScorer
 
@@ -29,7 +29,7 @@ def test_columns_stand_in_the_order_they_are_named() -> None:
     direct = TablePairScorer({("das Haus", "the house"): PairScore(math.log(0.25), 0, 2)})
     reverse = TablePairScorer({("the house", "das Haus"): math.log(0.5)})
     scorers = Scorers(direct, reverse, unknown_count=True)
-    rescored = rescore_chunk(window(b"das Haus ||| the house ||| 0.1 ||| 0-0"), scorers)
+    rescored = rescore_window(window(b"das Haus ||| the house ||| 0.1 ||| 0-0"), scorers)
     assert column_names(reverse=True, unknown_count=True) == ("p(target|source)", "p(source|target)", "exp(unknown)")
     assert rescored.content == joined(b"das Haus ||| the house ||| 0.1 0.25 0.5 7.38906 ||| 0-0")
     assert rescored.counts == Counts(1, 1, 0, 2, 0, 2, 2, math.log(0.25), math.log(0.5))
@@ -38,21 +38,21 @@ def test_columns_stand_in_the_order_they_are_named() -> None:
 def test_equal_pairs_are_scored_once_and_written_each_time() -> None:
     scorer = TablePairScorer({("a", "x"): 0.0, ("a", "y"): math.log(0.5)})
     lines = [b"a ||| x ||| 1 |||", b"a ||| y ||| 1 |||", b"a ||| x ||| 0.5 |||"]
-    rescored = rescore_chunk(window(*lines), Scorers(scorer))
+    rescored = rescore_window(window(*lines), Scorers(scorer))
     assert rescored.content == joined(b"a ||| x ||| 1 1 |||", b"a ||| y ||| 1 0.5 |||", b"a ||| x ||| 0.5 1 |||")
     assert scorer.scored == [("a", "x"), ("a", "y")]
 
 
 def test_deletion_is_scored_and_empty_source_is_neutral() -> None:
     scorer = TablePairScorer({("a", ""): math.log(0.125)})
-    rescored = rescore_chunk(window(b"a |||  ||| 1", b" ||| b ||| 1"), Scorers(scorer, unknown_count=True))
+    rescored = rescore_window(window(b"a |||  ||| 1", b" ||| b ||| 1"), Scorers(scorer, unknown_count=True))
     assert rescored.content == joined(b"a |||  ||| 1 0.125 1", b" ||| b ||| 1 1 1")
     assert rescored.counts.pairs == 1
 
 
 def test_model_reads_words_with_single_blanks_and_replaced_bytes() -> None:
     scorer = TablePairScorer({("a b", "c\N{NO-BREAK SPACE}d \ufffd"): 0.0})
-    rescore_chunk(window(b"\ta  b ||| c\xc2\xa0d \xff ||| 1"), Scorers(scorer))
+    rescore_window(window(b"\ta  b ||| c\xc2\xa0d \xff ||| 1"), Scorers(scorer))
     assert len(scorer.scored) == 1
 
 
@@ -60,13 +60,13 @@ def test_escapes_are_undone_only_on_demand() -> None:
     line = b"l &apos; &amp;lt; &#124; ||| &bra; &quot; ||| 1"
     raw = TablePairScorer({("l &apos; &amp;lt; &#124;", "&bra; &quot;"): 0.0})
     plain = TablePairScorer({("l ' &lt; |", '[ "'): 0.0})
-    assert rescore_chunk(window(line), Scorers(raw)).content == joined(line + b" 1")
-    assert rescore_chunk(window(line), Scorers(plain, unescape=True)).content == joined(line + b" 1")
+    assert rescore_window(window(line), Scorers(raw)).content == joined(line + b" 1")
+    assert rescore_window(window(line), Scorers(plain, unescape=True)).content == joined(line + b" 1")
 
 
 def test_small_probabilities_are_floored_and_counted() -> None:
     scorer = TablePairScorer({("a", "x"): -99.0, ("a", "y"): -99.5, ("a", "z"): -1e6})
-    rescored = rescore_chunk(window(*[b"a ||| %b ||| 1" % word for word in (b"x", b"y", b"z")]), Scorers(scorer))
+    rescored = rescore_window(window(*[b"a ||| %b ||| 1" % word for word in (b"x", b"y", b"z")]), Scorers(scorer))
     assert rescored.content.splitlines()[1:] == [b"a ||| y ||| 1 1e-43", b"a ||| z ||| 1 1e-43"]
     assert rescored.counts.floored == 2
 
@@ -78,7 +78,7 @@ def test_scorer_gone_wrong_stops_and_names_the_line(bad: float, reverse: bool) -
     broken = TablePairScorer({("a", "x"): -1.0, ("a", "y"): bad, ("x", "a"): -1.0, ("y", "a"): bad})
     scorers = Scorers(good, broken) if reverse else Scorers(broken)
     with pytest.raises(NmtError, match=r"table\.gz:8: .*`a \|\|\| y`"):
-        rescore_chunk(window(b"a ||| x ||| 1", b"a ||| y ||| 1", first=7), scorers)
+        rescore_window(window(b"a ||| x ||| 1", b"a ||| y ||| 1", first=7), scorers)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -86,23 +86,23 @@ def test_a_probability_above_1_stops_and_names_the_line(*, reverse: bool) -> Non
     broken = TablePairScorer({("a", "x"): 1e-6, ("a", "y"): 1e-4, ("x", "a"): 1e-6, ("y", "a"): 1e-4})
     scorers = Scorers(LengthPairScorer(), broken) if reverse else Scorers(broken)
     with pytest.raises(NmtError, match=r"table\.gz:8: .* 0\.0001, a probability above 1, .*`a \|\|\| y`"):
-        rescore_chunk(window(b"a ||| x ||| 1", b"a ||| y ||| 1", first=7), scorers)
+        rescore_window(window(b"a ||| x ||| 1", b"a ||| y ||| 1", first=7), scorers)
 
 
 def test_scores_that_are_not_normalised_may_be_above_those_of_probabilities() -> None:
     scorer = TablePairScorer({("a", "x"): 0.5})
     scorer.signature = "nmt:rnnsearch|model:0a|log:e|norm:none|softmax:none|exact:no"
-    assert rescore_chunk(window(b"a ||| x ||| 1"), Scorers(scorer)).content == joined(b"a ||| x ||| 1 1")
+    assert rescore_window(window(b"a ||| x ||| 1"), Scorers(scorer)).content == joined(b"a ||| x ||| 1 1")
 
 
 def test_rounding_above_1_is_written_as_1() -> None:
     scorer = TablePairScorer({("a", "x"): 1e-6})
-    assert rescore_chunk(window(b"a ||| x ||| 1"), Scorers(scorer)).content == joined(b"a ||| x ||| 1 1")
+    assert rescore_window(window(b"a ||| x ||| 1"), Scorers(scorer)).content == joined(b"a ||| x ||| 1 1")
 
 
 def test_many_unknown_words_stay_in_the_range_of_the_decoder() -> None:
     scorer = TablePairScorer({("a", "x"): PairScore(-1.0, 0, 1000)})
-    line = rescore_chunk(window(b"a ||| x ||| 1"), Scorers(scorer, unknown_count=True)).content
+    line = rescore_window(window(b"a ||| x ||| 1"), Scorers(scorer, unknown_count=True)).content
     assert float(line.split(b" ")[-1]) < 3.4e38
 
 
@@ -118,8 +118,8 @@ def test_lines_do_not_depend_on_the_window(phrases: list[tuple[str, str]], data:
     lines = [f"{source} ||| {target} ||| 1 ||| 0-0".encode() for source, target in phrases]
     cut = data.draw(st.integers(1, len(lines) - 1))
     scorers = Scorers(LengthPairScorer(), LengthPairScorer(0.25), unknown_count=True)
-    whole = rescore_chunk(window(*lines), scorers)
-    parts = [rescore_chunk(window(*part), scorers) for part in (lines[:cut], lines[cut:])]
+    whole = rescore_window(window(*lines), scorers)
+    parts = [rescore_window(window(*part), scorers) for part in (lines[:cut], lines[cut:])]
     assert parts[0].content + parts[1].content == whole.content
     assert parts[0].counts.lines + parts[1].counts.lines == whole.counts.lines
 
@@ -127,11 +127,11 @@ def test_lines_do_not_depend_on_the_window(phrases: list[tuple[str, str]], data:
 def test_one_factor_is_scored_and_all_bytes_pass() -> None:
     line = b"das|ART Haus|NN ||| the|DT house|NN ||| 0.1 ||| 0-0"
     scorer = TablePairScorer({("das Haus", "DT NN"): math.log(0.25)})
-    rescored = rescore_chunk(window(line), Scorers(scorer, factors=Factors(0, 1)))
+    rescored = rescore_window(window(line), Scorers(scorer, factors=Factors(0, 1)))
     assert rescored.content == joined(line.replace(b"0.1", b"0.1 0.25"))
     bare = window(line, b"das|ART ||| the ||| 1", first=7)
     with pytest.raises(NmtError, match=r"table.gz:8: the word 'the' has no factor 1"):
-        rescore_chunk(bare, Scorers(LengthPairScorer(1.0), factors=Factors(0, 1)))
+        rescore_window(bare, Scorers(LengthPairScorer(1.0), factors=Factors(0, 1)))
 
 
 def test_rules_are_scored_by_their_words_and_all_bytes_pass() -> None:
@@ -146,7 +146,7 @@ def test_rules_are_scored_by_their_words_and_all_bytes_pass() -> None:
     ]
     scores = {("de", "of"): math.log(0.5), ("le noir", "the black"): math.log(0.25), ("le", ""): math.log(0.125)}
     scorer = TablePairScorer(scores)
-    rescored = rescore_chunk(window(*lines)._replace(rules=True), Scorers(scorer))
+    rescored = rescore_window(window(*lines)._replace(rules=True), Scorers(scorer))
     expected = [b"0.5", b"0.5", b"0.25", b"0.125", b"1", b"1", b"1"]
     pairs = zip(lines, expected, strict=True)
     assert rescored.content == joined(*(line.replace(b"0.1 ", b"0.1 %b " % new) for line, new in pairs))
@@ -156,18 +156,18 @@ def test_rules_are_scored_by_their_words_and_all_bytes_pass() -> None:
 def test_one_factor_of_rules_is_scored() -> None:
     line = b"das|ART [X][X] Haus|NN [X] ||| the|DT [X][X] house|NN [X] ||| 0.1 ||| 1-1"
     scorer = TablePairScorer({("das Haus", "DT NN"): math.log(0.25)})
-    rescored = rescore_chunk(window(line)._replace(rules=True), Scorers(scorer, factors=Factors(0, 1)))
+    rescored = rescore_window(window(line)._replace(rules=True), Scorers(scorer, factors=Factors(0, 1)))
     assert rescored.content == joined(line.replace(b"0.1", b"0.1 0.25"))
 
 
 def test_a_line_that_is_no_rule_is_named() -> None:
     table = window(b"a [X] ||| x [X] ||| 1", b"a ||| x [X] ||| 1", first=7)._replace(rules=True)
     with pytest.raises(NmtError, match=r"table.gz:8: has no label such as \[X\]"):
-        rescore_chunk(table, Scorers(LengthPairScorer(1.0)))
+        rescore_window(table, Scorers(LengthPairScorer(1.0)))
 
 
 def test_a_phrase_of_too_many_words_is_named() -> None:
     table = window(b"a ||| x ||| 1", b"a ||| x  y z ||| 1", first=7)
-    assert rescore_chunk(table, Scorers(LengthPairScorer(1.0), most_words=3)).counts.lines == 2
+    assert rescore_window(table, Scorers(LengthPairScorer(1.0), most_words=3)).counts.lines == 2
     with pytest.raises(NmtError, match=r"table.gz:8: has 3 words; up to 2 are taken"):
-        rescore_chunk(table, Scorers(LengthPairScorer(1.0), most_words=2))
+        rescore_window(table, Scorers(LengthPairScorer(1.0), most_words=2))

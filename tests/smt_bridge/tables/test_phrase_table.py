@@ -144,7 +144,7 @@ def test_truncated_gzip_is_refused(tmp_path: Path) -> None:
 def test_windows_end_where_the_source_changes(groups: list[tuple[bytes, int]], size: int) -> None:
     lines = [b"%b ||| x ||| 1" % source for source, repeats in groups for _ in range(repeats)]
     blocks = [b"\n".join([*part, b""]) for part in (lines[:3], lines[3:]) if part]
-    windows = [part for _, part in cut_at_sources(blocks, size=size)]
+    windows = [content.split(b"\n") for _, content in cut_at_sources(blocks, size=size)]
     assert [line for window in windows for line in window] == lines
     for window, following in pairwise(windows):
         assert window[-1] != following[0]
@@ -156,7 +156,7 @@ def test_windows_end_where_the_source_changes(groups: list[tuple[bytes, int]], s
 def test_endless_source_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("smt_bridge.tables.table._LARGEST_WINDOW", 10)
     windows = cut_at_sources([b"a ||| b ||| 1\n" * 25], size=4)
-    assert [len(window) for _, window in windows] == [10, 10, 5]
+    assert [content.count(b"\n") + 1 for _, content in windows] == [10, 10, 5]
 
 
 _PHRASE = st.binary(max_size=12).filter(lambda text: b"|" not in text and b"\n" not in text and b"]" not in text)
@@ -211,7 +211,7 @@ def test_plain_lines_are_what_they_are_when_they_are_mended(lines: list[bytes], 
     st.lists(st.sampled_from([b"", b"a", b"|||x", b"a|||b", b"b|||cccccccccccccccccc", b"\0|||\r"]), min_size=1),
     st.data(),
 )
-def test_parts_and_their_numbers_do_not_depend_on_blocks(lines: list[bytes], data: st.DataObject) -> None:
+def test_windows_and_their_numbers_do_not_depend_on_blocks(lines: list[bytes], data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 7))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(lines)))))
     blocks = [b"".join(line + b"\n" for line in lines[i:j]) for i, j in pairwise([0, *cuts, len(lines)]) if i < j]
@@ -220,18 +220,17 @@ def test_parts_and_their_numbers_do_not_depend_on_blocks(lines: list[bytes], dat
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("smt_bridge.tables.table._LARGEST_BYTES", 50)
         patch.setattr("smt_bridge.tables.table._LARGEST_WINDOW", 9)
-        parts = list(cut_at_sources(blocks, size=size))
+        found = list(cut_at_sources(blocks, size=size))
         patch.setattr("smt_bridge.tables.table.table_blocks", lambda *_: blocks)
         patch.setattr("smt_bridge.tables.table.WINDOW", size)
         patch.setattr("smt_bridge.tables.table.check_beginning", lambda *_: Beginning(1, rules=False))
         windows = list(read_windows("table"))
         whole = [b"".join(line + b"\n" for line in lines)]
-        assert parts == list(cut_at_sources(whole, size=size))
-    assert [line for _, part in parts for line in part] == lines
-    assert [window.lines for window in windows] == [part for _, part in parts]
-    assert [window.first for window in windows] == [first for first, _ in parts]
-    assert [first for first, _ in parts] == [
-        1 + sum(len(part) for _, part in parts[:place]) for place in range(len(parts))
+        assert found == list(cut_at_sources(whole, size=size))
+    assert [line for _, content in found for line in content.split(b"\n")] == lines
+    assert [(window.first, window.content) for window in windows] == found
+    assert [window.first for window in windows] == [
+        1 + sum(window.size for window in windows[:place]) for place in range(len(windows))
     ]
 
 
