@@ -8,7 +8,7 @@ from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile, OutputDirectory, OutputFile
 from smt_bridge.commands.options import add_moses_arguments, add_moses_options, add_tuner_arguments
 
-RUN = "smt_bridge.tuning.system:tune_system"
+RUN = "smt_bridge.tuning.loop:tune_loop"
 _EXAMPLE = """examples:
   smt-bridge tune-loop moses.ini --source dev.tok.en --reference dev.tok.fr --working-dir tuning --output tuned.ini
   smt-bridge tune-loop nmt.ini --source dev.tok.en --reference dev.tok.fr --tuner mira --moses-threads 8 \\

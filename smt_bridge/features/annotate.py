@@ -9,9 +9,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.features.base import Candidates, Feature, reads_phrases
+from smt_bridge.nbest.checks import beyond
 from smt_bridge.nbest.entry import (
     NbestEntry,
     NbestList,
@@ -59,10 +59,7 @@ def annotate(
 def _candidates(group: NbestList, names: Sequence[str], sources: Sequence[str], *, path: str) -> Candidates:
     first = group.entries[0]
     if group.sentence >= len(sources):
-        problem = (
-            f"id {group.sentence} is beyond the source file, which has {counted(len(sources), 'line')} (ids begin at 0)"
-        )
-        raise FormatError(path, problem, line=first.line)
+        raise beyond(path, first, "the source file", len(sources))
     for entry in group.entries:
         clash = next((name for name in names if name in entry.features), None)
         if clash is not None:

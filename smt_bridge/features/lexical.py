@@ -12,7 +12,7 @@ Shapes: N hypotheses, W distinct words of them, S source words.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -85,8 +85,8 @@ class Model1:
     p(source word | target word), ``lex.e2f``.
     """
 
-    def __init__(self, path: str, name: str | None = None, *, reverse: bool = False) -> None:
-        self.names: tuple[str, ...] = (name or ("ModelOnereverse0" if reverse else "ModelOne0"),)
+    def __init__(self, path: str, *, reverse: bool = False) -> None:
+        self.names: tuple[str, ...] = ("ModelOnereverse0" if reverse else "ModelOne0",)
         self._lexicon = Lexicon(path)
         self._reverse = reverse
         self._checked = False
@@ -164,65 +164,36 @@ def _counts(hypotheses: Sequence[str]) -> tuple[list[str], Floats]:
 class KenLMFeature:
     """Natural log of p(hypothesis) with sentence boundaries, and the count of words outside the model.
 
-    ``path`` is an ARPA file (plain or gzip) or a binary of ``build_binary``. Raises ConfigError when the
-    kenlm module is not installed and InputError when the file is not a model.
+    ``per_word``: the first alone, divided by the number of words and the end. ``path`` is an ARPA file (plain or gzip)
+    or a binary of ``build_binary``. Raises ConfigError when the kenlm module is not installed and InputError when the
+    file is not a model.
     """
 
-    def __init__(self, path: str, names: tuple[str, str] = ("KENLM0", "KenLMoov0")) -> None:
-        self.names: tuple[str, ...] = names
-        self._path, self._model = path, _load(path)
+    def __init__(self, path: str, *, per_word: bool = False) -> None:
+        self.names: tuple[str, ...] = ("KenLMnorm0",) if per_word else ("KENLM0", "KenLMoov0")
+        self._path, self._model, self._per_word = path, _load(path), per_word
 
     def __repr__(self) -> str:
-        return f"KenLMFeature({self._path!r}, order={self._model.order})"
+        return f"KenLMFeature({self._path!r}, order={self._model.order}, per_word={self._per_word})"
 
     @property
     def signature(self) -> str:
         """Order and fingerprint of the model."""
-        return _signature("kenlm", self._path, self._model, norm="none")
+        feature, norm = ("kenlmnorm", "words") if self._per_word else ("kenlm", "none")
+        model = {"lm": f"kenlm{self._model.order}", "model": file_fingerprint(self._path)}
+        return str(Signature.of(feature, direction="target", **model, log="e", norm=norm, dtype="float32"))
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
-        """Log-probability and unknown words of each hypothesis; equal texts are scored once."""
-        return _each_text_once(groups, self._score)
+        """The numbers of every hypothesis; equal texts are scored once."""
+        known = {text: self._score(text) for text in {text for group in groups for text in group.hypotheses}}
+        return [[known[text] for text in group.hypotheses] for group in groups]
 
-    def _score(self, text: str) -> tuple[float, float]:
+    def _score(self, text: str) -> tuple[float, ...]:
         words = _words(text)
-        return self._model.log_prob(words), float(sum(word not in self._model for word in words))
-
-
-class KenLMNormalised:
-    """The natural log of p(hypothesis) with sentence boundaries, by the number of words and the end."""
-
-    def __init__(self, path: str, name: str = "KenLMnorm0") -> None:
-        self.names: tuple[str, ...] = (name,)
-        self._path, self._model = path, _load(path)
-
-    def __repr__(self) -> str:
-        return f"KenLMNormalised({self._path!r}, order={self._model.order})"
-
-    @property
-    def signature(self) -> str:
-        """Order and fingerprint of the model."""
-        return _signature("kenlmnorm", self._path, self._model, norm="words")
-
-    def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
-        """One number per hypothesis; equal texts are scored once."""
-        return _each_text_once(groups, self._score)
-
-    def _score(self, text: str) -> tuple[float]:
-        words = _words(text)
-        return (self._model.log_prob(words) / (len(words) + 1),)
-
-
-def _each_text_once(
-    groups: Sequence[Candidates], score: Callable[[str], tuple[float, ...]]
-) -> list[list[tuple[float, ...]]]:
-    known = {text: score(text) for text in {text for group in groups for text in group.hypotheses}}
-    return [[known[text] for text in group.hypotheses] for group in groups]
-
-
-def _signature(feature: str, path: str, model: NgramModel, *, norm: str) -> str:
-    values = {"direction": "target", "lm": f"kenlm{model.order}", "model": file_fingerprint(path), "log": "e"}
-    return str(Signature.of(feature, **values, norm=norm, dtype="float32"))
+        log_prob = self._model.log_prob(words)
+        if self._per_word:
+            return (log_prob / (len(words) + 1),)
+        return log_prob, float(sum(word not in self._model for word in words))
 
 
 @lru_cache(maxsize=4)

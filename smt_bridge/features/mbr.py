@@ -170,24 +170,28 @@ def agreement_with_list(
 BLEU_ORDER = 4
 
 
-class ExpectedBleu:
-    """Mean sentence BLEU in 0..1 of a hypothesis against all of its list; ``weighting`` says how they count.
+class Agreement:
+    """The mean of a ``metric`` in 0..1 of a hypothesis against all of its list; ``weighting`` says how they count."""
 
-    Words are taken as they stand. Sentence BLEU is sacrebleu's: orders without a match smoothed by halving,
-    orders longer than the hypothesis left out.
-    """
-
-    def __init__(self, weighting: str = "", name: str = "MBRBLEU0") -> None:
-        self.names: tuple[str, ...] = (name,)
-        self._weighting = Weighting.parse(weighting)
-        self.signature = str(Signature.of("mbrbleu", weights=str(self._weighting), smooth="exp", eff="yes"))
+    def __init__(self, name: str, metric: Callable[[Sequence[str]], Floats], weighting: str, **fields: str) -> None:
+        self.names: tuple[str, ...] = (f"{name.upper()}0",)
+        self._metric, self._weighting = metric, Weighting.parse(weighting)
+        self.signature = str(Signature.of(name, weights=str(self._weighting), **fields))
 
     def __repr__(self) -> str:
-        return f"ExpectedBleu({str(self._weighting)!r})"
+        return f"Agreement({self.signature!r})"
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """One number per hypothesis; raises WiringError where totals are needed and absent."""
-        return [agreement_with_list(group, self._weighting, bleu_of_all) for group in groups]
+        return [agreement_with_list(group, self._weighting, self._metric) for group in groups]
+
+
+def expected_bleu(weighting: str = "") -> Agreement:
+    """Sentence BLEU of words as they stand.
+
+    It is sacrebleu's: orders without a match smoothed by halving, orders longer than the hypothesis left out.
+    """
+    return Agreement("mbrbleu", bleu_of_all, weighting, smooth="exp", eff="yes")
 
 
 def bleu_of_all(hypotheses: Sequence[str]) -> Floats:
@@ -217,22 +221,9 @@ CHRF_ORDER = 6
 _BETA_2 = 4.0
 
 
-class ExpectedChrf:
-    """Mean chrF2 in 0..1 of a hypothesis against all of its list; ``weighting`` says how they count."""
-
-    def __init__(self, weighting: str = "", name: str = "MBRCHRF0") -> None:
-        self.names: tuple[str, ...] = (name,)
-        self._weighting = Weighting.parse(weighting)
-        self.signature = str(
-            Signature.of("mbrchrf", weights=str(self._weighting), nc=str(CHRF_ORDER), nw="0", space="no")
-        )
-
-    def __repr__(self) -> str:
-        return f"ExpectedChrf({str(self._weighting)!r})"
-
-    def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
-        """One number per hypothesis; raises WiringError where totals are needed and absent."""
-        return [agreement_with_list(group, self._weighting, chrf_of_all) for group in groups]
+def expected_chrf(weighting: str = "") -> Agreement:
+    """Sentence chrF2, without spaces."""
+    return Agreement("mbrchrf", chrf_of_all, weighting, nc=str(CHRF_ORDER), nw="0", space="no")
 
 
 def chrf_of_all(hypotheses: Sequence[str]) -> Floats:

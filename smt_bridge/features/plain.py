@@ -36,8 +36,8 @@ class LengthRatio:
     half as long. An empty side counts as one word.
     """
 
-    def __init__(self, names: tuple[str, str] = ("LengthRatio0", "LengthRatiolog0")) -> None:
-        self.names: tuple[str, ...] = names
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] = ("LengthRatio0", "LengthRatiolog0")
         self.signature = str(Signature.of("lengthratio"))
 
     def __repr__(self) -> str:
@@ -68,8 +68,8 @@ class Copied:
     Numbers are words with a digit, compared by their digits (1,000 is 1.000 is 1 000 in one word).
     """
 
-    def __init__(self, names: tuple[str, str] = ("NumberMismatch0", "PunctuationMismatch0")) -> None:
-        self.names: tuple[str, ...] = names
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] = ("NumberMismatch0", "PunctuationMismatch0")
         self.signature = str(Signature.of("copied"))
 
     def __repr__(self) -> str:

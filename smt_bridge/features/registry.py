@@ -14,8 +14,8 @@ from typing import NamedTuple
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.base.interfaces import PairScorer
 from smt_bridge.features.base import AdaptedFeature, Feature
-from smt_bridge.features.lexical import KenLMFeature, KenLMNormalised, Model1
-from smt_bridge.features.mbr import ExpectedBleu, ExpectedChrf
+from smt_bridge.features.lexical import KenLMFeature, Model1
+from smt_bridge.features.mbr import expected_bleu, expected_chrf
 from smt_bridge.features.neural import (
     ATTENTION_SHAPE,
     CONTINUOUS_SPACE,
@@ -101,14 +101,14 @@ _WEIGHTS = "[uniform|posterior[:SCALE]|systems[:SCALE]]"
 
 BUILT_IN: Mapping[str, BuiltIn] = {name: BuiltIn("SPEC", make) for name, make in _OF_A_MODEL.items()} | {
     "kenlm": BuiltIn("FILE", lambda path, _: KenLMFeature(path)),
-    "kenlmnorm": BuiltIn("FILE", lambda path, _: KenLMNormalised(path)),
+    "kenlmnorm": BuiltIn("FILE", lambda path, _: KenLMFeature(path, per_word=True)),
     "wordcount": BuiltIn("", lambda *_: WordCount()),
     "lengthratio": BuiltIn("", lambda *_: LengthRatio()),
     "copied": BuiltIn("", lambda *_: Copied()),
     "model1": BuiltIn("LEX.F2E", lambda path, _: Model1(path)),
     "model1reverse": BuiltIn("LEX.E2F", lambda path, _: Model1(path, reverse=True)),
-    "mbrbleu": BuiltIn(_WEIGHTS, lambda weights, _: ExpectedBleu(weights)),
-    "mbrchrf": BuiltIn(_WEIGHTS, lambda weights, _: ExpectedChrf(weights)),
+    "mbrbleu": BuiltIn(_WEIGHTS, lambda weights, _: expected_bleu(weights)),
+    "mbrchrf": BuiltIn(_WEIGHTS, lambda weights, _: expected_chrf(weights)),
 }
 
 

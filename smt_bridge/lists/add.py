@@ -22,7 +22,7 @@ from smt_bridge.lists.worker import FACTORS, feature_specs, models_of, open_work
 from smt_bridge.metadata import Signature, content_of_list, known_columns, new_metadata, write_metadata
 from smt_bridge.models import count_jobs
 from smt_bridge.moses_lines import look_factored, parse_factors
-from smt_bridge.nbest.checks import looks_unrelated, sampled_pair
+from smt_bridge.nbest.checks import SourceCheck
 from smt_bridge.nbest.entry import NbestList, runs_of_sentence
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.nbest.merged_files import MergedFiles, NamedList, Source, check_names
@@ -142,13 +142,13 @@ def _texts_of_moses(window: Sequence[NbestList]) -> Iterator[bytes]:
 def _warn_of_another_source(args: argparse.Namespace, window: Sequence[NbestList]) -> None:
     """Say, before hours of scoring, where the first lists are not translations of the lines of the source."""
     firsts = {group.sentence: group.entries[0] for group in window}
+    check = SourceCheck(args.nbest, args.source)
     source = read_lines(args.source_text, shown=args.source, as_it_is=True)  # its remarks were made
-    lines = itertools.islice(source, max(firsts) + 1)
-    reason = looks_unrelated(
-        sampled_pair(line.removesuffix(b"\r"), firsts[number]) for number, line in enumerate(lines) if number in firsts
-    )
-    if reason is not None:
-        say(f"{NAME}: is {args.nbest} a list of another source than {args.source}? {reason}")
+    for number, line in enumerate(itertools.islice(source, max(firsts) + 1)):
+        if number in firsts:
+            check.see(line, firsts[number])
+    for text in check.remarks():
+        _remark(text)
 
 
 def _format(args: argparse.Namespace) -> str:

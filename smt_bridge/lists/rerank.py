@@ -17,7 +17,7 @@ from smt_bridge.metadata import known_columns
 from smt_bridge.metrics.references import detokenizer, read_references
 from smt_bridge.models import open_model
 from smt_bridge.moses.weights import Weights, read_weights
-from smt_bridge.nbest.checks import MOST_LOOKED_AT, SampledPair, looks_unrelated, sampled_pair
+from smt_bridge.nbest.checks import MOST_LOOKED_AT, SourceCheck, beyond
 from smt_bridge.nbest.entry import NbestEntry, NbestList, format_entry, words_as_text
 from smt_bridge.nbest.order import OrderedLists, fill_gaps, ordered_lists
 from smt_bridge.nbest.rerank import Reranker
@@ -95,10 +95,8 @@ def _read_source(args: argparse.Namespace, ordered: OrderedLists) -> tuple[list[
     source = list(itertools.islice(stream, None if args.reference else MOST_LOOKED_AT))
     lines = len(source) + sum(1 for _ in stream)
     if ordered.sentences > lines:
-        there = f"{args.source} has only {counted(lines, 'line')} (ids begin at 0)"
-        problem = f"has ids up to {ordered.sentences - 1} but {there}"
-        first = next(group.entries[0].line for group in ordered.lists if group.sentence >= lines)
-        raise FormatError(args.nbest, problem, line=first)
+        first = next(group.entries[0] for group in ordered.lists if group.sentence >= lines)
+        raise beyond(args.nbest, first, args.source, lines)
     return source, lines
 
 
@@ -140,17 +138,16 @@ def _watched(
     args: argparse.Namespace, lists: Iterator[NbestList], source: Sequence[bytes] | None
 ) -> Iterator[NbestList]:
     """The same lists; at their end, warnings about them."""
-    samples: list[SampledPair] = []
+    check = SourceCheck(args.nbest, args.source)
     several, differ = 0, False
     for group in lists:
-        if source is not None and group.entries and len(samples) < MOST_LOOKED_AT and group.sentence < len(source):
-            samples.append(sampled_pair(source[group.sentence].removesuffix(b"\r"), group.entries[0]))
+        if source is not None and group.entries and group.sentence < len(source):
+            check.see(source[group.sentence], group.entries[0])
         several += len(group.entries) > 1
         differ = differ or any(entry.hypothesis != group.entries[0].hypothesis for entry in group.entries)
         yield group
-    reason = looks_unrelated(samples)
-    if reason is not None:
-        _say(f"is {args.nbest} a list of another source than {args.source}? {reason}")
+    for remark in check.remarks():
+        _say(remark)
     if not differ:
         what = "the hypotheses of every list are equal" if several else "no list has more than one hypothesis"
         _say(f"{args.nbest}: {what}; there is nothing to choose")

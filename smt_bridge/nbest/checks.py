@@ -15,6 +15,7 @@ from math import log, sqrt
 from typing import NamedTuple
 
 from nmt_core.base.messages import counted
+from smt_bridge.errors import FormatError
 from smt_bridge.nbest.entry import NbestEntry, words_as_text
 
 _ALIGNMENT = re.compile(rb"[ \t]*[0-9]{1,9}-[0-9]{1,9}(?:[ \t]+[0-9]{1,9}-[0-9]{1,9})*[ \t]*")
@@ -45,6 +46,31 @@ def sampled_pair(source: bytes | str, entry: NbestEntry) -> SampledPair:
         if _ALIGNMENT.fullmatch(field):
             return SampledPair(text, entry.text, max(int(point) for point in _POINT.findall(field)))
     return SampledPair(text, entry.text)
+
+
+def beyond(path: str, first: NbestEntry, source: str, lines: int) -> FormatError:
+    """The error of the list ``path`` whose entry ``first`` has no line in the source."""
+    problem = f"id {first.sentence} is beyond {source}, which has {counted(lines, 'line')} (ids begin at 0)"
+    return FormatError(path, problem, line=first.line)
+
+
+class SourceCheck:
+    """Whether a list is of its source, by the first of its lists, which it is shown as they pass."""
+
+    def __init__(self, path: str, source: str) -> None:
+        self._path, self._source = path, source
+        self._samples: list[SampledPair] = []
+
+    def see(self, line: bytes, first: NbestEntry) -> None:
+        """Look at a line of the source and the first hypothesis of its list."""
+        if len(self._samples) < MOST_LOOKED_AT:
+            self._samples.append(sampled_pair(line.removesuffix(b"\r"), first))
+
+    def remarks(self) -> Iterator[str]:
+        """What looks wrong."""
+        reason = looks_unrelated(self._samples)
+        if reason is not None:
+            yield f"is {self._path} a list of another source than {self._source}? {reason}"
 
 
 def looks_unrelated(samples: Iterable[SampledPair], *, text: str = "source") -> str | None:

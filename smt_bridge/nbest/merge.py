@@ -85,12 +85,6 @@ def _capitalised(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def peek(system: System) -> tuple[NbestEntry, System]:
-    """The first entry of a system, and the system with all its lists still to come."""
-    first = next(system.lists)
-    return first.entries[0], system._replace(lists=itertools.chain([first], system.lists))
-
-
 def layout(firsts: Sequence[tuple[str, NbestEntry]]) -> tuple[Columns, ...]:
     """The columns of systems, given as name and first entry; raises ValueError where two columns would share a name.
 

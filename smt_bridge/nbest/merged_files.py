@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import IO, NamedTuple
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
 from nmt_core.files import open_output, read_lines
-from smt_bridge.errors import FormatError
 from smt_bridge.metadata import Signature, known_columns
-from smt_bridge.nbest.checks import MOST_LOOKED_AT, SampledPair, looks_unrelated, sampled_pair
+from smt_bridge.nbest.checks import SourceCheck, beyond
 from smt_bridge.nbest.entry import NbestEntry, NbestList
-from smt_bridge.nbest.merge import Columns, Fill, Merger, System, distinct_text, layout, peek, side_by_side
+from smt_bridge.nbest.formats import read_entries
+from smt_bridge.nbest.merge import Columns, Fill, Merger, System, distinct_text, layout, side_by_side
 from smt_bridge.nbest.order import ordered_lists
 from smt_bridge.nbest.recompute import exact_signatures, exact_values
 
@@ -38,7 +39,8 @@ class Source(NamedTuple):
 class MergedFiles:
     """One list of several files, merged again at each reading, in constant memory.
 
-    ``fill`` and ``exact`` are those of ``Merger`` and ``exact_values``. ``say`` is called once for each remark.
+    ``fill`` and ``exact`` are those of ``Merger`` and ``exact_values``. ``say`` is called once for each remark. Raises
+    ConfigError where two columns would share a name.
     """
 
     def __init__(
@@ -54,14 +56,27 @@ class MergedFiles:
         self._fill: Fill = fill
         self._exact = tuple(exact)
         self._tell, self._told = say, set[str]()
+        firsts: dict[str, NbestEntry] = {}
+        for one in lists:
+            first = next(read_entries(one.readable, shown=one.path))
+            firsts.setdefault(one.system, first)
+            sparse = sum("_" in name for name in first.features)
+            if sparse:
+                self._say(f"{one.path}: its {sparse} or more sparse features (with '_' in the name) are left out")
+        try:
+            self._columns = layout(list(firsts.items()))
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        paths = {name: " and ".join(one.path for one in lists if one.system == name) for name in firsts}
+        self._merger = Merger(self._columns, paths, fill=fill, exact=exact_values(exact, self._columns))
 
     def read(self) -> Iterator[NbestList]:
         """The merged lists by ascending ids; at their end, what looks wrong is said. Raises as ``Merger`` does."""
-        with self._opened() as (merger, columns, sentences):
-            watch = _Watch(self._source, {one.system: one.path for one in reversed(self._lists)}, columns)
+        with self._opened() as sentences:
+            watch = _Watch(self._source, {one.system: one.path for one in reversed(self._lists)}, self._columns)
             for sentence, groups in sentences:
                 watch.see(sentence, groups)
-                yield NbestList(sentence, merger.entries(sentence, groups))
+                yield NbestList(sentence, self._merger.entries(sentence, groups))
             for remark in watch.remarks():
                 self._say(remark)
 
@@ -71,13 +86,13 @@ class MergedFiles:
         Moses needs a line for every id. Raises ConfigError for a system without a list.
         """
         with contextlib.ExitStack() as stack:
-            merger, _, sentences = stack.enter_context(self._opened())
+            sentences = stack.enter_context(self._opened())
             files = {name: stack.enter_context(open_output(path)) for name, path in paths.items()}
             expected = 0
             for sentence, groups in sentences:
                 for name, stream in files.items():
                     _write_placeholders(stream, range(expected, sentence))
-                    _write_missing(stream, sentence, merger, name, groups)
+                    _write_missing(stream, sentence, self._merger, name, groups)
                 expected = sentence + 1
             lines = sum(1 for _ in read_lines(self._source.readable, shown=self._source.path, as_it_is=True))
             for stream in files.values():
@@ -85,47 +100,26 @@ class MergedFiles:
 
     def signatures(self) -> dict[str, Signature]:
         """What the columns depend on, as far as the metadata of the files say, in the order of the columns."""
-        with self._opened() as (merger, columns, _):
-            parts = {part.system: part for part in columns}
-            names = merger.names
+        parts = {part.system: part for part in self._columns}
         known: dict[str, Signature] = {}
         for one in reversed(self._lists):
             new = dict(zip(parts[one.system].names, parts[one.system].renamed, strict=True))
             known |= {new[old]: found for old, found in known_columns(one.path).items() if old in new}
         merged = Signature.of("merge", fill=self._fill)
-        known |= {name: merged for part in columns for name in (*part.own, part.total)}
+        known |= {name: merged for part in self._columns for name in (*part.own, part.total)}
         known |= exact_signatures(self._exact)
-        return {name: known[name] for name in names if name in known}
+        return {name: known[name] for name in self._merger.names if name in known}
 
     @contextlib.contextmanager
-    def _opened(self) -> Iterator[tuple[Merger, tuple[Columns, ...], Iterator[tuple[int, dict[str, NbestList]]]]]:
+    def _opened(self) -> Iterator[Iterator[tuple[int, dict[str, NbestList]]]]:
         with contextlib.ExitStack() as stack:
             systems = []
             for one in self._lists:
                 ordered = stack.enter_context(ordered_lists(one.readable, shown=one.path))
-                systems.append(System(one.system, one.path, ordered.lists))
+                systems.append(self._merger.checked(System(one.system, one.path, ordered.lists)))
                 if ordered.sorted_here:
                     self._say(f"{one.path} is not grouped by id: lines of the same id were put together")
-            merger, columns, systems = self._merger(systems)
-            yield merger, columns, side_by_side(systems)
-
-    def _merger(self, systems: Sequence[System]) -> tuple[Merger, tuple[Columns, ...], list[System]]:
-        firsts: dict[str, NbestEntry] = {}
-        complete = []
-        for system in systems:
-            first, again = peek(system)
-            firsts.setdefault(system.name, first)
-            complete.append(again)
-            sparse = sum("_" in name for name in first.features)
-            if sparse:
-                self._say(f"{system.path}: its {sparse} or more sparse features (with '_' in the name) are left out")
-        try:
-            columns = layout(list(firsts.items()))
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
-        paths = {name: " and ".join(one.path for one in systems if one.name == name) for name in firsts}
-        merger = Merger(columns, paths, fill=self._fill, exact=exact_values(self._exact, columns))
-        return merger, columns, list(map(merger.checked, complete))
+            yield side_by_side(systems)
 
     def _say(self, remark: str) -> None:
         if remark not in self._told:
@@ -157,33 +151,40 @@ def _write_placeholders(stream: IO[bytes], sentences: Iterable[int]) -> None:
     stream.writelines(b"%d\t%s\n" % (sentence, _NO_TEXT) for sentence in sentences)
 
 
+@dataclass
+class _Seen:
+    """What was seen of the lists of a system."""
+
+    path: str
+    check: SourceCheck
+    gaps: int = 0
+    is_escaped: bool = False
+    has_quotes: bool = False
+
+
 class _Watch:
     """Counts, and looks whether the lists belong to the source and to one another."""
 
     def __init__(self, source: Source, paths: Mapping[str, str], columns: Sequence[Columns]) -> None:
         self._source = source.path
         self._texts = read_lines(source.readable, shown=source.path, as_it_is=True)  # its remarks were made
-        self._read = 0
-        self._paths = paths
-        self._samples: dict[str, list[SampledPair]] = {part.system: [] for part in columns}
-        self._escaped = dict.fromkeys(self._samples, False)
-        self._plain = dict.fromkeys(self._samples, False)
-        self._gaps = dict.fromkeys(self._samples, 0)
-        self._sentences = self._hypotheses = 0
+        self._read = self._sentences = self._hypotheses = 0
+        named = {part.system: paths[part.system] for part in columns}
+        self._systems = {name: _Seen(path, SourceCheck(path, source.path)) for name, path in named.items()}
 
     def see(self, sentence: int, groups: Mapping[str, NbestList]) -> None:
         """Look at one sentence's lists. Raises FormatError for an id behind the end of the source."""
-        source = self._line(sentence, groups)
+        line = self._line(sentence, groups)
         self._sentences += 1
         self._hypotheses += len({distinct_text(e) for group in groups.values() for e in group.entries})
-        for name, samples in self._samples.items():
+        for name, seen in self._systems.items():
             if name not in groups:
-                self._gaps[name] += 1
-            elif len(samples) < MOST_LOOKED_AT:
-                entry = groups[name].entries[0]
-                samples.append(sampled_pair(source, entry))
-                self._escaped[name] |= b"&apos;" in entry.hypothesis or b"&quot;" in entry.hypothesis
-                self._plain[name] |= b"'" in entry.hypothesis or b'"' in entry.hypothesis
+                seen.gaps += 1
+                continue
+            first = groups[name].entries[0]
+            seen.check.see(line, first)
+            seen.is_escaped |= b"&apos;" in first.hypothesis or b"&quot;" in first.hypothesis
+            seen.has_quotes |= b"'" in first.hypothesis or b'"' in first.hypothesis
 
     def _line(self, sentence: int, groups: Mapping[str, NbestList]) -> bytes:
         line = b""
@@ -191,22 +192,19 @@ class _Watch:
             following = next(self._texts, None)
             if following is None:
                 name, group = next(iter(groups.items()))
-                there = counted(self._read, "line")
-                problem = f"has the id {sentence} but {self._source} has only {there} (ids begin at 0)"
-                raise FormatError(self._paths[name], problem, line=group.entries[0].line)
+                raise beyond(self._systems[name].path, group.entries[0], self._source, self._read)
             line = following
             self._read += 1
-        return line.removesuffix(b"\r")
+        return line
 
     def remarks(self) -> Iterator[str]:
         """How much there is, and what looks wrong."""
         sentences = counted(self._sentences, "sentence")
         yield f"{counted(self._hypotheses, 'hypothesis', 'hypotheses')} of {sentences}"
-        for name, samples in self._samples.items():
-            if self._gaps[name]:
-                yield f"{self._paths[name]} has no list for {self._gaps[name]:,} of {sentences}"
-            reason = looks_unrelated(samples)
-            if reason is not None:
-                yield f"do {self._paths[name]} and {self._source} belong together? {reason}"
-            if self._plain[name] and not self._escaped[name] and any(self._escaped.values()):
-                yield f"{self._paths[name]} has plain quotation marks where another list has Moses' escapes (&apos;)"
+        escaped = any(seen.is_escaped for seen in self._systems.values())
+        for seen in self._systems.values():
+            if seen.gaps:
+                yield f"{seen.path} has no list for {seen.gaps:,} of {sentences}"
+            yield from seen.check.remarks()
+            if seen.has_quotes and not seen.is_escaped and escaped:
+                yield f"{seen.path} has plain quotation marks where another list has Moses' escapes (&apos;)"

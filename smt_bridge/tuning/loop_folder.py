@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,10 +20,12 @@ from typing import Any
 from pydantic import FiniteFloat, TypeAdapter
 
 from nmt_core.base.errors import ConfigError, NmtError
-from nmt_core.files import open_output
+from nmt_core.files import file_digest, open_output, read_blocks
 from nmt_core.files.small import read_json
 from smt_bridge.errors import FormatError
+from smt_bridge.moses.ini import MosesIni
 from smt_bridge.moses.process import MosesOptions, MosesProcess
+from smt_bridge.tuning.options import TuningOptions
 
 STATE = "state.json"
 _LOCK = "lock"
@@ -78,6 +83,36 @@ def is_of_loop(path: str, folder: str) -> bool:
     """Whether a loop in ``folder`` has, or may come to have, a file of this name."""
     place, name = os.path.split(os.path.realpath(path))
     return place == os.path.realpath(folder) and (name == _LOCK or _OURS.fullmatch(name) is not None)
+
+
+_OPTIONS = ("nbest", "metric", "tokenize", "detokenize")
+
+
+def describe(args: argparse.Namespace, ini: MosesIni, tuning: TuningOptions) -> dict[str, Any]:
+    """What the rounds depend on: the content of files, those that the ini names among them, and options."""
+    options: dict[str, Any] = {"--moses-options": shlex.join(args.moses_options)}
+    options |= {f"--{name}": getattr(args, name) for name in _OPTIONS}
+    options["--tuner"] = tuning.model_dump(exclude={"features"})
+    tables = {option.path: _digest(option.file) for option in ini.paths if option.file is not None}
+    files = {"MOSES.INI": _content(args.ini), "--source": _content(args.source)}
+    return {**files, "--reference": [_content(path) for path in args.reference], **options, **tables}
+
+
+def _content(path: str) -> str:
+    """The digest of what a text has, however it is compressed."""
+    digest = hashlib.sha256()
+    for block in read_blocks(path):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _digest(path: str) -> str:
+    """Of a file, or of the names and files of a folder, in which a binary table may be."""
+    if os.path.isfile(path):
+        return file_digest(path)
+    names = sorted(os.path.join(folder, name) for folder, _, files in os.walk(path) for name in files)
+    digests = [f"{os.path.relpath(name, path)} {file_digest(name)}" for name in names if os.path.isfile(name)]
+    return hashlib.sha256("\n".join(digests).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def read_rounds(folder: str, description: Mapping[str, Any]) -> list[Round]:

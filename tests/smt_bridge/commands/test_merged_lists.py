@@ -180,7 +180,7 @@ def test_cross_validation_of_one_sentence_is_refused_before_tuning(
         (["--nbest", "a=moses.nbest", "--write-constraints", "b=x"], "no list of this name"),
         (["--nbest", "a=moses.nbest", "--write-constraints", "a=moses.nbest"], "is also read"),
         (["--nbest", "a=-", "--source", "-"], "only once"),
-        (["--nbest", "a=nmt.nbest", "--source", "short"], "nmt.nbest:2: has the id 1 but short has only 1 line "),
+        (["--nbest", "a=nmt.nbest", "--source", "short"], "nmt.nbest:2: id 1 is beyond short, which has 1 line "),
         (["--nbest", "a=bad"], "bad:2: feature X has 0 values here and 1 in the first line of a"),
         (["--nbest", "a=empty"], "empty: is empty"),
         (["--nbest", "a=far"], "far:2: X less that of the system's first hypothesis is -6e+38, but Moses' tools read"),

@@ -144,7 +144,7 @@ def test_blank_reference_line_is_named(files: Path, capsys: pytest.CaptureFixtur
 def test_id_without_a_source_or_a_reference_is_named(files: Path) -> None:
     for name in ("reference", "source"):
         (files / name).write_text("one\ntwo\n")
-        said = {"source": r"nbest:3: has ids up to 2 but .*source has only 2 lines"}.get(
+        said = {"source": r"nbest:3: id 2 is beyond .*source, which has 2 lines"}.get(
             name, r"reference: has 2 lines but .* 3 lines are needed"
         )
         with pytest.raises(NmtError, match=said):

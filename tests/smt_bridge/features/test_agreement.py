@@ -17,7 +17,7 @@ from sacrebleu.metrics.chrf import CHRF
 from nmt_core.base.errors import ConfigError
 from smt_bridge.errors import WiringError
 from smt_bridge.features.base import Candidates, Feature
-from smt_bridge.features.mbr import ExpectedBleu, ExpectedChrf, Floats, Weighting, bleu_of_all, chrf_of_all
+from smt_bridge.features.mbr import Floats, Weighting, bleu_of_all, chrf_of_all, expected_bleu, expected_chrf
 
 LISTS = st.lists(
     st.lists(st.sampled_from(["a", "b", "ab", "é", "😀"]), max_size=9).map(" ".join), min_size=1, max_size=6
@@ -54,7 +54,7 @@ def test_many_items_are_taken_block_by_block(monkeypatch: pytest.MonkeyPatch) ->
     assert np.array_equal(chrf_of_all(texts), whole)
 
 
-@pytest.mark.parametrize(("feature", "metric"), [(ExpectedBleu, sacrebleu_of_all), (ExpectedChrf, sacrechrf_of_all)])
+@pytest.mark.parametrize(("feature", "metric"), [(expected_bleu, sacrebleu_of_all), (expected_chrf, sacrechrf_of_all)])
 def test_expectation_over_real_lists(
     shared: Path, feature: Callable[[str], Feature], metric: Callable[[Sequence[str]], list[list[float]]]
 ) -> None:
@@ -76,11 +76,11 @@ def test_expectation_over_real_lists(
 
 def test_lines_of_equal_text_add_their_weights() -> None:
     group = Candidates("", ["a b", "c", "a b", "a b"])
-    rows = ExpectedBleu().compute([group])[0]
+    rows = expected_bleu().compute([group])[0]
     assert [row[0] for row in rows] == pytest.approx([0.75, 0.25, 0.75, 0.75])
 
 
-@pytest.mark.parametrize("feature", [ExpectedBleu(), ExpectedChrf(), ExpectedBleu("posterior")])
+@pytest.mark.parametrize("feature", [expected_bleu(), expected_chrf(), expected_bleu("posterior")])
 def test_lists_of_one_and_of_none(feature: Feature) -> None:
     groups = [Candidates("", ["a b c"], [1e300]), Candidates("", [], []), Candidates("", [""], [0.0])]
     assert feature.compute(groups) == [[(pytest.approx(1.0),)], [], [(0.0,)]]
@@ -93,7 +93,7 @@ def test_posterior_of_large_totals_stays_finite() -> None:
 
 def test_posterior_without_totals_is_refused() -> None:
     with pytest.raises(WiringError, match="use uniform"):
-        ExpectedBleu("posterior").compute([Candidates("", ["a"])])
+        expected_bleu("posterior").compute([Candidates("", ["a"])])
 
 
 @pytest.mark.parametrize("text", ["even", "posterior:x", "posterior:-1", "posterior:nan", "posterior:inf", "uniform:2"])

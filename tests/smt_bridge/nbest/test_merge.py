@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from smt_bridge.errors import FormatError
 from smt_bridge.nbest.entry import NbestEntry, NbestList, format_entry
-from smt_bridge.nbest.merge import Fill, Merger, System, distinct_text, layout, peek, side_by_side
+from smt_bridge.nbest.merge import Fill, Merger, System, distinct_text, layout, side_by_side
 from smt_bridge.nbest.moses import parse_entry
 
 MOSES = """0 ||| the house ||| LM0= -5 TM0= -1 -2 ||| -3 ||| 0-0
@@ -34,9 +34,9 @@ def lists_of(text: str) -> list[NbestList]:
 def merged(*named: tuple[str, str], fill: Fill = "last", exact: dict[str, object] | None = None) -> list[NbestEntry]:
     systems, firsts = [], {}
     for name, text in named:
-        entry, system = peek(System(name, f"{name}.nbest", iter(lists_of(text))))
-        firsts.setdefault(name, entry)
-        systems.append(system)
+        lists = lists_of(text)
+        firsts.setdefault(name, lists[0].entries[0])
+        systems.append(System(name, f"{name}.nbest", iter(lists)))
     columns = layout(list(firsts.items()))
     merger = Merger(columns, {name: f"{name}.nbest" for name, _ in named}, fill=fill, exact=exact)
     rows = []

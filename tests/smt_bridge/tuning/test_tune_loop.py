@@ -61,7 +61,7 @@ def test_hypotheses_are_counted_once(weighted_moses: str, monkeypatch: pytest.Mo
 
         return count_and_note
 
-    monkeypatch.setattr("smt_bridge.tuning.system.statistics_against", watched)
+    monkeypatch.setattr("smt_bridge.tuning.loop.statistics_against", watched)
     assert main(arguments(weighted_moses, "--quiet")) == 0
     rounds = state()["rounds"]
     sentences = sum(bool(line) for line in SOURCE)
