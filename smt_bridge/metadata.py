@@ -125,16 +125,6 @@ class Metadata:
     scores_before: int | None = None
     content: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
 
-    def describe(self, path: str) -> bool:
-        """Whether the file has the bytes that these metadata were written for.
-
-        Reads it in constant memory, unless its length tells. Raises InputError where it cannot be read.
-        """
-        described = self.content.get("file")
-        if not isinstance(described, dict) or described.get("bytes") != os.path.getsize(path):
-            return False
-        return described == identity(path)
-
 
 def metadata_path(path: str) -> str:
     """Where the metadata of ``path`` are."""
@@ -150,7 +140,9 @@ def find_metadata(path: str) -> Metadata | None:
     if not (os.path.isfile(path) and os.path.isfile(beside)):
         return None
     found = read_metadata(beside)
-    if not found.describe(path):
+    described = found.content.get("file")
+    length = described.get("bytes") if isinstance(described, dict) else None
+    if length != os.path.getsize(path) or described != identity(path):  # mostly the length tells
         raise InputError(beside, f"describes other content than {path} has; remove it, or make both again")
     return found
 

@@ -112,8 +112,11 @@ def check_names(recipe: Recipe) -> None:
 
 
 def read_recipe(path: str) -> Recipe:
-    """Read a file of ``write_recipe``; raises InputError for any other."""
-    return recipe_of(read_json(path, remedy="expected a recipe of `smt-bridge tune --recipe`"), path)
+    """Read a file of ``write_recipe``, to translate by it; raises InputError for any other, and without weights."""
+    recipe = recipe_of(read_json(path, remedy="expected a recipe of `smt-bridge tune --recipe`"), path)
+    if recipe.weights is None and recipe.guidance is None:
+        raise InputError(path, "has no weights; `smt-bridge tune --recipe` writes them")
+    return recipe
 
 
 def recipe_of(content: Any, path: str) -> Recipe:

@@ -16,7 +16,7 @@ from smt_bridge.doctor.configuration import examine_ini, examine_model, language
 from smt_bridge.doctor.findings import Finding, error, warning
 from smt_bridge.doctor.table import Table
 from smt_bridge.metadata import find_metadata, metadata_path
-from smt_bridge.models import REMOTE
+from smt_bridge.models import REMOTE, open_model
 from smt_bridge.moses.ini import MosesIni, read_ini
 from smt_bridge.moses.weights import Weights, read_weights
 from smt_bridge.nbest.formats import AUTO, check_format
@@ -131,8 +131,6 @@ def _examine_record(path: str, scorer: str) -> Iterator[Finding]:
 
 
 def _examine_fingerprint(record: str, content: Mapping[str, Any], scorer: str) -> Iterator[Finding]:
-    from smt_bridge.models import open_model
-
     recorded = json.dumps(dict(content))
     try:
         signature = open_model(scorer).signature

@@ -50,8 +50,6 @@ def _given_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
         option = given[0].replace("_", "-")
         raise ConfigError(f"--{option} and --recipe exclude one another: the recipe says how lists are made")
     recipe = read_recipe(args.recipe)
-    if recipe.weights is None and recipe.guidance is None:
-        raise ConfigError(f"{args.recipe} has no weights; `smt-bridge tune --recipe` writes them")
     return replace(recipe, moses_ini=args.moses_ini or recipe.moses_ini)
 
 

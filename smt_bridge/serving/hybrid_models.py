@@ -82,8 +82,6 @@ class HybridModels(Collector):
         return {name: self._open(name, read_recipe(path), path, open_model) for name, path in self._recipes.items()}
 
     def _open(self, name: str, recipe: Recipe, path: str, open_model: OpenModel) -> ServedModel:
-        if recipe.weights is None and recipe.guidance is None:
-            raise ConfigError(f"{path} has no weights; `smt-bridge tune --recipe` writes them")
         if recipe.model.startswith(REMOTE):
             raise ConfigError(
                 f"{path}: its neural model is that of a server; a hybrid is served with a model in a folder"
