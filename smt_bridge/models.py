@@ -35,7 +35,6 @@ import numpy.typing as npt
 from nmt_core.base.errors import ConfigError, ServiceError
 from nmt_core.base.interfaces import NgramGuidance, PairScore, PairScorer, SentencePair
 from nmt_core.base.words import factors_read, split_words, whole_number
-from nmt_core.text.processing import RawText, TextProcessor
 from nmt_core.text.unknown_share import UnknownShare, usual_share
 from smt_bridge.nbest.entry import BLANKS, NbestEntry
 
@@ -246,10 +245,6 @@ class Local:
     def finish(self) -> None:
         """Say what there is to be said of the words of a text that is not long."""
         self._unknown.finish()
-
-    def raw_text(self) -> RawText:
-        """Moses' tokeniser and detokeniser for the model's languages."""
-        return TextProcessor(self.models[0].text)
 
 
 class Converted:

@@ -59,7 +59,8 @@ class Recipe:
     Moses' command line. ``graph`` is for lists of Moses' search graphs (None: there are none). A server runs
     ``moses_program`` with ``moses_threads`` and ``moses_timeout`` (seconds for a sentence); with ``degrade`` the neural
     model answers alone where Moses cannot be used. With ``guidance`` lists are not merged, and there are no weights:
-    Moses' list guides the neural search.
+    Moses' list guides the neural search. ``preparation`` is the ``preparation.json`` of Moses' text, "" for that of
+    the neural model (``smt_bridge.running_text``).
     """
 
     moses_ini: str
@@ -82,6 +83,7 @@ class Recipe:
     moses_timeout: Annotated[float, Field(gt=0.0, lt=1e9)] = 60.0
     degrade: bool = False
     guidance: GuidanceOptions | None = None
+    preparation: str = ""
 
     @property
     def systems(self) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from nmt_core.preparation.settings import (
     LEARNED,
     PLAIN,
     Learned,
+    PreparationConfig,
     model_name,
     model_names,
     open_steps,
@@ -61,6 +62,16 @@ class BundledPreprocessor:
             if found.hashes.get(name) != hashes.get(name):
                 raise InputError(path_of(name), "not the file that the model was saved with")
         return found
+
+    @classmethod
+    def of_corpus(
+        cls, settings: PreparationConfig, models: Mapping[str, bytes], files: Sequence[str]
+    ) -> BundledPreprocessor:
+        """The one of a corpus that other programs prepared so: its ``files``, and ``models`` by name."""
+        sides = dict(zip(settings.languages, files, strict=True))
+        hashes = {name: _hash(content) for name, content in models.items()}
+        record = Record(settings=settings, models=hashes, inputs=sides, outputs=sides, read=0, kept=0, dropped=[])
+        return cls(record, {NAME: render_record(record), **models})
 
     @classmethod
     def _read(cls, path_of: Callable[[str], str]) -> BundledPreprocessor:
@@ -154,6 +165,10 @@ class BundledPreprocessor:
         parts = settings.subwords is not None and settings.subwords.type != "sentencepiece"
         return parts and [side in settings.sides_of(step) for step in _CUTTING] == [False, True]
 
+    def open_surface_side(self, side: Side) -> Preprocessor:
+        """The steps of one side but those that cut words: running text to the words of a Moses system, and back."""
+        return Preprocessor(self._open(side, [step for step in (*PLAIN, *LEARNED) if step not in _CUTTING]))
+
     def open_words(self, side: Side) -> Preprocessor:
         """The steps that cut words, whose ``undo`` makes words again; truecased and tokenised text stays so."""
         return Preprocessor(self._open(side, _CUTTING))
@@ -172,13 +187,17 @@ class BundledPreprocessor:
 
 
 class PreparedText:
-    """Raw text to what a model reads, and back; what a ``TextProcessor`` does for models without one."""
+    """Raw text to what a model reads, and back; what a ``TextProcessor`` does for models without one.
 
-    def __init__(self, preparation: BundledPreprocessor) -> None:
+    With ``surface`` it is what a Moses system reads: words are not cut.
+    """
+
+    def __init__(self, preparation: BundledPreprocessor, *, surface: bool = False) -> None:
         self.preparation = preparation
         languages = preparation.record.settings.languages
-        self._source = preparation.open_side("source") if "source" in languages else None
-        self._target = preparation.open_side("target")
+        open_side = preparation.open_surface_side if surface else preparation.open_side
+        self._source = open_side("source") if "source" in languages else None
+        self._target = open_side("target")
 
     def __repr__(self) -> str:
         return f"PreparedText({self.preparation.fingerprint})"

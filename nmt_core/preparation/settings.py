@@ -27,14 +27,8 @@ from nmt_core.preparation.steps import (
     TokenizationConfig,
 )
 from nmt_core.preparation.subwords import SubwordsConfig, learn_subwords, open_subwords
-from nmt_core.preparation.words import (
-    Compounds,
-    CompoundsConfig,
-    Truecasing,
-    TruecasingConfig,
-    learn_compounds,
-    learn_truecasing,
-)
+from nmt_core.preparation.truecasing import TruecasingConfig, learn_truecasing, open_truecasing
+from nmt_core.preparation.words import Compounds, CompoundsConfig, learn_compounds
 
 Learned = Literal["truecasing", "compounds", "subwords"]
 PLAIN = ("cleanup", "punctuation", "tokenization")
@@ -152,7 +146,7 @@ def _open_step(config: PreparationConfig, side: Side, name: str, models: OpenMod
 
 def _open_learned(config: PreparationConfig, side: Side, name: str, models: OpenModel) -> LineStep | None:
     if name == "truecasing" and side in config.sides_of("truecasing"):
-        return Truecasing.open(models(model_name(config, "truecasing", side)))
+        return open_truecasing(models(model_name(config, "truecasing", side)))
     if name == "compounds" and config.compounds is not None and side in config.sides_of("compounds"):
         return Compounds.open(models(model_name(config, "compounds", side)), config.compounds)
     if name == "subwords" and config.subwords is not None and side in config.sides_of("subwords"):

@@ -1,11 +1,7 @@
-"""Steps that learn from the frequencies of words: truecasing and the splitting of compounds.
-
-Both keep a file of words and counts.
-"""
+"""The splitting of compounds, which learns from the frequencies of words, and files of words and counts."""
 
 from __future__ import annotations
 
-import collections
 import functools
 import itertools
 import re
@@ -62,75 +58,6 @@ def commonest_forms(counts: dict[str, int]) -> dict[str, tuple[str, int]]:
         form, total = forms.get(word.lower(), (word, 0))
         forms[word.lower()] = (form, total + count)
     return forms
-
-
-_ENDS = frozenset(".!?")
-
-
-class TruecasingConfig(Config):
-    """``truecasing: {}`` turns it on for all sides."""
-
-    sides: tuple[Side, ...] | None = None
-
-
-class Truecasing:
-    """A word that begins a sentence is written as it mostly is elsewhere: ``forms`` has that form by lower case.
-
-    Learned from the words that begin no sentence; a word that only ever begins one stays as it is. Where sentences
-    begin this is Moses' ``truecase.perl``. Words elsewhere are never changed (the script writes those it never saw
-    so in their usual form: *GI* becomes *gi*), so that a capital at the beginning of each sentence undoes it; and it
-    is some 15 times as fast as the port in sacremoses.
-
-    >>> step = Truecasing({"the": "the", "paris": "Paris"})
-    >>> step.apply("The man saw it . Paris too .")
-    'the man saw it . Paris too .'
-    >>> step.undo("the man saw it . paris too .")
-    'The man saw it . Paris too .'
-    """
-
-    def __init__(self, forms: Mapping[str, str]) -> None:
-        self._forms = forms
-
-    @classmethod
-    def open(cls, model: ModelFile) -> Truecasing:
-        """The usual forms in a file."""
-        return cls({form.lower(): form for form, _ in read_counts(model)})
-
-    def apply(self, line: str) -> str:
-        """Give the first words of sentences their usual form."""
-        words = split_words(line)
-        for place in _sentence_starts(words):
-            words[place] = self._forms.get(words[place].lower(), words[place])
-        return " ".join(words)
-
-    def undo(self, line: str) -> str:
-        """Capitals where sentences begin."""
-        words = split_words(line)
-        for place in _sentence_starts(words):
-            words[place] = words[place][:1].upper() + words[place][1:]
-        return " ".join(words)
-
-
-def learn_truecasing(path: str, output: str) -> None:
-    """Write the usual forms of the words in ``path``."""
-    counts: collections.Counter[str] = collections.Counter()
-    for line in read_text_lines(path):
-        words = split_words(line)
-        starts = set(_sentence_starts(words))
-        counts.update(word for place, word in enumerate(words) if place not in starts and word[:1].isalpha())
-    write_counts(output, by_frequency(dict(commonest_forms(counts).values())))
-
-
-def _sentence_starts(words: Sequence[str]) -> Iterator[int]:
-    """Places of words that begin a sentence, quotation marks and brackets set aside."""
-    begins = True
-    for place, word in enumerate(words):
-        if word in _ENDS:
-            begins = True
-        elif begins and word[:1].isalnum():
-            begins = False
-            if word[:1].isalpha():
-                yield place
 
 
 FILLERS = ("s", "es")

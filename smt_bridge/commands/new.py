@@ -34,6 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--test", nargs="+", action="append", default=[], metavar="FILE", help="source, target and, without `moses`,"
         " the list of a test set; repeatable")  # fmt: skip
     add("--languages", nargs=2, metavar=("SOURCE", "TARGET"), help="such as en fr (the endings of --train)")
+    add("--truecase-model", nargs=2, default=[], metavar=("SOURCE", "TARGET"), help="of a truecased system, by Moses'"
+        " train-truecaser.perl: models and hybrid take running text")  # fmt: skip
     add("--minutes", type=positive, default=60, metavar="N", help="how long all may take (60)")
     add("--size", choices=["small", "medium", "paper"], help="of the models (small for little text or time, or medium)")
     add("--updates", type=positive, metavar="N", help="of each training, in place of --minutes and the measurement")

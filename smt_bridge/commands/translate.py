@@ -57,7 +57,14 @@ def _add_translation(parser: argparse.ArgumentParser) -> None:
     add("--degrade", action="store_true", help="where Moses cannot be used at all, go on with the neural model")
     add("--input", type=InputFile, default="-", metavar="FILE", help="source text, a sentence a line ('-')")
     add("--output", type=OutputFile, default="-", metavar="FILE", help="where the translations go ('-')")
-    add("--raw", action="store_true", help="raw text in, raw text out, by Moses' tokeniser for the model's languages")
+    add("--raw", action="store_true", help="raw text in, raw text out, by --preparation")
+    add(
+        "--preparation",
+        type=InputFile,
+        default="",
+        metavar="FILE",
+        help="the preparation.json of Moses' text (the recipe's, the model's, or Moses' tokeniser)",
+    )
     add("--nbest-output", type=OutputFile, metavar="FILE", help="also write the merged lists with all their columns")
     add_word_limit(parser)
     add("--quiet", action="store_true", help="no progress bar")

@@ -12,6 +12,7 @@ from nmt_core.base.messages import counted, say, show
 from nmt_core.files.small import check_regular
 from smt_bridge.doctor import findings as words
 from smt_bridge.doctor import lists
+from smt_bridge.doctor.case import examine_case, examine_case_of_model, first_words
 from smt_bridge.doctor.configuration import examine_ini, examine_model, language_models, readable_tables
 from smt_bridge.doctor.findings import Finding, error, warning
 from smt_bridge.doctor.table import Table
@@ -78,6 +79,11 @@ def _examine_list(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
     for path in (files.source, files.reference):
         if path:
             yield from lists.examine_ids(summary, path)
+    if files.reference:
+        reference = words.words_of_file(files.reference, most=files.most)
+        begin = first_words(files.reference, most=files.most)
+        for other in (summary.target, *(table.target for table in tables.values())):
+            yield from examine_case(reference, other, begin)
     if files.weights and summary.arity:
         weights = _weights(files.weights)
         if isinstance(weights, Finding):
@@ -97,9 +103,11 @@ def _weights(path: str) -> Weights | Finding:
 
 def _examine_words(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
     source = words.words_of_file(files.source, most=files.most) if files.source else None
+    begin = first_words(files.source, most=files.most) if files.source else frozenset[str]()
     for table in tables.values():
         if source is not None:
             yield from words.examine_escapes(source, table.source)
+            yield from examine_case(source, table.source, begin)
     if not files.scorer:
         return
     for folder in files.scorer.split(","):
@@ -116,6 +124,8 @@ def _examine_words(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
             vocabulary, other = sides[side], sides[1 - side]
             if text is not None and vocabulary is not None and other is not None:
                 yield from words.examine_coverage(text, vocabulary, other=other, model=folder)
+            if text is source is not None and vocabulary is not None:
+                yield from examine_case_of_model(source, begin, vocabulary, folder)
 
 
 def _examine_record(path: str, scorer: str) -> Iterator[Finding]:

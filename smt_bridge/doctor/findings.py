@@ -46,7 +46,7 @@ def note(place: str, problem: str, remedy: str) -> Finding:
 
 
 _ESCAPED = re.compile(r"&(?:apos|quot|amp|lt|gt|#124|#91|#93);")
-_GLUED = re.compile(r"\w[.,!?;:]$")
+_GLUED = re.compile(r"^(?!.*&(?:\w+|#\d+);$).*\w[.,!?;:]$")  # an escape such as l&apos; is no such word
 _FEW = 0.02  # share of words from which it is no accident
 _FEWER = 1 / 3  # of the unknown words, that the other side of a model does not know
 _POOR = 0.15  # share of unknown words from which something is wrong

@@ -45,12 +45,16 @@ def _search_keys(assignments: Sequence[str]) -> SearchKeys:
 
 
 def _given_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
-    """The recipe in a file, with ``--moses-ini`` in place of its own; ``given`` are options that it has no room for."""
+    """The recipe in a file; ``given`` are options that it excludes.
+
+    ``--moses-ini`` and ``--preparation`` take the place of its own.
+    """
     if given:
         option = given[0].replace("_", "-")
         raise ConfigError(f"--{option} and --recipe exclude one another: the recipe says how lists are made")
     recipe = read_recipe(args.recipe)
-    return replace(recipe, moses_ini=args.moses_ini or recipe.moses_ini)
+    preparation = args.preparation or recipe.preparation
+    return replace(recipe, moses_ini=args.moses_ini or recipe.moses_ini, preparation=preparation)
 
 
 def _new_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
@@ -82,6 +86,7 @@ def _new_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
         degrade=args.degrade,
         graph=_graph_search(args, search, graph),
         guidance=_guidance_of(args, search),
+        preparation=args.preparation,
     )
     check_names(recipe)
     return recipe

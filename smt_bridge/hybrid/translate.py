@@ -37,6 +37,7 @@ from smt_bridge.moses.process import MosesFailed, MosesProcess
 from smt_bridge.nbest.entry import format_entry
 from smt_bridge.nbest.recompute import exact_signatures
 from smt_bridge.recipe import GRAPH, MOSES, Recipe, write_recipe
+from smt_bridge.running_text import RunningText, open_running_text, read_preparation
 
 NAME = "translate"
 WINDOW = 100  # sentences that are translated together, at most
@@ -64,7 +65,7 @@ def translate_text(args: argparse.Namespace) -> int:
 
 
 class _System(NamedTuple):
-    """What a recipe describes: both systems, and what chooses among their translations."""
+    """What a recipe describes: both systems, what chooses among their translations, and ``text`` for raw text."""
 
     hybrid: HybridTranslator
     decoder: Any
@@ -72,6 +73,7 @@ class _System(NamedTuple):
     chooser: Chooser
     features: Sequence[Feature]
     factors: int
+    text: RunningText | None
 
     def described(self, recipe: Recipe) -> Recipe:
         """The recipe with the columns of its lists and the signatures of its features."""
@@ -90,11 +92,10 @@ def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack)
     if factors and args.raw:
         raise ConfigError("--raw: the neural model reads words with factors, which raw text has not")
     decoder = opened(recipe.model)
+    preparation = read_preparation(recipe)
     if not isinstance(decoder, Local):
-        if args.raw:
-            raise ConfigError(
-                "--raw needs a model of ours in a folder, which has the languages; tokenise the text otherwise"
-            )
+        if args.raw and preparation is None:
+            raise ConfigError("--raw needs --preparation, or a model of ours in a folder, which has the languages")
         if guidance:
             raise ConfigError("guidance_weight needs a model of ours in a folder")
     elif guidance:
@@ -103,7 +104,8 @@ def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack)
     moses = _moses(args, recipe, stack)
     chooser = open_chooser(recipe, features)
     hybrid = HybridTranslator(moses, decoder, GuidedChooser() if guidance else chooser, graphs, guidance)
-    return _System(hybrid, decoder, moses, chooser, features, factors)
+    text = open_running_text(preparation, decoder.models if isinstance(decoder, Local) else []) if args.raw else None
+    return _System(hybrid, decoder, moses, chooser, features, factors, text)
 
 
 def _translate_input(
@@ -114,7 +116,7 @@ def _translate_input(
     finish: Callable[[], None],
 ) -> None:
     """Write a line for every line; the files are complete when the stack is left. ``finish`` is of the lists."""
-    text = system.decoder.raw_text() if args.raw else None
+    text = system.text
     listing = stack.enter_context(open_output(args.nbest_output, on_complete=finish)) if args.nbest_output else None
     output = stack.enter_context(open_output(args.output))
     bar = stack.enter_context(progress_bar(NAME, " sent", quiet=args.quiet))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import re
 import shutil
@@ -13,12 +14,15 @@ from typing import NamedTuple
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import say
 from nmt_core.files import read_lines, read_parallel_lines
+from nmt_core.preparation.steps import ModelFile, TokenizationConfig
+from smt_bridge.doctor.case import examine_case, first_words
 from smt_bridge.doctor.examination import Files, examine
-from smt_bridge.doctor.findings import words_of_file
+from smt_bridge.doctor.findings import Words, examine_text, words_of_file
 from smt_bridge.doctor.table import Table
 from smt_bridge.errors import WiringError
 from smt_bridge.moses.feature_functions import Feature, section_lines
 from smt_bridge.moses.ini import MosesIni, read_ini
+from smt_bridge.new.preparation import open_truecasers, tokenization_of
 
 _READ = 20_000  # lines of a text or table that are looked into
 _STRANGE = 0.5  # share of words outside the table from which a text is not of this system
@@ -38,11 +42,12 @@ class Text(NamedTuple):
 
 
 class Corpus(NamedTuple):
-    """The training text, and how many words of each side are seen at least twice."""
+    """The training text, how many words of each side are seen at least twice, and how it was tokenised."""
 
     text: Text
     source_words: int
     target_words: int
+    tokenization: TokenizationConfig
 
 
 class System(NamedTuple):
@@ -59,7 +64,10 @@ class System(NamedTuple):
 
 
 class Given(NamedTuple):
-    """All that was given, checked. ``moses`` is the decoder's program, "" where there is none on the PATH."""
+    """All that was given, checked. ``moses`` is the decoder's program, "" where there is none on the PATH.
+
+    ``truecasers`` are the models of the source and the target, none for a system that is not truecased.
+    """
 
     system: System
     corpus: Corpus
@@ -67,6 +75,7 @@ class Given(NamedTuple):
     tests: tuple[Text, ...]
     languages: tuple[str, str]
     moses: str
+    truecasers: tuple[ModelFile, ...]
 
 
 def read_given(
@@ -76,9 +85,10 @@ def read_given(
     dev_list: str,
     tests: Sequence[Sequence[str]],
     languages: Sequence[str] | None,
+    truecasers: Sequence[str],
 ) -> Given:
     """Read and check all of it. Raises ConfigError, InputError or WiringError with the first thing that is wrong."""
-    paths = [os.path.abspath(path) for path in (ini, *train, *dev, *filter(None, [dev_list]))]
+    paths = [os.path.abspath(path) for path in (ini, *train, *dev, *truecasers, *filter(None, [dev_list]))]
     for path in paths:
         if not os.path.isfile(path):
             raise InputError(path, "there is no such file")
@@ -88,6 +98,9 @@ def read_given(
     feature = _table(parsed)
     development = _text("dev", dev[0], dev[1], dev_list)
     sets = tuple(_test_set(one, number) for number, one in enumerate(tests, start=1))
+    for path in train:
+        for finding in examine_text(path, most=_READ, tokenised=True):
+            say(str(finding))
     corpus = _read_corpus(train, development)
     table = _path_of(parsed, feature)
     for option, sides in [("--train", train), ("--dev", dev), *(("--test", one) for one in tests)]:
@@ -95,12 +108,16 @@ def read_given(
             _check_words(table, option, sides[:2], known)
     pairs = sum(1 for _ in read_lines(table)) if table else 0
     system = System(parsed.path, table, pairs, _exact(parsed))
-    return Given(system, corpus, development, _named_apart(sets), known, shutil.which("moses") or "")
+    moses = shutil.which("moses") or ""
+    return Given(system, corpus, development, _named_apart(sets), known, moses, open_truecasers(truecasers, train))
 
 
 def _languages(train: Sequence[str], languages: Sequence[str] | None) -> tuple[str, str]:
     """As they were given, or the endings of the training text's names: train.tok.en.gz is in ``en``."""
-    found = tuple(languages or (_PACKED.sub("", path).rpartition(".")[2] for path in train))
+    endings = tuple(_PACKED.sub("", path).rpartition(".")[2] for path in train)
+    found = tuple(languages or endings)
+    if endings[::-1] == found and endings[0] != endings[1]:
+        raise ConfigError(f"--languages {' '.join(found)}: {' '.join(train)} end in the other order; exchange the two")
     for code, path in zip(found, train, strict=True):
         if not re.fullmatch(r"[a-z]{2,3}", code):
             raise ConfigError(f"--train {path}: its name does not end in a language; give --languages, such as en fr")
@@ -207,23 +224,28 @@ def _read_corpus(train: Sequence[str], dev: Text) -> Corpus:
         say(f"warning: {train[0]}: {problem}; take these pairs out")
     sizes = [sum(number > 1 for number in count.values()) for count in counts]
     source, target = map(os.path.abspath, train)
-    return Corpus(Text("train", source, target, pairs, words / pairs), sizes[0], sizes[1])
+    text = Text("train", source, target, pairs, words / pairs)
+    return Corpus(text, sizes[0], sizes[1], tokenization_of(itertools.chain(*counts)))
 
 
 @functools.cache
-def _words_of(table: str) -> list[frozenset[str]]:
+def _words_of(table: str) -> tuple[Words, Words]:
     """The words of both sides of a table's first lines."""
     seen = Table(table, most=10 * _READ)
-    return [frozenset(words.counts) for words in (seen.source, seen.target)]
+    return seen.source, seen.target
 
 
 def _check_words(table: str, option: str, text: Sequence[str], languages: Sequence[str]) -> None:
     """Raise ConfigError where a text has other words than the table: of other languages, or cut otherwise."""
-    known = _words_of(table)
+    sides = _words_of(table)
+    known = [frozenset(words.counts) for words in sides]
     texts = [words_of_file(path, most=_READ) for path in text]
     strange = [words.unknown(side) for words, side in zip(texts, known, strict=True)]
     exchanged = [words.unknown(side) for words, side in zip(texts, reversed(known), strict=True)]
     if max(strange) < _STRANGE:
+        for path, words, phrases in zip(text, texts, sides, strict=True):
+            for finding in examine_case(words, phrases, first_words(path, most=_READ)):
+                say(str(finding))
         return
     if max(exchanged) < min(strange):
         raise ConfigError(

@@ -7,7 +7,7 @@ with 29,000 pairs, 384 units and 13 words a sentence, on one core with AVX-512.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from smt_bridge.new.given import Given, Text
@@ -87,8 +87,35 @@ class Step(NamedTuple):
     minutes: float = 0.0
 
 
-def steps(given: Given, machine: Machine, models: list[Training], speed: float) -> Iterator[Step]:
-    """All steps but serving, in an order in which each has what it needs."""
+class Plan(NamedTuple):
+    """All steps but serving, in an order in which each has what it needs, and the command that serves.
+
+    ``with_moses`` is the plan of a machine with Moses, None where it is this one.
+    """
+
+    steps: tuple[Step, ...]
+    serve: str
+    with_moses: Plan | None
+
+    @property
+    def goals(self) -> tuple[str, ...]:
+        """What `make` makes: everything that no other step needs."""
+        needed = {name for step in self.steps for name in step.needs}
+        return tuple(step.output for step in self.steps if step.output not in needed)
+
+    @property
+    def minutes(self) -> float:
+        """Those of the steps, one behind the other."""
+        return sum(step.minutes for step in self.steps)
+
+
+def plan_of(given: Given, machine: Machine, models: Sequence[Training], speed: float) -> Plan:
+    """The plan; minutes are 0 where ``speed`` is."""
+    with_moses = None if given.moses else plan_of(given._replace(moses="moses"), machine, models, speed)
+    return Plan(tuple(_steps(given, machine, models, speed)), _serve_command(given), with_moses)
+
+
+def _steps(given: Given, machine: Machine, models: Sequence[Training], speed: float) -> Iterator[Step]:
     for model in models:
         log = f"{model.name}.log"
         yield Step(f"{model.name}.trained", (), f"nmt-core train {model.name}.yaml --resume 2>> {log}", model.minutes)
@@ -133,7 +160,7 @@ def _with_lists(given: Given, machine: Machine, speed: float) -> Iterator[Step]:
     command = f"smt-bridge tune --nbest dev.rich.gz --reference {shlex.quote(given.dev.target)} --output weights"
     yield Step("weights", ("dev.rich.gz",), command, _tune_minutes(given))
     for text in judged(given):
-        yield _judge(text, given)
+        yield _judge(text, given, lists="rich", weights="weights", tuned="weights")
 
 
 def _with_moses(given: Given, machine: Machine, speed: float) -> Iterator[Step]:
@@ -143,22 +170,22 @@ def _with_moses(given: Given, machine: Machine, speed: float) -> Iterator[Step]:
     command = (
         f"smt-bridge translate --moses-ini moses.ini --moses-threads {machine.threads} --model rnnsearch"
         f" --lists moses:{_MOSES_LIST},nmt:{_NMT_LIST} --feature nmt:rnnsearch --feature nmtreverse:reverse"
-        f" --feature wordcount{exact} --nbest-output dev.rich.gz --input {shlex.quote(dev.source)} --output dev.moses"
+        f" --feature wordcount{exact} --nbest-output dev.live.gz --input {shlex.quote(dev.source)} --output dev.moses"
     )
-    yield Step("dev.rich.gz", ("rnnsearch.trained", "reverse.trained"), command, _live_minutes(dev, machine, speed))
+    yield Step("dev.live.gz", ("rnnsearch.trained", "reverse.trained"), command, _live_minutes(dev, machine, speed))
     command = (
-        f"smt-bridge tune --nbest dev.rich.gz --reference {shlex.quote(dev.target)} --recipe hybrid.json"
-        " --output weights"
+        f"smt-bridge tune --nbest dev.live.gz --reference {shlex.quote(dev.target)} --recipe hybrid.json"
+        " --output hybrid.weights"
     )
-    yield Step("weights", ("dev.rich.gz",), command, _tune_minutes(given))
+    yield Step("hybrid.json", ("dev.live.gz",), command, _tune_minutes(given))
     for text in given.tests:
         command = (
-            f"smt-bridge translate --recipe hybrid.json --nbest-output {text.name}.rich.gz"
+            f"smt-bridge translate --recipe hybrid.json --nbest-output {text.name}.live.gz"
             f" --input {shlex.quote(text.source)} --output {text.name}.hybrid"
         )
-        yield Step(f"{text.name}.rich.gz", ("weights",), command, _live_minutes(text, machine, speed))
+        yield Step(f"{text.name}.live.gz", ("hybrid.json",), command, _live_minutes(text, machine, speed))
     for text in judged(given):
-        yield _judge(text, given)
+        yield _judge(text, given, lists="live", weights="hybrid.weights", tuned="hybrid.json")
 
 
 def _listed(given: Given) -> list[Text]:
@@ -171,16 +198,18 @@ def judged(given: Given) -> list[Text]:
     return tests or [given.dev]
 
 
-def _judge(text: Text, given: Given) -> Step:
+def _judge(text: Text, given: Given, *, lists: str, weights: str, tuned: str) -> Step:
+    """The report on a text; its lists end in ``lists``, and ``tuned`` is the step that makes the weights."""
     source, target = shlex.quote(text.source), shlex.quote(text.target)
+    nbest, output = f"{text.name}.{lists}.gz", f"{text.name}.{given.languages[1]}"
     command = (
-        f"smt-bridge rerank --nbest {text.name}.rich.gz --weights weights --source {source} --reference {target}"
-        f" --report {text.name}.html --output {text.name}.{given.languages[1]}"
+        f"smt-bridge rerank --nbest {nbest} --weights {weights} --source {source} --reference {target}"
+        f" --report {text.name}.html --output {output}"
     )
-    return Step(f"{text.name}.{given.languages[1]}", (f"{text.name}.rich.gz", "weights"), command, 0.2)
+    return Step(output, (nbest, tuned), command, 0.2)
 
 
-def serve_command(given: Given) -> str:
+def _serve_command(given: Given) -> str:
     """The command that serves the hybrid or, without Moses, the models."""
     name = "-".join(given.languages)
     if given.moses:
@@ -198,11 +227,12 @@ def missing(given: Given) -> Iterator[str]:
         return
     if not given.dev.nbest:
         yield (
-            "neither `moses` is on the PATH nor --nbest is given: models and column are made, no hybrid; make the list"
-            f" by `moses -f {given.system.ini} -n-best-list dev.nbest {_MOSES_LIST} distinct < {given.dev.source}`"
+            "neither `moses` is on the PATH nor --nbest is given: models and column are made, no hybrid; give"
+            " `make MOSES=DIR` the folder of Moses, or make the list by"
+            f" `moses -f {given.system.ini} -n-best-list dev.nbest {_MOSES_LIST} distinct < {given.dev.source}`"
         )
     else:
-        yield "`moses` is not on the PATH: the models are served, not the hybrid"
+        yield "`moses` is not on the PATH: the models are served, not the hybrid; `make serve MOSES=DIR` serves it"
         for text in lists:
             yield f"{text.source}: its list is missing, it is left out; give it as the third file of --test"
 

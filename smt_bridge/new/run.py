@@ -14,7 +14,8 @@ from nmt_core.base.messages import say
 from smt_bridge.moses.ini import read_ini
 from smt_bridge.new.given import Given, read_given
 from smt_bridge.new.machine import Machine, look_at_machine, measure_speed
-from smt_bridge.new.plan import Step, Training, missing, serve_command, steps, trainings
+from smt_bridge.new.plan import Plan, Training, missing, plan_of, trainings
+from smt_bridge.new.preparation import write_preparation
 from smt_bridge.new.settings import SENTENCES, parameters, phrase_settings, sentence_settings
 from smt_bridge.new.workflow import WORKFLOWS
 
@@ -33,7 +34,7 @@ def new(args: argparse.Namespace) -> int:
         raise ConfigError(
             f"{folder}: its path has blanks, which moses.ini and make cannot hold; give another directory"
         )
-    given = read_given(args.moses_ini, args.train, args.dev, args.nbest, args.test, args.languages)
+    given = read_given(args.moses_ini, args.train, args.dev, args.nbest, args.test, args.languages, args.truecase_model)
     making = folder.with_name(f".{folder.name}.hybridmt.tmp")
     shutil.rmtree(making, ignore_errors=True)
     making.mkdir(parents=True)
@@ -43,7 +44,7 @@ def new(args: argparse.Namespace) -> int:
         _check_room(given, machine, size)
         speed = 0.0 if args.updates else _measured(given, machine, size, making)
         models = _with_updates(given, machine, size, speed, args)
-        plan = list(steps(given, machine, models, speed))
+        plan = plan_of(given, machine, models, speed)
         _write(making, given, machine, models, plan, args.workflow)
         os.rename(making, folder)
     finally:
@@ -93,15 +94,13 @@ def _with_updates(given: Given, machine: Machine, size: str, speed: float, args:
     models = trainings(given, machine, size=size, speed=speed)
     if args.updates:
         return [model._replace(updates=args.updates) for model in models]
-    others = sum(step.minutes for step in steps(given, machine, models, speed)) / machine.streams
+    others = plan_of(given, machine, models, speed).minutes / machine.streams
     if others > 0.7 * args.minutes:
         say(f"warning: scoring and tuning alone take about {others:.0f} minutes")
     return [model.fitted(max(0.3 * args.minutes, args.minutes - others)) for model in models]
 
 
-def _write(
-    folder: Path, given: Given, machine: Machine, models: Sequence[Training], plan: Sequence[Step], workflow: str
-) -> None:
+def _write(folder: Path, given: Given, machine: Machine, models: Sequence[Training], plan: Plan, workflow: str) -> None:
     """All files of the directory."""
     for model in models:
         comment = _comment(model)
@@ -113,11 +112,13 @@ def _write(
                 reverse=model.name == "reverse",
             )  # fmt: skip
         (folder / f"{model.name}.yaml").write_text(text)
-    if given.moses:
-        (folder / "moses.ini").write_bytes(_with_absolute_paths(given.system.ini))
+    if given.truecasers:
+        train = (given.corpus.text.source, given.corpus.text.target)
+        write_preparation(folder, given.languages, train, given.corpus.tokenization, given.truecasers)
+    (folder / "moses.ini").write_bytes(_with_absolute_paths(given.system.ini))
     name, written = WORKFLOWS[workflow]
     comment = f"# Made by `smt-bridge new` for {given.system.ini}: {_numbers(given, machine)}."
-    (folder / name).write_text(written(plan, _goals(given, plan), serve_command(given), machine, comment=comment))
+    (folder / name).write_text(written(plan, machine, comment=comment))
 
 
 def _comment(model: Training) -> str:
@@ -139,12 +140,6 @@ def _with_absolute_paths(path: str) -> bytes:
     return ini.content
 
 
-def _goals(given: Given, plan: Sequence[Step]) -> list[str]:
-    """What `make` makes: everything that no other step needs."""
-    needed = {name for step in plan for name in step.needs}
-    return [step.output for step in plan if step.output not in needed]
-
-
 def _numbers(given: Given, machine: Machine) -> str:
     text = given.corpus.text
     return (
@@ -153,13 +148,11 @@ def _numbers(given: Given, machine: Machine) -> str:
     )
 
 
-def _tell(
-    folder: Path, given: Given, machine: Machine, size: str, plan: Sequence[Step], speed: float, workflow: str
-) -> None:
+def _tell(folder: Path, given: Given, machine: Machine, size: str, plan: Plan, speed: float, workflow: str) -> None:
     """What will be done, how long it takes, what it needs, and what is missing; then how to begin."""
     memory, disk = _needs(given, machine, size)
     lines = [_numbers(given, machine), f"the steps, all in {folder}:"]
-    for step in plan:
+    for step in plan.steps:
         time = f"{step.minutes:5.0f} min  " if speed else ""
         lines.append(f"  {time}{step.command}")
     lines += [f"missing: {problem}" for problem in missing(given)]
@@ -167,7 +160,7 @@ def _tell(
         lines.append("no --test: the report is of the development set, whose numbers are too good")
     lines.append(f"at most about {_gibibytes(memory)} of memory and {_gibibytes(disk)} of disk")
     if speed:
-        total = sum(step.minutes for step in plan) / machine.streams
+        total = plan.minutes / machine.streams
         lines.append(f"about {total:.0f} minutes in all, at {speed:,.0f} words/s in training")
     place = shlex.quote(str(folder))
     begin = f"make -C {place}" if workflow == "make" else f"snakemake --directory {place} -s {place}/Snakefile"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from smt_bridge.new.given import Given
@@ -66,13 +67,13 @@ folder: {name}
 model: {{type: rnnsearch, hidden: {size.hidden}, embedding: {size.embedding}, alignment: {size.alignment},
         maxout: {size.maxout}, dropout: {size.dropout}, embedding_dropout: {size.embedding_dropout},
         initialisation: glorot}}
-text: {{source_language: {languages[0]}, target_language: {languages[1]}}}
+{_text(given, languages)}
 data:
   source: {quoted(sides[0])}
   target: {quoted(sides[1])}
   dev_source: {quoted(sides[2])}
   dev_target: {quoted(sides[3])}
-  {_vocabulary(given)}
+  {_vocabulary(given)}{_preparation(given)}
 training:
   {{optimizer: adam, learning_rate: {size.rate}, gradient: word, batch_sentences: {size.sentences},
    label_smoothing: 0.1, max_updates: {updates}, validate_every: {_every(size, updates)}, dev_beam: 1,
@@ -88,7 +89,7 @@ def phrase_settings(name: str, given: Given, machine: Machine, *, size: Size, up
 folder: {name}
 model: {{preset: rnnencdec-cho2014, hidden: {size.hidden}, maxout: {size.maxout}, embedding: {size.embedding},
         output_rank: {size.embedding}, dropout: {size.dropout}, initialisation: glorot}}
-text: {{source_language: {given.languages[0]}, target_language: {given.languages[1]}}}
+{_text(given, given.languages)}
 data:
   phrase_table: {quoted(given.system.table)}
   hold_out: {held_out}
@@ -98,6 +99,19 @@ training:
    max_updates: {updates}, validate_every: {_every(size, updates)}, select_by: nll, decay_patience: 1,
    precision: {_precision(machine)}}}
 """
+
+
+def _text(given: Given, languages: Sequence[str]) -> str:
+    """The languages, and what of the tokeniser is not as Moses has it by default."""
+    tokenization = given.corpus.tokenization
+    hyphens = ", aggressive_hyphens: true" if tokenization.aggressive_hyphens else ""
+    escape = "" if tokenization.escape else ", escape: false"
+    return f"text: {{source_language: {languages[0]}, target_language: {languages[1]}{hyphens}{escape}}}"
+
+
+def _preparation(given: Given) -> str:
+    """With truecasers, what the models carry to take running text."""
+    return "\n  preparation: preparation.json" if given.truecasers else ""
 
 
 def _vocabulary(given: Given) -> str:

@@ -8,30 +8,41 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from smt_bridge.new.machine import Machine
-from smt_bridge.new.plan import Step
+from smt_bridge.new.plan import Plan, Step
 
 _WIDTH = 110
 
 
-def makefile(steps: Sequence[Step], goals: Sequence[str], serve: str, machine: Machine, *, comment: str) -> str:
-    """The Makefile. `make` does all, `make -n` shows it, `make serve` makes what is missing and serves."""
-    rules = "\n".join(_rule(step) for step in steps)
+def makefile(plan: Plan, machine: Machine, *, comment: str) -> str:
+    """The Makefile. `make` does all, `make -n` shows it, `make serve` makes what is missing and serves.
+
+    `make MOSES=DIR` is for Moses that is not on the PATH.
+    """
+    other = plan.with_moses
+    common = plan.steps if other is None else [step for step in plan.steps if step in other.steps]
+    rules = _rules(plan, common)
+    if other is not None:
+        rules = f"ifdef MOSES\n{_rules(other, common)}\nelse\n{rules}\nendif\n"
     return f"""\
 {comment}
-# A make that was killed goes on where it was.
+# A make that was killed goes on where it was. MOSES=DIR names the folder of Moses, or of its program.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --jobs={machine.streams}
 export OMP_NUM_THREADS := {machine.threads}
-export PATH := {os.path.dirname(sys.executable)}:$(PATH)
+export PATH := {os.path.dirname(sys.executable)}:$(if $(MOSES),$(abspath $(MOSES)):$(abspath $(MOSES))/bin:)$(PATH)
 PORT := 50551
 
 .PHONY: all serve
-all: {" ".join(goals)}
-serve: {" ".join(goals)}
-\t{serve} --port $(PORT)
+{rules}
+{chr(10).join(map(_rule, common))}"""
 
-{rules}"""
+
+def _rules(plan: Plan, common: Sequence[Step]) -> str:
+    """What to make, how to serve, and the steps that are not ``common``."""
+    goals = " ".join(plan.goals)
+    rules = "".join("\n" + _rule(step) for step in plan.steps if step not in common)
+    return f"all: {goals}\nserve: {goals}\n\t{plan.serve} --port $(PORT)\n{rules}"
 
 
 def _rule(step: Step) -> str:
@@ -50,15 +61,15 @@ def _wrapped(command: str) -> str:
     return " \\\n\t    ".join(lines)
 
 
-def snakefile(steps: Sequence[Step], goals: Sequence[str], serve: str, machine: Machine, *, comment: str) -> str:
+def snakefile(plan: Plan, machine: Machine, *, comment: str) -> str:
     """The Snakefile. `snakemake --cores N` does all; a cluster's profile gives a job to each rule."""
-    rules = "\n".join(_snake_rule(step, machine) for step in steps)
+    rules = "\n".join(_snake_rule(step, machine) for step in plan.steps)
     return f"""\
 {comment}
 # `snakemake --cores {machine.cores}` does all; `snakemake --executor slurm --jobs 4` gives each rule to a cluster.
-# Then: {serve}
+# Then: {plan.serve}
 rule all:
-    input: {_names(goals)}
+    input: {_names(plan.goals)}
 
 {rules}"""
 

@@ -22,7 +22,6 @@ from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.loading import OpenModel
 from nmt_core.serving.models.search import RunningSearch, finish, open_finisher
 from nmt_core.serving.models.served import ServedModel
-from nmt_core.text.processing import TextProcessor
 from nmt_core.v1 import nmt_pb2 as pb
 from smt_bridge.hybrid.chooser import (
     GIVEN_UP,
@@ -47,6 +46,7 @@ from smt_bridge.models import (
 )
 from smt_bridge.moses.process import WORD, MosesLines
 from smt_bridge.recipe import Recipe, read_recipe
+from smt_bridge.running_text import open_running_text, read_preparation
 from smt_bridge.serving.hybrid_search import WITHOUT_GRAPH, HybridFinish, HybridSearch, Parts
 from smt_bridge.serving.moses_queue import MosesQueue
 
@@ -113,7 +113,7 @@ class HybridModels(Collector):
             finish=HybridFinish(parts, complete),
             sample=None,
             defaults=DecodingConfig.from_mapping({**search._asdict(), "nbest": 1}, origin=path),
-            processor=lambda: TextProcessor(neural.loaded[0].text),
+            processor=functools.partial(open_running_text, read_preparation(recipe), neural.loaded),
             description=description,
         )
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import sacremoses
 
+from nmt_core.base.errors import InputError
 from nmt_core.preparation.steps import ModelFile
-from nmt_core.preparation.words import Truecasing, learn_truecasing
+from nmt_core.preparation.truecasing import Truecasing, learn_truecasing, open_truecasing
 
 TEXT = """\
 The man saw the dog in Paris .
@@ -59,3 +60,47 @@ def test_sentences_begin_as_moses_writes_them(shared: Path, tmp_path: Path, lang
     assert sum(one == other for one, other in pairs) > 0.99 * len(pairs)
     first_words = [(one.split(" ")[0], other.split(" ")[0]) for one, other in pairs]
     assert sum(one == other for one, other in first_words) > 0.999 * len(pairs)  # but for forms that are as frequent
+
+
+# Made and written by the Perl scripts of Moses (commit 3445289) from a text of 4 lines.
+MOSES_MODEL = """\
+&apos;s (1/1)
+&quot; (1/1)
+Berlin (1/1)
+Mary (1/1)
+McDonald (1/1)
+Paris (2/2)
+Times (1/1)
+bark (1/1)
+dog (1/2) Dog (1)
+house (2/2)
+in (1/1)
+said (1/1)
+saw (4/4)
+the (1/2) THE (1)
+too (1/1)
+"""
+MOSES_LINES = [  # as it was, what truecase.perl makes of it, and what detruecase.perl makes of that
+    ("THE house : A Dog", "the house : A Dog", "The house : A Dog"),
+    ("&quot; Élodie saw the times .", "&quot; Élodie saw the Times .", "&quot; Élodie saw the Times ."),
+    ("( &apos; Dogs BARK . ] MCDONALD", "( &apos; Dogs bark . ] McDonald", "( &apos; Dogs bark . ] McDonald"),
+    (
+        "mary ! unseen Words In PARIS ? &#91; [ Too",
+        "Mary ! unseen Words in Paris ? &#91; [ too",
+        "Mary ! Unseen Words in Paris ? &#91; [ Too",
+    ),
+    ("élodie , It I i .", "élodie , It I i .", "Élodie , It I i ."),
+    ("", "", ""),
+]
+
+
+def test_a_model_of_moses_works_as_the_scripts() -> None:
+    step = open_truecasing(ModelFile("truecase-model.en", MOSES_MODEL.encode()))
+    for line, truecased, back in MOSES_LINES:
+        assert (step.apply(line), step.undo(truecased)) == (truecased, back)
+    assert step.undo("paris . &quot; élodie said : no &#91; ß ( the") == "Paris . &quot; Élodie said : No &#91; ß ( the"
+
+
+def test_a_line_of_no_model_is_named() -> None:
+    with pytest.raises(InputError, match=r"truecase-model.en:2: expected a line of train-truecaser.perl"):
+        open_truecasing(ModelFile("truecase-model.en", b"the (1/2) The (1)\nthe The\n"))

@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
+from smt_bridge.doctor.case import examine_case, examine_case_of_model
 from smt_bridge.doctor.examination import Files, examine
+from smt_bridge.doctor.findings import Words, examine_text, words_of
 from tests.metadata_files import describe
 
 INI = """[feature]
@@ -373,3 +376,40 @@ def test_a_server_that_cannot_be_looked_at_is_refused(folder: Path, capsys) -> N
     assert main(["doctor", str(folder / "moses.ini"), "--scorer", "grpc:localhost:1"]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert "--scorer grpc:localhost:1: a server does not show its vocabularies; give the model's folder" in line
+
+
+CASES = {
+    "cased": ["the dog saw it", "The cat saw Anna", "Dogs saw the cat", "A dog saw a cat"],
+    "truecased": ["the dog saw it", "the cat saw Anna", "dogs saw the cat", "a dog saw a cat"],
+}
+
+
+def words_cased(place: str, how: str) -> Words:
+    """Twenty sentences, each of words of its own."""
+    texts = CASES[how]
+    return words_of(place, (f"{text} ".replace(" ", f"{number:c} ") for number in range(97, 117) for text in texts))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ("cased", "cased", None),
+        ("truecased", "truecased", None),
+        ("cased", "truecased", "warning: table: 0.0% of the words that may begin sentences have capitals, 50.0% of"),
+        ("truecased", "cased", "warning: text: 0.0% of the words that may begin sentences have capitals, 50.0% of"),
+    ],
+)
+def test_files_that_are_not_cased_alike_are_named(first: str, second: str, said: str | None) -> None:
+    text, table = words_cased("text", first), words_cased("table", second)
+    begin = {word.lower() for word in text.counts if word[:-1].lower() in ("the", "a", "dogs")}
+    found = [str(finding) for finding in examine_case(text, table, begin)]
+    assert len(found) == (said is not None)
+    assert said is None or found[0].startswith(said)
+    model = Vocabulary([*SPECIAL_WORDS, *table.counts])
+    assert len(list(examine_case_of_model(text, begin, model, "model"))) == (said is not None)
+
+
+def test_escapes_are_no_punctuation_glued_to_words(tmp_path: Path) -> None:
+    for line, glued in (("l&apos; homme dort .", 0), ("l&apos; homme dort.", 1)):
+        (tmp_path / "text").write_text(f"{line}\n")
+        assert len(list(examine_text(str(tmp_path / "text"), most=0, tokenised=True))) == glued

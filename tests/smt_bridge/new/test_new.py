@@ -98,13 +98,18 @@ def test_every_command_is_one_that_the_programs_take(system: Path) -> None:
     assert new() == 0
     found = commands(Path("hybrid/Makefile").read_text())
     assert [f"{words[0]} {words[1]}" for words in found] == [
-        "nmt-core serve",
-        *["nmt-core train"] * 3,
-        "smt-bridge rescore-table",
-        "smt-bridge wire",
+        "nmt-core serve",  # where MOSES is given
+        "smt-bridge translate",
+        "smt-bridge tune",
+        "smt-bridge translate",
+        "smt-bridge rerank",
+        "nmt-core serve",  # where it is not
         *["nmt-core decode", "smt-bridge add-features"] * 2,
         "smt-bridge tune",
         "smt-bridge rerank",
+        *["nmt-core train"] * 3,  # and for both
+        "smt-bridge rescore-table",
+        "smt-bridge wire",
     ]
     for program, *words in found:
         parser_of(NMT_CORE if program == "nmt-core" else SMT_BRIDGE, words).parse_args(words)
@@ -143,7 +148,7 @@ def test_with_moses_both_translate_live(system: Path) -> None:
 
 def test_without_lists_models_and_column_are_made(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert new(nbest=None, test=None) == 0
-    assert not re.search(r"tune|rerank", Path("hybrid/Makefile").read_text())
+    assert not re.search(r"tune|rerank", Path("hybrid/Makefile").read_text().partition("\nelse\n")[2])
     assert "make the list by `moses -f " in capsys.readouterr().err
 
 
@@ -201,6 +206,17 @@ def test_pairs_of_the_development_set_in_the_training_text_are_said(
         append(f"train.{side}", Path(f"dev.{side}").read_text())
     assert new() == 0
     assert re.search(r"\d+ of its pairs are in the development set", capsys.readouterr().err)
+
+
+def test_carriage_returns_are_said(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    replace("train.en", "\n", "\r\n")
+    assert new() == 0
+    assert "warning: train.en: 200 lines end in a carriage return; convert it" in capsys.readouterr().err
+
+
+def test_languages_that_contradict_the_names_are_said(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert new(languages=["fr", "en"]) == 2
+    assert "--languages fr en: train.en train.fr end in the other order; exchange" in capsys.readouterr().err
 
 
 @pytest.mark.long
