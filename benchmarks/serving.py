@@ -45,10 +45,10 @@ from health_probe import HealthProbe, bare_server
 from server_attacks import Requests, hostile_requests, interactive_requests
 
 from nmt_core.base.errors import ServiceError
-from nmt_core.serving.call import SERVICE
 from nmt_core.serving.client.aio import AsyncNmtClient
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.client.connection import OPTIONS, Access
+from nmt_core.serving.telemetry import SERVICE
 from nmt_core.v1 import nmt_pb2 as pb
 
 INTERACTIVE, BULK = pb.PRIORITY_INTERACTIVE, pb.PRIORITY_BULK

@@ -46,6 +46,11 @@ def whole_number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS else None
 
 
+def utf8(text: str) -> str:
+    """The text with U+FFFD for what was not UTF-8 in a file; messages hold UTF-8 only."""
+    return text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
 def split_words(text: str) -> list[str]:
     """Cut tokenised text into words, at spaces and tabs only (a no-break space belongs to its word)."""
     return [word for word in text.replace("\t", " ").split(" ") if word]

@@ -17,60 +17,52 @@ import functools
 import logging
 import time
 import uuid
-import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NoReturn, TypeVar
 
 import grpc
-from google.protobuf.message import DecodeError
-from google.rpc import code_pb2
 
-from nmt_core.serving.call import ACCOUNT, CALL, SERVICE, Account, Call, ClientLimit, Memory, write
+from nmt_core.serving.accounts import ACCOUNT, Account, ClientLimit, Memory
 from nmt_core.serving.credentials import Tokens, address_of, certified_name, identify, owner_of
 from nmt_core.serving.engine.slices import off_loop
-from nmt_core.serving.errors import RpcError, internal, invalid, trailers
+from nmt_core.serving.errors import RpcError, internal, trailers
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.logs import LogQueue
-from nmt_core.serving.streams import StreamRequest
-from nmt_core.serving.telemetry import Metrics
-from nmt_core.serving.wire import SHAPES, has_more_fields
+from nmt_core.serving.message_reader import MessageReader
+from nmt_core.serving.streams import StreamRequest, write
+from nmt_core.serving.telemetry import CALL, SERVICE, Call, LogQueue, Metrics
 
 HEALTH = "grpc.health.v1.Health"
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _LONGEST_REQUEST_ID = 128
-_READ_OF_A_CLIENT = 4  # messages at once
-_ENDED = 0.1  # seconds
-_LONGEST_QUESTION = 1 << 16  # bytes of a request to health or reflection
+_LARGEST_QUESTION = 1 << 16  # bytes of a request to health or reflection
 _Response = TypeVar("_Response")
 _log = logging.getLogger(__name__)
 
 
-class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in the stubs, not when it runs
+class Admission(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in the stubs, not when it runs
     """See the module's docstring. ``tokens``, where given, are required, and may be exchanged."""
 
     def __init__(
         self,
         limits: Limits,
         memory: Memory,
+        metrics: Metrics,
         *,
         tokens: Tokens | None = None,
-        metrics: Metrics | None = None,
         log: LogQueue | None = None,
     ) -> None:
-        self.limits, self.memory, self.tokens = limits, memory, tokens
+        self.memory, self.tokens = memory, tokens
         self._metrics, self._log = metrics, log
-        self._reader = MessageReader(limits.body)
-        calls, each = limits.calls, limits.client_calls
-        streams, watches = (limits.streams, limits.client_streams), (limits.watches, limits.client_watches)
-        self._calls = ClientLimit("calls", most=calls, each=each, reason="TOO_MANY_CALLS")
-        self._checks = ClientLimit("health checks", most=calls, each=each, reason="TOO_MANY_CALLS")
-        self._streams = ClientLimit("streams", most=streams[0], each=streams[1], reason="TOO_MANY_STREAMS")
-        self._watches = ClientLimit("health watches", most=watches[0], each=watches[1], reason="TOO_MANY_WATCHES")
+        self._requests, self._questions = MessageReader(limits), MessageReader(limits, _LARGEST_QUESTION)
+        self._calls = ClientLimit("calls", limits.calls, limits.client_calls, "TOO_MANY_CALLS")
+        self._checks = ClientLimit("health checks", limits.calls, limits.client_calls, "TOO_MANY_CALLS")
+        self._streams = ClientLimit("streams", limits.streams, limits.client_streams, "TOO_MANY_STREAMS")
+        self._watches = ClientLimit("health watches", limits.watches, limits.client_watches, "TOO_MANY_WATCHES")
         self._wrapped: dict[str, Any] = {}
         self.unfinished: set[asyncio.Task[Any]] = set()
-        if metrics is not None:
-            metrics.watch_open(call=self._calls.open, stream=self._streams.open)
+        metrics.open.labels("call").set_function(lambda: self._calls.open.total)
+        metrics.open.labels("stream").set_function(lambda: self._streams.open.total)
 
     async def intercept_service(self, continuation: Callable[[Any], Any], handler_call_details: Any) -> Any:
         """Put the wrapper around the method's handler."""
@@ -90,11 +82,11 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
     def _unary(self, handler: Any, method: str) -> Any:
         async def answer(contents: AsyncIterator[bytes], context: Any) -> bytes:
             async def handle(call: Call, held: contextlib.ExitStack) -> bytes:
-                content = await self._reader.first(context, call.client)
+                content = await self._requests.first(context, call.client)
                 account = held.enter_context(Account(self.memory, call.client))
                 ACCOUNT.set(account)
                 account.charge_message(len(content))
-                request = await off_loop(len(content), self._parse, handler, method, content)
+                request = await off_loop(len(content), self._requests.parse, handler, method, content)
                 del content
                 response: bytes = await handler.unary_unary(request, context)
                 return response
@@ -110,7 +102,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
                 return None
             if self.tokens is not None:  # which may have been revoked since, or be for other models
                 call.models = owner_of(context, self.tokens).models
-            parse = functools.partial(off_loop, len(content), self._parse, handler, method, content)
+            parse = functools.partial(off_loop, len(content), self._requests.parse, handler, method, content)
             return StreamRequest(parse, len(content))
 
         async def answer(contents: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
@@ -124,43 +116,26 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
 
         return grpc.stream_stream_rpc_method_handler(answer)
 
-    def _parse(self, handler: Any, method: str, content: bytes) -> Any:
-        """The message; a large one is parsed off the event loop. Raises RpcError."""
-        if has_more_fields(content, SHAPES.get(method, {}), self.limits.fields):
-            problem = f"the request has more fields than {self.limits.items} items need; send several requests"
-            raise invalid("", problem, reason="TOO_MANY_ITEMS")
-        try:
-            return handler.request_deserializer(content)
-        except DecodeError as error:
-            problem = "the request is not a message of this method, or a text in it is not UTF-8"
-            raise invalid("", problem, reason="NOT_A_MESSAGE") from error
-
     def _question(self, handler: Any, service: str) -> Any:
         """Health, which needs no token, and reflection: small messages, few calls of a client."""
         limit = self._watches if handler.response_streaming else self._checks
+        parse = functools.partial(self._questions.parse, handler, "")
+
+        async def questions(context: Any, client: str) -> AsyncIterator[Any]:
+            while (content := await self._questions.next(context, client)) is not None:
+                yield parse(content)
 
         async def answer(contents: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
-            def parsed(content: bytes) -> Any:
-                if len(content) > _LONGEST_QUESTION:
-                    problem = f"the request has {len(content)} bytes; at most {_LONGEST_QUESTION}"
-                    raise invalid("", problem, reason="TOO_MANY_ITEMS")
-                return self._parse(handler, "", content)
-
-            async def questions(reader: str) -> AsyncIterator[Any]:
-                while (content := await self._reader.next(context, reader)) is not None:
-                    yield parsed(content)
-
             try:
                 client = address_of(context) if service == HEALTH else identify(context, self.tokens).key
-                reader = f"{service} {client}"
                 with limit.one(client):
                     if handler.request_streaming:
-                        async for response in handler.stream_stream(questions(reader), context):
+                        async for response in handler.stream_stream(questions(context, client), context):
                             await write(context, response)
                     elif handler.response_streaming:
-                        await handler.unary_stream(parsed(await self._reader.first(context, reader)), context)
+                        await handler.unary_stream(parse(await self._questions.first(context, client)), context)
                     else:
-                        request = parsed(await self._reader.first(context, reader))
+                        request = parse(await self._questions.first(context, client))
                         await write(context, await handler.unary_unary(request, context))
             except RpcError as failure:
                 await self._abort(context, failure)
@@ -187,8 +162,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         self.unfinished.add(task)
         task.add_done_callback(self.unfinished.discard)  # its status was sent, or cannot be
         task.add_done_callback(lambda _: held.close())
-        if self._metrics is not None:
-            self._metrics.call_started(method)
+        self._metrics.started.labels(SERVICE, method).inc()
         failure: RpcError | None = None
         try:
             call.certificate = certified_name(context)  # for the log, beside the token's name
@@ -213,48 +187,16 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
     def _record(self, call: Call) -> None:
         """Count and log a call that has its code."""
         seconds = time.monotonic() - call.begin
-        if self._metrics is not None:
-            self._metrics.call_ended(call.method, call.code, seconds)
+        self._metrics.call_ended(call, seconds)
         if self._log is not None:
             self._log.write(call.to_json(seconds))
 
     async def _abort(self, context: Any, failure: RpcError) -> NoReturn:
         """End a call, whether of the service or of another, with its error."""
-        if self._metrics is not None:
-            self._metrics.refused.labels(failure.reason).inc()
+        self._metrics.refused.labels(failure.reason).inc()
         failure.__cause__ = failure.__context__ = failure.__traceback__ = None  # whose frames hold the request
         await context.abort(_CODES[failure.code], str(failure), trailers(failure))
         raise AssertionError("the library raises here")
-
-
-class MessageReader:
-    """Reads the messages of calls, each within ``seconds``, and few of one client at once.
-
-    What a client has sent of a message stays in the library's memory until the rest is there.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._of: weakref.WeakValueDictionary[str, asyncio.Semaphore] = weakref.WeakValueDictionary()
-
-    async def first(self, context: Any, client: str) -> bytes:
-        """The first message of a call. Raises RpcError."""
-        content = await self.next(context, client)
-        if content is None:
-            await asyncio.sleep(_ENDED)  # a call that the library ended, as with too large a message, is cancelled here
-            raise invalid("", "the call ended without a request", reason="NOT_A_MESSAGE")
-        return content
-
-    async def next(self, context: Any, client: str) -> bytes | None:
-        """The next message; None where there is none any more. Raises RpcError."""
-        permits = self._of.setdefault(client, asyncio.Semaphore(_READ_OF_A_CLIENT))
-        try:
-            async with permits, asyncio.timeout(self._seconds):
-                content = await context.read()
-        except TimeoutError:
-            problem = f"the request did not arrive within {self._seconds:g} s"
-            raise RpcError(problem, code=code_pb2.DEADLINE_EXCEEDED, reason="SLOW_MESSAGE") from None
-        return content if isinstance(content, bytes) else None  # the library's EOF
 
 
 def _request_id(context: Any) -> str:

@@ -15,11 +15,10 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.serving.credentials import Certificates, check_exposure, read_tokens
 from nmt_core.serving.limits import read_limits
 from nmt_core.serving.loading import PluginModels, Reloader, model_loader, open_hybrids
-from nmt_core.serving.logs import STANDARD_ERROR, LogQueue, OneLine
 from nmt_core.serving.models.options import read_devices
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.service import NmtServicer
-from nmt_core.serving.telemetry import Metrics, serve_metrics
+from nmt_core.serving.telemetry import STANDARD_ERROR, LogQueue, Metrics, OneLine, serve_metrics
 
 _log = logging.getLogger(__name__)
 
@@ -28,26 +27,32 @@ def serve(args: argparse.Namespace) -> int:
     """Load the models and serve until told to stop."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to reload
     with ExitStack() as stack:
-        log = stack.enter_context(_server_log(args.program))
+        metrics = Metrics()
+        stack.enter_context(_server_log(args.program, metrics))
         plugins = open_hybrids(args.hybrid)
         if plugins is not None:
             stack.callback(plugins.close)
-        asyncio.run(_serve(args, plugins, log, stack))
+            plugins.watch(metrics.registry)
+        asyncio.run(_serve(args, plugins, metrics, stack))
     return 0
 
 
-async def _serve(args: argparse.Namespace, plugins: PluginModels | None, log: LogQueue, stack: ExitStack) -> None:
+async def _serve(args: argparse.Namespace, plugins: PluginModels | None, metrics: Metrics, stack: ExitStack) -> None:
     stop, limits = _stop_signals(), read_limits(args.limits, args.limit)
     address, load, devices = read_address(args), model_loader(args, plugins, limits), read_devices(args)
     tokens = read_tokens(args.token_file) if args.token_file else None
-    metrics, access_log = _telemetry(args, log, stack)
-    if metrics is not None and plugins is not None:
-        plugins.watch(metrics.registry)
+    if args.metrics_port is not None:
+        port = serve_metrics(metrics, args.metrics_host, args.metrics_port)
+        _log.info("metrics on http://%s:%d/metrics", args.metrics_host, port)
+    log = None
+    if args.access_log:
+        log = LogQueue(args.access_log, metrics.log_dropped.labels("access").inc)
+        stack.callback(log.close)
     servicer = NmtServicer(devices=devices, limits=limits, metrics=metrics)
-    server = NmtServer(servicer, address, tokens=tokens, metrics=metrics, log=access_log)
+    server = NmtServer(servicer, address, tokens=tokens, log=log)
     await server.start()  # a port in use shows before anything is loaded
     try:
-        reloader = _reloader(args, plugins, server, address, metrics)
+        reloader = _reloader(args, plugins, server, address)
         if not await _unless_stopped(server.load(load), stop):
             _log.info("ended while the models were being loaded")
             return
@@ -61,33 +66,18 @@ async def _serve(args: argparse.Namespace, plugins: PluginModels | None, log: Lo
 
 
 @contextmanager
-def _server_log(program: str) -> Iterator[LogQueue]:
+def _server_log(program: str, metrics: Metrics) -> Iterator[None]:
     """The server's own messages, on standard error: of hybridmt all from INFO on, of others warnings."""
-    log, ours = LogQueue(STANDARD_ERROR), logging.getLogger(__package__)
+    log, ours = LogQueue(STANDARD_ERROR, metrics.log_dropped.labels("server").inc), logging.getLogger(__package__)
     log.setFormatter(OneLine(program))
     logging.getLogger().addHandler(log)
     ours.setLevel(logging.INFO)
     try:
-        yield log
+        yield
     finally:
         ours.setLevel(logging.NOTSET)
         logging.getLogger().removeHandler(log)
         log.close()
-
-
-def _telemetry(args: argparse.Namespace, log: LogQueue, stack: ExitStack) -> tuple[Metrics | None, LogQueue | None]:
-    """The metrics and the access log that the arguments ask for. Raises InputError or NmtError."""
-    metrics = access_log = None
-    if args.metrics_port is not None:
-        metrics, port = serve_metrics(args.metrics_host, args.metrics_port)
-        log.dropped = metrics.log_dropped.labels("server").inc
-        _log.info("metrics on http://%s:%d/metrics", args.metrics_host, port)
-    if args.access_log:
-        access_log = LogQueue(args.access_log)
-        stack.callback(access_log.close)
-        if metrics is not None:
-            access_log.dropped = metrics.log_dropped.labels("access").inc
-    return metrics, access_log
 
 
 async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:
@@ -107,22 +97,20 @@ def _reloader(
     plugins: PluginModels | None,
     server: NmtServer,
     address: Address,
-    metrics: Metrics | None,
 ) -> Reloader:
     """What reads everything again, at SIGHUP too."""
 
     def exchange_tokens() -> None:
         if args.token_file:
-            server.calls.tokens = read_tokens(args.token_file, regular=True)
+            server.admission.tokens = read_tokens(args.token_file, regular=True)
 
     small: list[Callable[[], object]] = [exchange_tokens]
     if address.certificates is not None:
         address.certificates.check()
         small.append(address.certificates.check)
-        if metrics is not None:
-            metrics.watch_certificate(address.certificates.end)
+        server.servicer.metrics.watch_certificate(address.certificates.end)
     loader = functools.partial(model_loader, args, plugins, server.servicer.limits)
-    reloader = Reloader(server, small, loader, metrics)
+    reloader = Reloader(server, small, loader)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request)
     return reloader
 

@@ -32,7 +32,6 @@ from nmt_core.serving.models.options import (
 )
 from nmt_core.serving.models.served import ServedModel
 from nmt_core.serving.server import NmtServer
-from nmt_core.serving.telemetry import Metrics
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +54,7 @@ class PluginModels(Protocol):
         ...
 
     def watch(self, registry: CollectorRegistry) -> None:
-        """Add their metrics; called once, before ``load``, where the server has metrics."""
+        """Add their metrics; called once, before ``load``."""
         ...
 
     def close(self) -> None:
@@ -120,14 +119,8 @@ def model_loader(args: argparse.Namespace, plugins: PluginModels | None, limits:
 class Reloader:
     """Exchanges models, and the ``small`` files, while the server answers; what fails is logged, and the old stay."""
 
-    def __init__(
-        self,
-        server: NmtServer,
-        small: Sequence[Callable[[], object]],
-        loader: Callable[[], Load],
-        metrics: Metrics | None = None,
-    ) -> None:
-        self._server, self._small, self._loader, self._metrics = server, small, loader, metrics
+    def __init__(self, server: NmtServer, small: Sequence[Callable[[], object]], loader: Callable[[], Load]) -> None:
+        self._server, self._small, self._loader = server, small, loader
         self._wanted = asyncio.Event()
 
     def request(self) -> None:
@@ -163,5 +156,4 @@ class Reloader:
             self._count("failed")
 
     def _count(self, outcome: str) -> None:
-        if self._metrics is not None:
-            self._metrics.reloads.labels(outcome).inc()
+        self._server.servicer.metrics.reloads.labels(outcome).inc()

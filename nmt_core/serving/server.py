@@ -1,4 +1,4 @@
-"""The gRPC server: address, health, reflection, and how it begins and ends."""
+"""The gRPC server: address, health, reflection, and how it starts and ends."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ import socket
 import sys
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import grpc
+from google.rpc import code_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from nmt_core.base.errors import NmtError
-from nmt_core.serving.admission import Calls
-from nmt_core.serving.call import SERVICE
+from nmt_core.serving.admission import Admission
 from nmt_core.serving.credentials import Certificates, Tokens
-from nmt_core.serving.health import Health
+from nmt_core.serving.errors import RpcError, unavailable
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.logs import LogQueue
 from nmt_core.serving.models.devices import Load
 from nmt_core.serving.service import NmtServicer
-from nmt_core.serving.telemetry import Metrics
+from nmt_core.serving.streams import write
+from nmt_core.serving.telemetry import SERVICE, LogQueue
 from nmt_core.v1 import nmt_pb2_grpc
 
 _IDENTITY = 1  # the only compression, as a set of bits: none
@@ -35,6 +36,7 @@ _WATCHDOG = 0.5  # seconds
 _GARBAGE = 100  # searches of young objects until all are searched, ten times as many as usual: nobody else runs then
 _SWITCH = 0.0002  # seconds after which Python changes between threads: the event loop waits less for the others
 _LAST = 0.2  # seconds for the statuses of the last calls to leave
+_NAMES = ("", SERVICE)  # that have a health
 _log = logging.getLogger(__name__)
 
 
@@ -48,6 +50,51 @@ class Address:
     reflection: bool = True
 
 
+class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # the library has no types
+    """Health as gRPC defines it (doc/health-checking.md), of the server (the empty name) and of the service.
+
+    ``serving`` says whether devices work; an ``ending`` server is NOT_SERVING anyway. The library's own servicer writes
+    to those who watch while it holds a lock, so that one that does not read could stop a change for all.
+    """
+
+    def __init__(self) -> None:
+        self.serving = self._ending = self._closed = False
+        self._changed = asyncio.Event()
+
+    def set(self, *, serving: bool | None = None, ending: bool = False, closed: bool = False) -> None:
+        """Change the status; ``ending`` is for good, ``closed`` ends the calls of those who watch, too."""
+        self.serving = self.serving if serving is None else serving
+        self._ending, self._closed = self._ending or ending, self._closed or closed
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def Check(self, request: Any, context: Any) -> Any:
+        """See health.proto. Raises RpcError for a name that has no status."""
+        if request.service not in _NAMES:
+            problem = f"there is no service {request.service[:100]!r}"
+            raise RpcError(problem, code=code_pb2.NOT_FOUND, reason="UNKNOWN_SERVICE")
+        return self._answer(request.service)
+
+    async def List(self, request: Any, context: Any) -> Any:
+        """See health.proto."""
+        return health_pb2.HealthListResponse(statuses={name: self._answer(name) for name in _NAMES})
+
+    async def Watch(self, request: Any, context: Any) -> None:
+        """See health.proto. Raises RpcError when the server ends."""
+        before = None
+        while not self._closed:
+            changed, answer = self._changed, self._answer(request.service)
+            if answer != before:
+                await write(context, answer)
+                before = answer
+            await changed.wait()
+        raise unavailable("the server ends", reason="DRAINING")
+
+    def _answer(self, name: str) -> Any:
+        works = "SERVING" if self.serving and not self._ending else "NOT_SERVING"
+        return health_pb2.HealthCheckResponse(status=works if name in _NAMES else "SERVICE_UNKNOWN")
+
+
 class NmtServer:
     """A server on one address. Raises NmtError when it cannot listen there.
 
@@ -55,18 +102,12 @@ class NmtServer:
     """
 
     def __init__(
-        self,
-        servicer: NmtServicer,
-        address: Address,
-        *,
-        tokens: Tokens | None = None,
-        metrics: Metrics | None = None,
-        log: LogQueue | None = None,
+        self, servicer: NmtServicer, address: Address, *, tokens: Tokens | None = None, log: LogQueue | None = None
     ) -> None:
         self.servicer = servicer
         self.health = Health()
-        self.calls = Calls(servicer.limits, servicer.memory, tokens=tokens, metrics=metrics, log=log)
-        self._server = grpc.aio.server(options=_options(servicer.limits), interceptors=[self.calls])
+        self.admission = Admission(servicer.limits, servicer.memory, servicer.metrics, tokens=tokens, log=log)
+        self._server = grpc.aio.server(options=_options(servicer.limits), interceptors=[self.admission])
         nmt_pb2_grpc.add_NmtServiceServicer_to_server(servicer, self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self._server)
         if address.reflection:
@@ -76,16 +117,13 @@ class NmtServer:
         self._watchdog: asyncio.Task[None] | None = None
 
     def _listen(self, address: Address) -> int:
-        place = f"[{address.host}]:{address.port}" if ":" in address.host else f"{address.host}:{address.port}"
-        credentials = None if address.certificates is None else address.certificates.credentials()
+        name = f"[{address.host}]:{address.port}" if ":" in address.host else f"{address.host}:{address.port}"
         try:
-            if credentials is None:
-                port: int = self._server.add_insecure_port(place)
-            else:
-                port = self._server.add_secure_port(place, credentials)
+            if address.certificates is None:
+                return int(self._server.add_insecure_port(name))
+            return int(self._server.add_secure_port(name, address.certificates.credentials()))
         except RuntimeError as error:
-            raise NmtError(f"cannot listen on {place}{_why_not(address)}") from error
-        return port
+            raise NmtError(f"cannot listen on {name}{_why_not(address)}") from error
 
     async def start(self) -> None:
         """Begin to answer, health with NOT_SERVING."""
@@ -115,8 +153,8 @@ class NmtServer:
         self.servicer.begin_drain()
         self.health.set(closed=True)
         stopping = asyncio.create_task(self._server.stop(grace))
-        while self.calls.unfinished and time.monotonic() < end:
-            await asyncio.wait(self.calls.unfinished, timeout=end - time.monotonic())
+        while self.admission.unfinished and time.monotonic() < end:
+            await asyncio.wait(self.admission.unfinished, timeout=end - time.monotonic())
         await asyncio.wait([stopping], timeout=_LAST)
         await self._server.stop(None)
         await self.servicer.close(max(0.0, end - time.monotonic()))

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from nmt_core.serving.call import ACCOUNT, CALL, Memory
+from nmt_core.serving.accounts import ACCOUNT, Memory
 from nmt_core.serving.engine.slices import off_loop
 from nmt_core.serving.errors import draining
 from nmt_core.serving.limits import Limits
@@ -23,7 +23,7 @@ from nmt_core.serving.methods.translate import translate
 from nmt_core.serving.models.devices import Devices, Load
 from nmt_core.serving.models.served import describe
 from nmt_core.serving.streams import Read, Stream
-from nmt_core.serving.telemetry import Metrics
+from nmt_core.serving.telemetry import CALL, Metrics
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 
@@ -39,12 +39,11 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         metrics: Metrics | None = None,
     ) -> None:
         self.limits = limits or Limits()
-        self._metrics = metrics
-        self.memory = Memory(self.limits.memory_bytes)
-        self.devices = Devices(devices, self.limits, metrics)
+        self.metrics = metrics or Metrics()
+        self.memory = memory = Memory(self.limits.memory_bytes)
+        self.devices = Devices(devices, self.limits, self.metrics)
         self._streams: set[Stream] = set()
-        if metrics is not None:
-            metrics.watch_memory(self.memory)
+        self.metrics.held.set_function(lambda: memory.held.total + memory.waiting.total)
 
     async def load(self, load: Load) -> None:
         """Take the models that ``load`` makes for each device. Raises what it raises."""
@@ -113,11 +112,10 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     def _count(self, model: str, reply: Reply) -> None:
         """Count the words of a request, and the items that are errors."""
-        if self._metrics is not None:
-            for kind, words in reply.words.items():
-                self._metrics.count_words(model, kind, words)
-            for reason, items in reply.errors.items():
-                self._metrics.item_errors.labels(model, reason).inc(items)
+        for kind, words in reply.words.items():
+            self.metrics.words.labels(model, kind).inc(words)
+        for reason, items in reply.errors.items():
+            self.metrics.item_errors.labels(model, reason).inc(items)
 
     def _describe(self, name: str) -> pb.Model:
         route = self.devices.find(name, CALL.get().models)
@@ -125,8 +123,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     def _refused(self, reason: str) -> None:
         """A request of a stream has no answer."""
-        if self._metrics is not None:
-            self._metrics.refused.labels(reason).inc()
+        self.metrics.refused.labels(reason).inc()
 
     async def _stream(self, read: Read, context: Any, method: Method, message: Callable[..., Any]) -> None:
         """Answer the requests of a stream; all have its deadline."""

@@ -1,21 +1,20 @@
-"""One stream of requests: answers as they finish, a bounded number under way, an end for streams that are not used."""
+"""One stream of requests: answers as they finish, a bounded number in progress, an end for unused streams."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import functools
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
+import grpc
 from google.rpc import code_pb2
 
-from nmt_core.serving.call import ACCOUNT, CALL, Account, Memory, write
+from nmt_core.serving.accounts import ACCOUNT, Account, Memory
 from nmt_core.serving.engine.slices import off_loop
 from nmt_core.serving.errors import RpcError, internal, invalid, to_error, unavailable
 from nmt_core.serving.limits import Limits
+from nmt_core.serving.telemetry import CALL
 from nmt_core.serving.wire import in_stream
 
 _LONGEST_ID = 128
@@ -40,7 +39,7 @@ class _Unread(RpcError):
 
 
 class Stream:
-    """The requests and answers of one call.
+    """The requests and answers of one call. Each request has a task, which starts the next one when it has its message.
 
     ``answer`` makes the response to a request, ``message`` what an error travels in; ``refused`` is called with the
     reason where a request is rejected.
@@ -59,73 +58,70 @@ class Stream:
         self._limits, self._memory, self._refused = limits, memory, refused
         self._free = asyncio.Semaphore(limits.stream_requests)
         self._writing = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._used = time.monotonic()
-        self._reader: asyncio.Task[None] | None = None
+        self._unused = asyncio.timeout(None)
+        self._in_progress = 0
+        self._reading: asyncio.Task[None] | None = None
+        self._problem: RpcError | None = None
 
     def stop_reading(self) -> None:
         """Take no more requests; those that were started are answered."""
-        if self._reader is not None:
-            self._reader.cancel()
+        if self._reading is not None:
+            self._reading.cancel()
 
     async def run(self, read: Read) -> None:
         """Answer until the client has no more requests. Raises RpcError."""
-        self._reader = asyncio.create_task(self._read(read))
-        unused = asyncio.create_task(self._until_unused())
         try:
-            await asyncio.wait([self._reader, unused], return_when=asyncio.FIRST_COMPLETED)
-            if unused.done():
-                unused.result()
-            while self._tasks:
-                done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()
-            if not self._reader.cancelled():
-                self._reader.result()
+            async with self._unused, asyncio.TaskGroup() as tasks:
+                self._count(0)
+                self._start_next(read, tasks)
+        except TimeoutError:
+            raise unavailable(f"the stream was not used for {self._limits.idle:g} s", reason="STREAM_IDLE") from None
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from None
+        if self._problem is not None:
+            raise self._problem
+
+    def _count(self, requests: int) -> None:
+        """So many more requests are in progress, or fewer; without any the stream ends after some time."""
+        self._in_progress += requests
+        if not self._unused.expired():
+            end = asyncio.get_running_loop().time() + self._limits.idle
+            self._unused.reschedule(None if self._in_progress else end)
+
+    def _start_next(self, read: Read, tasks: asyncio.TaskGroup) -> None:
+        self._reading = tasks.create_task(self._one(read, tasks))
+
+    async def _one(self, read: Read, tasks: asyncio.TaskGroup) -> None:
+        """Take one request, where few enough are in progress."""
+        async with self._free:
+            try:
+                await self._take(read, tasks)
+            except _Unread:
+                raise
+            except RpcError as problem:  # the message could not be read; what was read before is answered first
+                self._problem = problem
+
+    async def _take(self, read: Read, tasks: asyncio.TaskGroup) -> None:
+        """Read a request, wait until there is memory for it, and answer it while the next one is read."""
+        if (request := await read()) is None:
+            return
+        size = request.size
+        self._count(+1)
+        try:
+            with Account(self._memory, CALL.get().client) as account:
+                ACCOUNT.set(account)
+                while not _has_memory(account, size):
+                    await asyncio.sleep(_PAUSE)
+                message = await request.parse()
+                request = None
+                self._start_next(read, tasks)
+                await self._respond(message, size, account)
         finally:
-            left = [self._reader, unused, *self._tasks]
-            for task in left:
-                task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
+            request = None  # which a kept exception would hold
+            self._count(-1)
 
-    async def _read(self, read: Read) -> None:
-        """Start requests, each as soon as there is memory for it, until the last one."""
-        while True:
-            await self._free.acquire()
-            if (request := await read()) is None:
-                return
-            with contextlib.ExitStack() as held:
-                account = held.enter_context(Account(self._memory, CALL.get().client))
-                try:
-                    while not self._has_memory(account, request.size):
-                        await asyncio.sleep(_PAUSE)
-                    task = asyncio.create_task(self._one(await request.parse(), request.size, account))
-                finally:
-                    del request  # which a kept exception would hold
-                until_done = held.pop_all()
-            task.add_done_callback(functools.partial(self._finished, until_done))
-            self._tasks.add(task)
-
-    def _has_memory(self, account: Account, size: int) -> bool:
-        """Charge for a request; True also for one that needs more memory than there is: it will be rejected."""
-        self._used = time.monotonic()
-        try:
-            account.charge_message(size)
-        except RpcError as refusal:
-            return refusal.reason not in _LATER
-        return True
-
-    def _finished(self, held: contextlib.ExitStack, task: asyncio.Task[None]) -> None:
-        held.close()
-        self._free.release()
-        self._used = time.monotonic()
-        if task.cancelled() or task.exception() is None:
-            self._tasks.discard(task)
-        elif self._reader is not None:  # the stream ends; the task stays, to say why
-            self._reader.cancel()
-
-    async def _one(self, message: Any, size: int, account: Account) -> None:
-        """Answer one request. Raises RpcError when the answer is not taken."""
+    async def _respond(self, message: Any, size: int, account: Account) -> None:
+        """Answer a request. Raises RpcError when the answer is not taken."""
         name = message.id[:_LONGEST_ID]
         try:
             if len(message.id) > _LONGEST_ID:
@@ -146,7 +142,6 @@ class Stream:
 
     async def _retried(self, request: Any, size: int, account: Account) -> bytes:
         """The response. While queue or memory is full the stream waits; its requests are not rejected."""
-        ACCOUNT.set(account)
         while True:
             try:
                 if not account.held:
@@ -170,8 +165,19 @@ class Stream:
                 problem = f"the answer was not read for {seconds:g} s"
                 raise _Unread(problem, code=code_pb2.DEADLINE_EXCEEDED, reason="ANSWER_UNREAD") from None
 
-    async def _until_unused(self) -> None:
-        """Raises RpcError when nothing was asked or answered for some time."""
-        while (left := self._used + self._limits.idle - time.monotonic()) > 0 or self._tasks:
-            await asyncio.sleep(max(left, min(1.0, self._limits.idle)))
-        raise unavailable(f"the stream was not used for {self._limits.idle:g} s", reason="STREAM_IDLE")
+
+def _has_memory(account: Account, size: int) -> bool:
+    """Charge for a request; True also for one that needs more memory than there is: it will be rejected."""
+    try:
+        account.charge_message(size)
+    except RpcError as refusal:
+        return refusal.reason not in _LATER
+    return True
+
+
+async def write(context: Any, message: Any) -> None:
+    """Send a message to the client. Raises CancelledError where it has gone: the library ends the call by itself."""
+    try:
+        await context.write(message)
+    except grpc.aio.BaseError:
+        raise asyncio.CancelledError from None

@@ -1,20 +1,80 @@
-"""The metrics of a server, for Prometheus."""
+"""What a server tells of itself: metrics for Prometheus, the record of each call, and logs that never delay one.
+
+A bounded queue holds what is logged, and a thread of the library writes it. Where the disk is full, or nobody reads,
+lines are dropped and counted. A file that was renamed is followed.
+"""
 
 from __future__ import annotations
 
+import contextvars
 import functools
+import io
+import json
+import logging
+import os
+import queue
+import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from logging.handlers import QueueHandler, QueueListener, WatchedFileHandler
 from typing import Any
 
 import torch
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
-from nmt_core.base.errors import NmtError
-from nmt_core.serving.call import SERVICE, Held, Memory
+from nmt_core.base.errors import InputError, NmtError
+from nmt_core.base.messages import show
 from nmt_core.serving.engine.engine import Observer
 
+SERVICE = "nmt_core.v1.NmtService"
+STANDARD_ERROR = "-"
 _SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 _FILL = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+_LOGGED = (
+    *("method", "peer", "request_id", "user", "certificate"),
+    *("model", "items", "requests", "code", "reason"),
+)
+_WAITING = 10_000  # lines
+_LAST = 1.0  # seconds for what waits when the log is closed
+
+
+@dataclass
+class Call:
+    """One call; the servicer fills in what it asked for.
+
+    ``requests`` are those whose ``items`` were done. ``client`` is who it is counted for, ``certificate`` the name in
+    its certificate, ``models`` are those that the client may use (None: all).
+    """
+
+    method: str
+    peer: str
+    request_id: str
+    begin: float = field(default_factory=time.monotonic)
+    client: str = ""
+    user: str = ""
+    certificate: str = ""
+    models: frozenset[str] | None = None
+    model: str = ""
+    items: int = 0
+    requests: int = 0
+    code: str = "OK"
+    reason: str = ""
+
+    def count(self, items: int) -> None:
+        """One more request, whose items were done."""
+        self.items += items
+        self.requests += 1
+
+    def to_json(self, seconds: float) -> str:
+        """One line; no text of a request is in it."""
+        when = datetime.now(UTC).isoformat(timespec="milliseconds")
+        facts = {name: value for name in _LOGGED if (value := getattr(self, name)) not in ("", 0)}
+        return json.dumps({"time": when, **facts, "seconds": round(seconds, 6)}, ensure_ascii=True)
+
+
+CALL: contextvars.ContextVar[Call] = contextvars.ContextVar("call")
+"""The call that is being handled."""
 
 
 class Metrics(Observer):
@@ -49,18 +109,10 @@ class Metrics(Observer):
         self.reloads = counter("nmt_reloads_total", "Reloads of models, tokens and logs, by outcome", ["outcome"])
         self.log_dropped = counter("nmt_log_lines_dropped_total", "Lines that could not be written", ["log"])
 
-    def call_started(self, method: str) -> None:
-        """A call of the service starts."""
-        self.started.labels(SERVICE, method).inc()
-
-    def call_ended(self, method: str, code: str, seconds: float) -> None:
-        """It has its code."""
-        self.handled.labels(SERVICE, method, code).inc()
-        self.seconds.labels(SERVICE, method).observe(seconds)
-
-    def count_words(self, model: str, kind: str, words: int) -> None:
-        """So many words of a kind of work were done."""
-        self.words.labels(model, kind).inc(words)
+    def call_ended(self, call: Call, seconds: float) -> None:
+        """A call has its code."""
+        self.handled.labels(SERVICE, call.method, call.code).inc()
+        self.seconds.labels(SERVICE, call.method).observe(seconds)
 
     def began(self, device: str, waited: float) -> None:
         """See ``Observer``."""
@@ -89,27 +141,108 @@ class Metrics(Observer):
         if device.startswith("cuda"):
             self.memory.labels(device).set_function(functools.partial(torch.cuda.memory_allocated, device))
 
-    def watch_open(self, **kinds: Held) -> None:
-        """Read what is open whenever somebody asks for the metrics."""
-        for kind, held in kinds.items():
-            self.open.labels(kind).set_function(functools.partial(getattr, held, "total"))
-
-    def watch_memory(self, memory: Memory) -> None:
-        """Read what requests hold whenever somebody asks for the metrics."""
-        self.held.set_function(lambda: memory.held.total + memory.waiting.total)
-
     def watch_certificate(self, end: Callable[[], float]) -> None:
         """Read when the server's certificate ends whenever somebody asks for the metrics."""
         name = "nmt_certificate_expiry_timestamp_seconds"
         Gauge(name, "When the server's certificate ends", registry=self.registry).set_function(end)
 
 
-def serve_metrics(host: str, port: int) -> tuple[Metrics, int]:
-    """Metrics, and the port of their page, which ends with the process. Raises NmtError where it cannot be opened."""
-    metrics = Metrics()
+def serve_metrics(metrics: Metrics, host: str, port: int) -> int:
+    """Answer Prometheus until the process ends; the port. Raises NmtError where it cannot be opened."""
     try:
         page, _ = start_http_server(port, host, metrics.registry)
     except OSError as error:
         problem = error.strerror or str(error)
         raise NmtError(f"cannot listen on {host}:{port} for --metrics-port ({problem})") from error
-    return metrics, int(page.server_port)
+    return int(page.server_port)
+
+
+class LogQueue(QueueHandler):
+    """The queue of one log; ``path`` is a file to append to, or ``-`` for standard error. Raises InputError.
+
+    ``dropped`` is called for every line that is not written.
+    """
+
+    def __init__(self, path: str, dropped: Callable[[], object]) -> None:
+        self._records: queue.Queue[logging.LogRecord] = queue.Queue(_WAITING)
+        super().__init__(self._records)
+        self._dropped = dropped
+        self.addFilter(_is_of_the_server)
+        if path != STANDARD_ERROR:
+            _check_writable(path)
+        QueueListener(self._records, _Target(path, dropped)).start()
+
+    def write(self, line: str) -> None:
+        """Take a line (without its end), to be written soon."""
+        self.handle(logging.makeLogRecord({"msg": line}))
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """The queue is full."""
+        self._dropped()
+
+    def close(self) -> None:
+        """Wait until what was taken is written, for a moment at most."""
+        end = time.monotonic() + _LAST
+        while self._records.unfinished_tasks and time.monotonic() < end:
+            time.sleep(0.002)
+        super().close()
+
+
+class _Target(WatchedFileHandler):
+    """Writes without a buffer and without a lock, for which the end of the process would wait."""
+
+    def __init__(self, path: str, failed: Callable[[], object]) -> None:
+        super().__init__(os.devnull if path == STANDARD_ERROR else path, delay=True)
+        self._failed = failed
+        if path == STANDARD_ERROR:
+            self.stream, self.reopenIfNeeded = _unbuffered(2), lambda: None  # type: ignore[method-assign]
+
+    def createLock(self) -> None:
+        """None: only the listener's thread writes."""
+        self.lock = None
+
+    def _open(self) -> io.TextIOWrapper:
+        return _unbuffered(self.baseFilename)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line; opening the file may fail, too."""
+        try:
+            super().emit(record)
+        except OSError:
+            self._failed()
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """The line could not be written."""
+        self._failed()
+
+
+def _unbuffered(file: int | str) -> io.TextIOWrapper:
+    raw = io.FileIO(file, "a", closefd=file != 2)
+    return io.TextIOWrapper(raw, encoding="utf-8", errors="replace", write_through=True)
+
+
+def _check_writable(path: str) -> None:
+    """Raise InputError for a file that could not be appended to; the reader of a FIFO is not waited for."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK))
+    except FileNotFoundError as error:
+        if not os.access(os.path.dirname(path) or ".", os.W_OK | os.X_OK):
+            raise InputError(path, "cannot be written (its directory does not exist, or takes no files)") from error
+    except OSError as error:
+        raise InputError(path, f"cannot be written ({error.strerror})") from error
+
+
+class OneLine(logging.Formatter):
+    """A server's own messages, with the name of its program; nothing in them is obeyed by a terminal."""
+
+    def __init__(self, program: str) -> None:
+        super().__init__(f"{program.replace('%', '%%')}: %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Tracebacks keep their lines."""
+        return "\n".join(map(show, super().format(record).split("\n")))
+
+
+def _is_of_the_server(record: logging.LogRecord) -> bool:
+    """False for what the library says of a client that has gone before it was told its status."""
+    return record.exc_info is None or getattr(record.exc_info[0], "__name__", "") != "ExecuteBatchError"

@@ -82,11 +82,6 @@ def has_more_fields(content: bytes, shape: Shape, most: int) -> bool:
     return False
 
 
-def utf8(text: str) -> str:
-    """The text with U+FFFD for what was not UTF-8 in a file; messages hold UTF-8 only."""
-    return text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-
-
 def delimited(number: int, pieces: Iterable[bytes]) -> list[bytes]:
     """A field with the bytes of these pieces; its number is below 16."""
     content = list(pieces)

@@ -367,7 +367,8 @@ def _call(folder: str, name: str, content: bytes) -> None:
     """Bytes to a request as gRPC does it, and the servicer's answer to that."""
     from google.protobuf.message import DecodeError
 
-    from nmt_core.serving.call import ACCOUNT, CALL, Account, Call, Memory
+    from nmt_core.serving.accounts import ACCOUNT, Account, Memory
+    from nmt_core.serving.telemetry import CALL, Call
     from nmt_core.v1 import nmt_pb2 as pb
 
     try:

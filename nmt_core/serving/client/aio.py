@@ -7,6 +7,7 @@ import collections
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from typing import Any, Self
 
+from nmt_core.base.words import utf8
 from nmt_core.serving.client.connection import IN_PROGRESS, Attempts, Connection, OneModel
 
 # isort: split
@@ -19,7 +20,6 @@ from nmt_core.serving.client.requests import (
     score_requests,
     translate_requests,
 )
-from nmt_core.serving.wire import utf8
 from nmt_core.v1 import nmt_pb2 as pb
 
 

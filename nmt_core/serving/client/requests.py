@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.serving.wire import utf8
+from nmt_core.base.words import utf8
 from nmt_core.v1 import nmt_pb2 as pb
 
 PAIRS = 2000

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from nmt_core.base.errors import NmtError
-from nmt_core.base.words import count_words
+from nmt_core.base.words import count_words, utf8
 from nmt_core.inference.output.alignment import hard_points
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
@@ -20,7 +20,7 @@ from nmt_core.serving.methods.texts import ReadText, check_items, read_texts, wr
 from nmt_core.serving.models.devices import Route
 from nmt_core.serving.models.search import SearchItem
 from nmt_core.serving.models.served import Key
-from nmt_core.serving.wire import ITEMS, delimited, floats, utf8
+from nmt_core.serving.wire import ITEMS, delimited, floats
 from nmt_core.v1 import nmt_pb2 as pb
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from nmt_core.base.words import count_words
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.serving.call import Account, ClientLimit, Memory
+from nmt_core.serving.accounts import Account, ClientLimit, Memory
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.client.connection import OPTIONS, Access
 from nmt_core.serving.engine.work import Item
@@ -294,7 +294,7 @@ def test_an_answer_is_never_larger_than_was_expected(strict, attention: bool, nb
 
 
 def test_shares_are_given_back_and_nobody_has_all() -> None:
-    shares = ClientLimit("calls", most=4, each=2, reason="TOO_MANY_CALLS")
+    shares = ClientLimit("calls", 4, 2, "TOO_MANY_CALLS")
     with shares.one("a"), shares.one("a"):
         with pytest.raises(RpcError, match="2 calls of this client are open"), shares.one("a"):
             pass

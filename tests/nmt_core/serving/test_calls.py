@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from nmt_core.serving.admission import Calls
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.work import BatchWork
+from nmt_core.serving.message_reader import MessageReader
 from nmt_core.v1 import nmt_pb2 as pb
 from tests.nmt_core.serving.in_process import one_pair, serving
 from tests.nmt_core.serving.test_engine import submit
@@ -40,13 +40,13 @@ async def test_large_messages_are_counted_and_parsed_beside_the_event_loop(
     size: int, beside: bool, streams: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[bool] = []
-    parse = Calls._parse
+    parse = MessageReader.parse
 
-    def watched(self: Calls, *arguments: object) -> object:
+    def watched(self: MessageReader, *arguments: object) -> object:
         threads.append(threading.current_thread() is not threading.main_thread())
         return parse(self, *arguments)
 
-    monkeypatch.setattr(Calls, "_parse", watched)
+    monkeypatch.setattr(MessageReader, "parse", watched)
     request = one_pair("a" * size)
 
     async with serving() as running:

@@ -17,13 +17,15 @@ import grpc
 import pytest
 
 from nmt_core.serving import streams
-from nmt_core.serving.admission import HEALTH, Calls
-from nmt_core.serving.call import CALL, REQUEST_COPIES, Account, Call, Memory
+from nmt_core.serving.accounts import REQUEST_COPIES, Account, Memory
+from nmt_core.serving.admission import HEALTH, Admission
 from nmt_core.serving.engine.slices import off_loop
 from nmt_core.serving.errors import RpcError, invalid
 from nmt_core.serving.limits import Limits
+from nmt_core.serving.message_reader import MessageReader
 from nmt_core.serving.methods.texts import ReadText, read_texts
 from nmt_core.serving.models.served import ServedModel
+from nmt_core.serving.telemetry import CALL, Call, Metrics
 from nmt_core.v1 import nmt_pb2 as pb
 from tests.nmt_core.serving.http2 import RudeClient
 from tests.nmt_core.serving.in_process import one_pair, serving, until
@@ -99,7 +101,7 @@ async def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(m
     """Else as many requests as it may have under way would be parsed, and held beside all that is accounted for."""
     count, refused, parsed = 8, [], []
     monkeypatch.setattr(streams, "_PAUSE", 0.01)
-    check, parse = Memory.check, Calls._parse
+    check, parse = Memory.check, MessageReader.parse
 
     def counted_check(self: Memory, *arguments: Any, **options: Any) -> None:
         try:
@@ -108,12 +110,12 @@ async def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(m
             refused.append(1)
             raise
 
-    def counted_parse(self: Calls, *arguments: Any) -> Any:
+    def counted_parse(self: MessageReader, *arguments: Any) -> Any:
         parsed.append(1)
         return parse(self, *arguments)
 
     monkeypatch.setattr(Memory, "check", counted_check)
-    monkeypatch.setattr(Calls, "_parse", counted_parse)
+    monkeypatch.setattr(MessageReader, "parse", counted_parse)
 
     async with serving(Limits(memory_mib=8)) as (server, gate, _, _, stub):
         gate.open.clear()
@@ -160,11 +162,11 @@ async def test_clients_that_hang_up_before_their_answers_write_nothing_into_the_
             for _ in range(5):
                 client.send(stream, request, more=True)
         await gate.is_entered()
-        await until(lambda: len(server.calls.unfinished) == 20)
+        await until(lambda: len(server.admission.unfinished) == 20)
         gate.open.set()
         for client in clients:
             client.close()
-        await until(lambda: not server.calls.unfinished)
+        await until(lambda: not server.admission.unfinished)
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
@@ -180,7 +182,7 @@ async def test_what_was_refused_is_not_held_until_garbage_is_searched_for() -> N
         except ValueError as error:
             raise invalid("", "refused") from error
 
-    calls = Calls(Limits(), Memory(100))
+    calls = Admission(Limits(), Memory(100), Metrics())
     context = Context(invocation_metadata=tuple, peer=lambda: "ipv4:127.0.0.1:1", auth_context=dict)
     with pytest.raises(grpc.aio.AbortError):
         await calls._call("Score", calls._calls, context, handle)  # type: ignore[arg-type]
@@ -197,7 +199,7 @@ async def test_a_question_that_was_refused_is_not_held_either() -> None:
         return content
 
     check = SimpleNamespace(response_serializer=None, request_streaming=False, response_streaming=False)
-    handler = Calls(Limits(), Memory(100))._question(check, HEALTH)
+    handler = Admission(Limits(), Memory(100), Metrics())._question(check, HEALTH)
     context = Context(peer=lambda: "ipv4:127.0.0.1:1", read=read)
     before = sys.getrefcount(content)
     with pytest.raises(grpc.aio.AbortError):

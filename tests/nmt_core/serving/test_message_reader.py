@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from nmt_core.serving.admission import MessageReader
 from nmt_core.serving.errors import RpcError
+from nmt_core.serving.limits import Limits
+from nmt_core.serving.message_reader import MessageReader
 
 
 class Context:
@@ -26,7 +27,7 @@ class Context:
 
 
 async def test_half_sent_messages_of_one_client_do_not_hold_up_another() -> None:
-    reader = MessageReader(60.0)
+    reader = MessageReader(Limits(body=60.0))
     half = [asyncio.create_task(reader.first(Context(), "a")) for _ in range(2000)]
     await asyncio.sleep(0)
     assert await asyncio.wait_for(reader.first(Context(b"b"), "b"), 2) == b"b"  # of 50 s that those would take
@@ -38,7 +39,7 @@ async def test_half_sent_messages_of_one_client_do_not_hold_up_another() -> None
 
 
 async def test_a_message_that_is_late_is_refused_and_one_that_is_slow_is_read() -> None:
-    reader, slow = MessageReader(0.5), Context()
+    reader, slow = MessageReader(Limits(body=0.5)), Context()
     late = asyncio.create_task(reader.first(Context(), "a"))
     reading = asyncio.create_task(reader.first(slow, "a"))
     await asyncio.sleep(0.2)

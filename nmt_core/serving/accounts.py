@@ -1,70 +1,13 @@
-"""A call while it is handled: its record for log and metrics, and what its client holds of what is limited."""
+"""What a client holds of what is limited: its calls and streams, and the memory of its requests."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import contextvars
-import json
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
-
-import grpc
 
 from nmt_core.serving.errors import busy, invalid
 from nmt_core.serving.limits import REQUEST_COPIES
-
-SERVICE = "nmt_core.v1.NmtService"
-_LOGGED = (
-    *("method", "peer", "request_id", "user", "certificate"),
-    *("model", "items", "requests", "code", "reason"),
-)
-
-
-@dataclass
-class Call:
-    """One call; the servicer fills in what it asked for.
-
-    ``requests`` are those whose ``items`` were done.
-    ``client`` is who it is counted for, ``certificate`` the name in its certificate, ``models`` are those
-    that the client may use (None: all).
-    """
-
-    method: str
-    peer: str
-    request_id: str
-    begin: float = field(default_factory=time.monotonic)
-    client: str = ""
-    user: str = ""
-    certificate: str = ""
-    models: frozenset[str] | None = None
-    model: str = ""
-    items: int = 0
-    requests: int = 0
-    code: str = "OK"
-    reason: str = ""
-
-    def count(self, items: int) -> None:
-        """One more request, whose items were done."""
-        self.items += items
-        self.requests += 1
-
-    def to_json(self, seconds: float) -> str:
-        """One line; no text of a request is in it."""
-        when = datetime.now(UTC).isoformat(timespec="milliseconds")
-        facts = {name: value for name in _LOGGED if (value := getattr(self, name)) not in ("", 0)}
-        return json.dumps({"time": when, **facts, "seconds": round(seconds, 6)}, ensure_ascii=True)
-
-
-async def write(context: Any, message: Any) -> None:
-    """Send a message to the client. Raises CancelledError where it has gone: the library ends the call by itself."""
-    try:
-        await context.write(message)
-    except grpc.aio.BaseError:
-        raise asyncio.CancelledError from None
 
 
 class Held:
@@ -92,7 +35,7 @@ class ClientLimit:
     ``what`` names them in messages, ``reason`` is the error's.
     """
 
-    def __init__(self, what: str, *, most: int, each: int, reason: str) -> None:
+    def __init__(self, what: str, most: int, each: int, reason: str) -> None:
         self.what, self.most, self.each, self._reason = what, most, min(each, most), reason
         self.open = Held()
 
@@ -178,9 +121,6 @@ class Account:
 def _mib(amount: int) -> int:
     return -(-amount // (1 << 20))
 
-
-CALL: contextvars.ContextVar[Call] = contextvars.ContextVar("call")
-"""The call that is being handled."""
 
 ACCOUNT: contextvars.ContextVar[Account] = contextvars.ContextVar("account")
 """The account of the request that is being handled."""
