@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import functools
 import logging
 import signal
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -52,14 +51,13 @@ async def _serve(args: argparse.Namespace, plugins: PluginModels | None, metrics
     server = NmtServer(servicer, address, tokens=tokens, log=log)
     await server.start()  # a port in use shows before anything is loaded
     try:
-        reloader = _reloader(args, plugins, server, address)
+        reloader = Reloader(server, args.token_file, address.certificates, lambda: model_loader(args, plugins, limits))
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request)
         if not await _unless_stopped(server.load(load), stop):
             _log.info("ended while the models were being loaded")
             return
         _log.info("ready on %s:%d", args.host, server.port)
-        reloading = asyncio.create_task(reloader.run())
-        await stop.wait()
-        reloading.cancel()
+        await _unless_stopped(reloader.run(), stop)
         _log.info("finishing what was accepted; a second signal ends at once")
     finally:
         await server.stop(limits.grace, delay=limits.drain)
@@ -90,29 +88,6 @@ async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) 
         return False
     working.result()
     return True
-
-
-def _reloader(
-    args: argparse.Namespace,
-    plugins: PluginModels | None,
-    server: NmtServer,
-    address: Address,
-) -> Reloader:
-    """What reads everything again, at SIGHUP too."""
-
-    def exchange_tokens() -> None:
-        if args.token_file:
-            server.admission.tokens = read_tokens(args.token_file, regular=True)
-
-    small: list[Callable[[], object]] = [exchange_tokens]
-    if address.certificates is not None:
-        address.certificates.check()
-        small.append(address.certificates.check)
-        server.servicer.metrics.watch_certificate(address.certificates.end)
-    loader = functools.partial(model_loader, args, plugins, server.servicer.limits)
-    reloader = Reloader(server, small, loader)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request)
-    return reloader
 
 
 def _stop_signals() -> asyncio.Event:

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.serving.credentials import Certificates, read_tokens
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.models.devices import Load
 from nmt_core.serving.models.opening import open_served_model
@@ -117,20 +118,28 @@ def model_loader(args: argparse.Namespace, plugins: PluginModels | None, limits:
 
 
 class Reloader:
-    """Exchanges models, and the ``small`` files, while the server answers; what fails is logged, and the old stay."""
+    """Exchanges tokens and models while the server answers; what fails is logged, and the old ones stay."""
 
-    def __init__(self, server: NmtServer, small: Sequence[Callable[[], object]], loader: Callable[[], Load]) -> None:
-        self._server, self._small, self._loader = server, small, loader
+    def __init__(
+        self, server: NmtServer, token_file: str | None, certificates: Certificates | None, loader: Callable[[], Load]
+    ) -> None:
+        self._server, self._token_file, self._certificates, self._loader = server, token_file, certificates, loader
         self._wanted = asyncio.Event()
+        if certificates is not None:
+            certificates.check()
+            server.servicer.metrics.watch_certificate(certificates.end)
 
     def request(self) -> None:
-        """Exchange now what is small, and the models soon; called by a signal.
+        """Exchange the tokens now, and the models soon; called by a signal.
 
         Tokens that are revoked do not wait until large models are loaded.
         """
-        for step in self._small:
-            with self._reported("what there was stays"):
-                step()
+        with self._reported("the tokens there were stay"):
+            if self._token_file is not None:
+                self._server.admission.tokens = read_tokens(self._token_file, regular=True)
+        with self._reported("new connections use what there was"):
+            if self._certificates is not None:
+                self._certificates.check()
         self._wanted.set()
 
     async def run(self) -> None:

@@ -67,22 +67,22 @@ class AsyncNmtClient:
     async def translate(self, texts: Iterable[str], *, window: int = 200, **options: Any) -> list[pb.Translations]:
         """The translations of every text."""
         requests = translate_requests(texts, window, model=self.model, **options)
-        return [one async for answer in self._answers("Translate", requests) for one in answer.sentences]
+        return await self._items("Translate", requests, "sentences")
 
     async def score(self, pairs: Iterable[tuple[str, str]], **options: Any) -> list[pb.PairScore]:
         """The score of every pair."""
         requests = score_requests(pairs, model=self.model, **options)
-        return [one async for answer in self._answers("Score", requests) for one in answer.scores]
+        return await self._items("Score", requests, "scores")
 
     async def rerank(self, lists: Iterable[pb.NbestList], **options: Any) -> list[pb.Ranking]:
         """The rankings of n-best lists."""
         requests = rerank_requests(lists, model=self.model, **options)
-        return [one async for answer in self._answers("Rerank", requests) for one in answer.rankings]
+        return await self._items("Rerank", requests, "rankings")
 
     async def encode(self, texts: Iterable[str], **options: Any) -> list[pb.PhraseVector]:
         """The vectors of phrases."""
         requests = encode_requests(texts, model=self.model, **options)
-        return [one async for answer in self._answers("Encode", requests) for one in answer.vectors]
+        return await self._items("Encode", requests, "vectors")
 
     async def translate_stream(
         self, texts: AsyncIterable[str] | Iterable[str], *, ahead: int = 32, **options: Any
@@ -118,26 +118,31 @@ class AsyncNmtClient:
             for one in [*asked, *([reading] if reading else [])]:
                 one.cancel()
 
-    async def _answers(self, method: str, requests: Iterable[Any]) -> AsyncIterator[Any]:
-        """The answers in order, with a few requests in progress; when one fails the others are cancelled."""
+    async def _items(self, method: str, requests: Iterable[Any], field: str) -> list[Any]:
+        """The items of the answers in order, with a few requests in progress; when one fails the others are cancelled.
+
+        ``field`` is that of a response which holds its items.
+        """
         in_progress: collections.deque[asyncio.Task[tuple[Any, str]]] = collections.deque()
         one_model = self._one_model or OneModel()
+        items: list[Any] = []
 
-        async def next_answer() -> Any:
+        async def take_one() -> None:
             answer, address = await in_progress.popleft()
             one_model.check(answer, address)
-            return answer
+            items.extend(getattr(answer, field))
 
         try:
             for request in requests:
                 in_progress.append(asyncio.create_task(self._ask(method, request)))
                 if len(in_progress) >= IN_PROGRESS * len(self.connection.addresses):
-                    yield await next_answer()
+                    await take_one()
             while in_progress:
-                yield await next_answer()
+                await take_one()
         finally:
             for task in in_progress:
                 task.cancel()
+        return items
 
 
 async def _next_of(texts: AsyncIterator[str]) -> str | None:

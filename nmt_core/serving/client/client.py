@@ -73,8 +73,7 @@ class NmtClient:
 
     def translate_lines(self, lines: Iterable[str], *, window: int = 200, **options: Any) -> Iterator[pb.Translations]:
         """The translations of lines of any number, in order; a few windows of lines are read ahead."""
-        for answer in self._answers("Translate", translate_requests(lines, window, model=self.model, **options)):
-            yield from answer.sentences
+        return self._items("Translate", translate_requests(lines, window, model=self.model, **options), "sentences")
 
     def score(self, pairs: Iterable[tuple[str, str]], **options: Any) -> list[pb.PairScore]:
         """The score of every pair."""
@@ -87,37 +86,37 @@ class NmtClient:
 
         A request has at most so many ``characters``, or one pair.
         """
-        requests = score_requests(pairs, window, characters, model=self.model, **options)
-        for answer in self._answers("Score", requests):
-            yield from answer.scores
+        return self._items("Score", score_requests(pairs, window, characters, model=self.model, **options), "scores")
 
     def rerank(self, lists: Iterable[pb.NbestList], **options: Any) -> list[pb.Ranking]:
         """The rankings of n-best lists."""
-        requests = rerank_requests(lists, model=self.model, **options)
-        return [one for answer in self._answers("Rerank", requests) for one in answer.rankings]
+        return list(self._items("Rerank", rerank_requests(lists, model=self.model, **options), "rankings"))
 
     def encode(self, texts: Iterable[str], **options: Any) -> list[pb.PhraseVector]:
         """The vectors of phrases."""
-        requests = encode_requests(texts, model=self.model, **options)
-        return [one for answer in self._answers("Encode", requests) for one in answer.vectors]
+        return list(self._items("Encode", encode_requests(texts, model=self.model, **options), "vectors"))
 
-    def _answers(self, method: str, requests: Iterable[Any]) -> Iterator[Any]:
-        """The answers in order, with a few requests in progress; when one fails the others are cancelled."""
+    def _items(self, method: str, requests: Iterable[Any], field: str) -> Iterator[Any]:
+        """The items of the answers in order, with a few requests in progress; when one fails the others are cancelled.
+
+        ``field`` is that of a response which holds its items.
+        """
         in_progress: collections.deque[_Pending] = collections.deque()
         one_model = self._one_model or OneModel()
 
-        def next_answer() -> Any:
+        def next_items() -> Iterable[Any]:
             answer, address = in_progress.popleft().result()
             one_model.check(answer, address)
-            return answer
+            found: Iterable[Any] = getattr(answer, field)
+            return found
 
         try:
             for request in requests:
                 in_progress.append(_Pending(self.connection, method, request))
                 if len(in_progress) >= IN_PROGRESS * len(self.connection.addresses):
-                    yield next_answer()
+                    yield from next_items()
             while in_progress:
-                yield next_answer()
+                yield from next_items()
         finally:
             for pending in in_progress:
                 pending.call.cancel()

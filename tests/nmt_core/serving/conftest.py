@@ -19,6 +19,7 @@ import pytest
 
 from nmt_core.commands.main import main
 from nmt_core.serving.engine.engine import Engine
+from tests.nmt_core.serving.http2 import RudeClient
 
 ROOT = Path(__file__).parents[3]
 
@@ -45,6 +46,13 @@ def open_engine() -> Iterator[Callable[..., Engine[Any]]]:
     yield begin
     for engine in opened:
         asyncio.run(engine.close())
+
+
+@pytest.fixture
+def rude() -> Iterator[Callable[..., RudeClient]]:
+    """Opens connections, which are closed with the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *arguments, **options: stack.enter_context(RudeClient(*arguments, **options))
 
 
 class ServerProcess:

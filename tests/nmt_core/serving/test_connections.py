@@ -24,10 +24,10 @@ def short_lived(start, folder: str):
     return start("--model", f"m={folder}", "--limit", "age=2", "--limit", f"connections={MOST}")
 
 
-def seconds_until_going_away(client: RudeClient) -> float:
+def seconds_until_going_away(address: str) -> float:
     begin = time.monotonic()
-    with client:
-        while not client.going_away and time.monotonic() - begin < 30:
+    with RudeClient(address) as client:
+        while not client.going_away and time.monotonic() - begin < 60:
             client.listen(1.0)
     return time.monotonic() - begin
 
@@ -42,11 +42,11 @@ def hung_up_on(client: socket.socket) -> bool:
 
 def test_a_connection_without_calls_is_given_up(start, folder: str) -> None:
     server = start("--model", f"m={folder}", "--limit", "idle=1")  # the age is an hour
-    assert 0.5 < seconds_until_going_away(RudeClient(server.address)) < 15
+    assert 0.5 < seconds_until_going_away(server.address) < 60
 
 
 def test_a_connection_has_an_age_and_its_calls_notice_nothing(short_lived) -> None:
-    assert seconds_until_going_away(RudeClient(short_lived.address)) < 15
+    assert seconds_until_going_away(short_lived.address) < 60
     request = pb.ScoreRequest(pairs=[pb.Pair(source="un", target="one")])
     with grpc.insecure_channel(short_lived.address) as channel:
         stub = nmt_pb2_grpc.NmtServiceStub(channel)

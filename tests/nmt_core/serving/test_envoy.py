@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -21,13 +22,13 @@ import pytest
 import yaml
 
 from nmt_core.base.errors import ServiceError
+from nmt_core.serving.client.aio import AsyncNmtClient
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.client.connection import Access, health_problem
 from nmt_core.serving.limits import Limits
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.conftest import ROOT, ServerProcess
-from tests.nmt_core.serving.http2 import RudeClient
 from tests.nmt_core.serving.test_deploy import DEPLOY
 from tests.nmt_core.serving.test_reload import eventually
 from tests.nmt_core.serving.test_security import Authority
@@ -86,19 +87,20 @@ def made(*options: str) -> str:
 class Proxy:
     """Envoy with the settings for a server, as the deploy files make them; ``address`` and its authority ``ca``."""
 
-    def __init__(self, folder: Path, server: str, *options: str) -> None:
-        authority = Authority(folder)
+    def __init__(self, folder: Path, server: str, *options: str, authority: Authority | None = None) -> None:
+        authority = authority or Authority(folder)
         certificate, key = authority.issue("proxy")
         self.address, self.ca = f"localhost:{free_port()}", authority.path
         listen = self.address.replace("localhost", "127.0.0.1")
         command = ["--server", server, "--listen", listen, "--tls-cert", certificate, "--tls-key", key, *options]
-        written = made("--descriptor", str(PROTO / "http.binpb"), *command)
-        self.settings = folder / "envoy.yaml"
-        self.settings.write_text(written)
-        self._process = subprocess.Popen(
-            [ENVOY, "-c", str(self.settings), "--concurrency", "1", "--log-level", "error", "--disable-hot-restart"],
-            stderr=subprocess.DEVNULL,
-        )
+        self.settings = folder / f"envoy-{listen.rpartition(':')[2]}.yaml"
+        self.settings.write_text(made("--descriptor", str(PROTO / "http.binpb"), *command))
+        self.begin()
+
+    def begin(self) -> None:
+        """Start it, again after its end."""
+        command = [ENVOY, "-c", str(self.settings), "--concurrency", "1", "--log-level", "error"]
+        self.process = subprocess.Popen([*command, "--disable-hot-restart"], stderr=subprocess.DEVNULL)
         eventually(lambda: not health_problem(self.address, timeout=1, access=Access(ca=self.ca)))
 
     @property
@@ -106,8 +108,8 @@ class Proxy:
         return ssl.create_default_context(cafile=self.ca)
 
     def stop(self) -> None:
-        self._process.terminate()
-        self._process.wait(20)
+        self.process.terminate()
+        self.process.wait(20)
 
 
 @pytest.fixture(scope="module")
@@ -241,9 +243,6 @@ class Guarded(NamedTuple):
     server: ServerProcess
     proxy: Proxy
 
-    def rude(self) -> RudeClient:
-        return RudeClient(self.proxy.address, context=self.proxy.context)
-
     def answers(self) -> None:
         """Another client is answered."""
         access = Access(ca=self.proxy.ca, token=TOKEN)
@@ -269,26 +268,24 @@ def taken(server: ServerProcess) -> dict[str, float]:
 
 
 @needs_envoy
-def test_the_body_of_a_stranger_is_not_kept(guarded: Guarded) -> None:
-    before, client = taken(guarded.server), guarded.rude()
+def test_the_body_of_a_stranger_is_not_kept(guarded: Guarded, rude) -> None:
+    before, client = taken(guarded.server), rude(guarded.proxy.address, context=guarded.proxy.context)
     for metadata in ([], [("authorization", "Bearer wrong-wrong-wrong")]):
         stream = client.call(SCORE, metadata)
         client.send_half(stream, 2 << 20)
         assert client.listen_until_ended([stream], 1.5)
-    client.close()
     assert taken(guarded.server) == before
 
 
 @needs_envoy
-def test_half_of_a_body_does_not_reach_the_server_and_is_ended_in_time(guarded: Guarded) -> None:
-    before, client = taken(guarded.server), guarded.rude()
+def test_half_of_a_body_does_not_reach_the_server_and_is_ended_in_time(guarded: Guarded, rude) -> None:
+    before, client = taken(guarded.server), rude(guarded.proxy.address, context=guarded.proxy.context)
     streams = [client.call(SCORE, METADATA) for _ in range(8)]
     for stream in streams:
         client.send_half(stream, 2 << 18)
     assert taken(guarded.server) == before
     guarded.answers()
     assert client.listen_until_ended(streams, 10)
-    client.close()
 
 
 @needs_envoy
@@ -303,41 +300,76 @@ def test_a_body_that_is_larger_than_a_request_may_be_is_refused(guarded: Guarded
 
 
 @needs_envoy
-def test_an_answer_that_is_not_read_is_given_up(guarded: Guarded) -> None:
-    client, pair = guarded.rude(), pb.Pair(source="un deux", target="one two")
+def test_an_answer_that_is_not_read_is_given_up(guarded: Guarded, rude) -> None:
+    client, pair = (
+        rude(guarded.proxy.address, context=guarded.proxy.context),
+        pb.Pair(source="un deux", target="one two"),
+    )
     stream = client.call(SCORE, METADATA)
     content = pb.ScoreRequest(pairs=[pair] * 600, per_word=True).SerializeToString()
     assert len(content) < 16_000
     client.send(stream, content)
     guarded.answers()
     assert client.listen_until_ended([stream], 10)  # whose window is not made larger
-    client.close()
 
 
 @needs_envoy
-def test_streams_go_through_and_half_of_a_message_in_one_ends_with_the_servers_time(guarded: Guarded) -> None:
+def test_streams_go_through_and_half_of_a_message_in_one_ends_with_the_servers_time(guarded: Guarded, rude) -> None:
     with grpc.secure_channel(
         guarded.proxy.address, grpc.ssl_channel_credentials(Path(guarded.proxy.ca).read_bytes())
     ) as channel:
         requests = [pb.TranslateStreamRequest(id=str(n), request=pb.TranslateRequest(texts=["un"])) for n in range(3)]
         answers = nmt_pb2_grpc.NmtServiceStub(channel).TranslateStream(iter(requests), metadata=METADATA)
         assert {answer.id for answer in answers} == {"0", "1", "2"}
-    client = guarded.rude()
+    client = rude(guarded.proxy.address, context=guarded.proxy.context)
     stream = client.call(STREAM, METADATA)
     client.send_half(stream, 1000)
     assert not client.listen_until_ended([stream], 2.2)  # longer than a body may take
     guarded.answers()
     assert client.listen_until_ended([stream], 10)
-    client.close()
 
 
 @needs_envoy
-def test_a_connection_without_a_call_is_closed(guarded: Guarded) -> None:
-    client = guarded.rude()
+def test_a_connection_without_a_call_is_closed(guarded: Guarded, rude) -> None:
+    client = rude(guarded.proxy.address, context=guarded.proxy.context)
     while client.listen(6):
         pass
     assert client.going_away
-    client.close()
+
+
+@needs_envoy
+async def test_a_proxy_that_ends_and_comes_back_loses_no_text_and_leaves_no_stream(guarded: Guarded, tmp_path) -> None:
+    """Two proxies share the server, and one is killed while streams go through it."""
+    server, authority = guarded.server, Authority(tmp_path)
+    (tmp_path / "tokens").write_text(f"alice {TOKEN}\n")
+    options = ["--token-file", str(tmp_path / "tokens")]
+    proxies = [Proxy(tmp_path, server.address, *options, authority=authority) for _ in range(2)]
+    try:
+        credentials = grpc.ssl_channel_credentials(Path(authority.path).read_bytes())
+        async with grpc.aio.secure_channel(proxies[0].address, credentials) as channel:
+            streams = [nmt_pb2_grpc.NmtServiceStub(channel).TranslateStream(metadata=METADATA) for _ in range(5)]
+            for stream in streams:
+                await stream.write(pb.TranslateStreamRequest(request=pb.TranslateRequest(texts=["un"])))
+                assert (await stream.read()).response.sentences
+            both, access = ",".join(proxy.address for proxy in proxies), Access(ca=authority.path, token=TOKEN)
+            async with AsyncNmtClient(both, access=access, timeout=60, first_wait=0.05) as client:
+                answered = []
+                async for number, _ in client.translate_stream(["un deux"] * 100, ahead=5):
+                    answered.append(number)
+                    if len(answered) == 20:
+                        proxies[0].process.kill()
+                        proxies[0].process.wait()
+                    if len(answered) == 60:
+                        await asyncio.to_thread(proxies[0].begin)
+            assert sorted(answered) == list(range(100))
+            for stream in streams:
+                with pytest.raises(grpc.aio.AioRpcError, match="UNAVAILABLE"):
+                    await stream.read()
+        open_ones, held = 'nmt_calls_open{kind="stream"}', "nmt_memory_held_bytes"
+        eventually(lambda: metrics_of(server)[open_ones] == metrics_of(server)[held] == 0)
+    finally:
+        for proxy in proxies:
+            proxy.stop()
 
 
 @needs_envoy

@@ -11,7 +11,6 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from tests.nmt_core.serving.http2 import RudeClient
 from tests.nmt_core.serving.in_process import serving
 
 MIB = 1 << 20
@@ -25,16 +24,14 @@ def most_memory(process: int) -> float:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux' /proc")
-def test_metadata_without_end_is_not_kept(start, folder: str) -> None:
+def test_metadata_without_end_is_not_kept(start, folder: str, rude) -> None:
     server = start("--model", f"m={folder}")
     before = most_memory(server.process.pid)
-    client = RudeClient(server.address)
-    client.send_metadata("/nmt_core.v1.NmtService/Translate", 400 * MIB)
+    rude(server.address).send_metadata("/nmt_core.v1.NmtService/Translate", 400 * MIB)
     assert most_memory(server.process.pid) - before < 100  # it was up to 740
-    client.close()
 
 
-async def test_calls_that_come_all_at_once_take_nobody_elses_place() -> None:
+async def test_calls_that_come_all_at_once_take_nobody_elses_place(rude) -> None:
     """While the event loop is busy, calls wait in the library, which must not cancel those of others."""
     codes: list[str] = []
 
@@ -42,8 +39,7 @@ async def test_calls_that_come_all_at_once_take_nobody_elses_place() -> None:
         address, sent = running.address, threading.Event()
 
         def ask() -> None:
-            rude = [RudeClient(address, source="127.0.0.2") for _ in range(4)]
-            for client in rude:
+            for client in [rude(address, source="127.0.0.2") for _ in range(4)]:
                 for _ in range(900):
                     client.call(CHECK)
             with grpc.insecure_channel(address) as channel:
@@ -51,8 +47,6 @@ async def test_calls_that_come_all_at_once_take_nobody_elses_place() -> None:
                 calls = [check.future(health_pb2.HealthCheckRequest(), timeout=60) for _ in range(20)]
                 sent.set()
                 codes.extend(call.code().name for call in calls)
-            for client in rude:
-                client.close()
 
         asking = asyncio.create_task(asyncio.to_thread(ask))
         await asyncio.sleep(0.1)  # the library listens

@@ -9,7 +9,7 @@ import gc
 import math
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -136,26 +136,25 @@ async def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(m
     assert names == [str(number) for number in range(count)]
 
 
-async def test_what_nobody_reads_yet_stays_with_its_client() -> None:
+async def test_what_nobody_reads_yet_stays_with_its_client(rude) -> None:
     """The library's own buffers are beside all that is accounted for, and every call has one."""
     async with serving(Limits(stream_requests=1)) as (_, gate, address, *_):
         gate.close()
-        client = RudeClient(address)
+        client = rude(address)
         stream = client.call("/nmt_core.v1.NmtService/ScoreStream")
         client.send(stream, pb.ScoreStreamRequest(request=one_pair()).SerializeToString(), more=True)
         await gate.is_entered()  # after which the stream is read no further
         taken = await asyncio.to_thread(client.send_half, stream, 100 * MIB, 2.0)
-        client.close()
     assert taken <= 128 << 10
 
 
 async def test_clients_that_hang_up_before_their_answers_write_nothing_into_the_log(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, rude: Callable[..., RudeClient]
 ) -> None:
     """Else whoever does so often fills the disk."""
     async with serving() as (server, gate, address, *_):
         gate.close()
-        clients = [RudeClient(address) for _ in range(20)]
+        clients = [rude(address) for _ in range(20)]
         request = pb.ScoreStreamRequest(request=one_pair()).SerializeToString()
         for client in clients:
             stream = client.call("/nmt_core.v1.NmtService/ScoreStream")

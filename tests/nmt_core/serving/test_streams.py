@@ -132,7 +132,7 @@ def test_a_reader_that_does_not_read_holds_up_nobody_but_itself(server) -> None:
 
     sent, waited = asyncio.run(scenario())
     assert sent < 5000
-    assert waited < 5.0
+    assert waited < 30
     wait_for_quiet(server)
 
 
