@@ -38,7 +38,7 @@ class Devices:
     While ``draining`` no model is found any more.
     """
 
-    def __init__(self, names: Sequence[str], limits: Limits, metrics: Metrics | None) -> None:
+    def __init__(self, names: Sequence[str], limits: Limits, metrics: Metrics) -> None:
         self._stuck_seconds, self._metrics = limits.stuck, metrics
         self.models: dict[str, dict[str, ServedModel]] = {}
         queue = {"capacity": limits.queue, "client_capacity": limits.client_work}
@@ -49,9 +49,8 @@ class Devices:
             for name in names
         }
         self.draining = False
-        if metrics is not None:
-            for name, engine in self.engines.items():
-                metrics.watch(name, engine)
+        for name, engine in self.engines.items():
+            metrics.watch(name, engine)
 
     async def load(self, load: Load) -> None:
         """Take the models that ``load`` makes for each device, in place of those there were.
@@ -72,8 +71,7 @@ class Devices:
             [[problem]] = await self.engines[device].submit(Key(model, "warm up"), {"interactive": [Item(None, 0)]})
             if problem is not None:
                 raise problem
-        if self._metrics is not None:
-            self._metrics.load_seconds.labels(device).set(time.monotonic() - begin)
+        self._metrics.load_seconds.labels(device).set(time.monotonic() - begin)
         return models
 
     @property
