@@ -136,9 +136,11 @@ def open_outputs(
     if identity is not None and not restart:
         _check_begun(paths[0], identity)
     with contextlib.ExitStack() as stack:
-        outputs = stack.enter_context(_opened(range_paths(paths, shards), identity, restart=restart))
-        for one in filter(None, begun(paths[0]) if identity is not None and shards is None else ()):
-            outputs.ranges[one] = stack.enter_context(_opened(range_paths(paths, one), identity, restart=restart))
+        here = paths if shards is None else _range_paths(paths, shards)
+        outputs = stack.enter_context(_opened(here, identity, restart=restart))
+        if identity is not None and shards is None:
+            for one in filter(None, begun(paths[0]).values()):
+                outputs.ranges[one] = stack.enter_context(_opened(_range_paths(paths, one), identity, restart=restart))
         yield outputs
 
 
@@ -166,20 +168,18 @@ def _opened(paths: Sequence[str], identity: Mapping[str, Any] | None, *, restart
         yield outputs
 
 
-def range_paths(paths: Sequence[str], shards: range | None) -> Sequence[str]:
-    """The outputs of a range of shards; None is the whole job."""
-    if shards is None:
-        return paths
+def _range_paths(paths: Sequence[str], shards: range) -> Sequence[str]:
     return [f"{os.path.realpath(path)}{_RANGE}{shards.start + 1}-{shards.stop}" for path in paths]
 
 
-def begun(output: str) -> list[range | None]:
-    """The ranges of an output of which there is a journal, in order; None is the whole job."""
-    beginning = beside(output, "")
-    ends = [path.removeprefix(beginning) for path in glob.glob(f"{glob.escape(beginning)}*{JOURNAL}")]
-    found = [re.fullmatch(f"{_RANGE}([1-9][0-9]*)-([0-9]+){re.escape(JOURNAL)}", end) for end in ends]
-    ranges = [range(int(match[1]) - 1, int(match[2])) for match in found if match]
-    return [None] * (JOURNAL in ends) + sorted(ranges, key=lambda one: (one.start, one.stop))
+def begun(output: str) -> dict[str, range | None]:
+    """The journals of an output that are there, each with its range of shards; None is the whole job."""
+    beginning, found = beside(output, ""), dict[str, range | None]()
+    name = re.compile(f"(?:{_RANGE}([1-9][0-9]*)-([0-9]+))?{re.escape(JOURNAL)}")
+    for path in sorted(glob.glob(f"{glob.escape(beginning)}*{JOURNAL}")):
+        if match := name.fullmatch(path.removeprefix(beginning)):
+            found[path] = range(int(match[1]) - 1, int(match[2])) if match[1] else None
+    return found
 
 
 def _check_begun(output: str, identity: Mapping[str, Any]) -> None:
@@ -188,8 +188,7 @@ def _check_begun(output: str, identity: Mapping[str, Any]) -> None:
     if os.path.isdir(older):
         problem = "holds a job that an older version began; finish it with that version, or remove it"
         raise ConfigError(f"{older}: {problem}")
-    for one in begun(output):
-        path = beside(range_paths([output], one)[0], JOURNAL)
+    for path in begun(output):
         journal = read_journal(path)
         if journal.entries:
             check_identity(journal.identity or {}, identity, path=path)
