@@ -138,15 +138,15 @@ def _watched(
     args: argparse.Namespace, lists: Iterator[NbestList], source: Sequence[bytes] | None
 ) -> Iterator[NbestList]:
     """The same lists; at their end, warnings about them."""
-    check = SourceCheck(args.nbest, args.source)
+    check = None if source is None else SourceCheck(args.nbest, args.source)
     several, differ = 0, False
     for group in lists:
-        if source is not None and group.entries and group.sentence < len(source):
+        if check and source and group.entries and group.sentence < len(source):
             check.see(source[group.sentence], group.entries[0])
         several += len(group.entries) > 1
         differ = differ or any(entry.hypothesis != group.entries[0].hypothesis for entry in group.entries)
         yield group
-    for remark in check.remarks():
+    for remark in check.remarks() if check else ():
         _say(remark)
     if not differ:
         what = "the hypotheses of every list are equal" if several else "no list has more than one hypothesis"
