@@ -27,9 +27,8 @@ from nmt_core.v1 import nmt_pb2 as pb
 def translate(request: pb.TranslateRequest, route: Route, limits: Limits) -> Plan:
     """The plan of a ``TranslateResponse``. Raises RpcError."""
     model = route.model
-    hybrid = model.description.kind == pb.MODEL_KIND_HYBRID
-    config = decoding_config(request, model.defaults, limits, fixed=hybrid)
-    _check_supported(request, route, config)
+    _check_supported(request, route)
+    config = decoding_config(request, model.defaults, limits)
     size = searched_as(config)
     check_items(limits, len(request.texts), "texts", answers=size.nbest)
     texts = read_texts(request.texts, route, limits, raw=request.raw)
@@ -54,12 +53,21 @@ def item_of(text: ReadText, config: DecodingConfig | SamplingConfig, beam: int) 
     return Item(SearchItem(text.text, config), (text.words + 2) * beam)
 
 
-def _check_supported(request: pb.TranslateRequest, route: Route, config: DecodingConfig | SamplingConfig) -> None:
-    """Raises RpcError for samples, or for what the request wants of unknown words, where the model cannot do it."""
+def _check_supported(request: pb.TranslateRequest, route: Route) -> None:
+    """Raises RpcError for what the request wants and the model cannot do, such as options of a hybrid's search.
+
+    They would make other lists than the hybrid's weights were tuned with.
+    """
     model = route.model
     if request.samples and model.sample is None:
         raise not_supported(f"samples of the model {route.name!r} cannot be drawn")
-    if model.copies and config.forbid_unknown:
+    if model.description.kind == pb.MODEL_KIND_HYBRID:
+        given = [name for name in (*_BOTH, "beam") if request.HasField(name)]
+        if request.forbid_unknown and not model.defaults.forbid_unknown:
+            given.append("forbid_unknown")
+        if given:
+            raise invalid(given[0], f"a hybrid searches as it was tuned to; leave out {', '.join(given)}")
+    if model.copies and (request.forbid_unknown or model.defaults.forbid_unknown):
         raise not_supported(f"forbid_unknown: {route.name!r} writes unknown words as places of the source")
     if not request.replace_unknown:
         return
@@ -136,11 +144,9 @@ _SHARED = (*_BOTH, "length_penalty", "max_length_extra", "min_length", "forbid_u
 
 
 def decoding_config(
-    request: pb.TranslateRequest, defaults: DecodingConfig, limits: Limits, *, fixed: bool = False
+    request: pb.TranslateRequest, defaults: DecodingConfig, limits: Limits
 ) -> DecodingConfig | SamplingConfig:
-    """The options of the request. Raises RpcError with the field at fault: of a ``fixed`` search any but ``nbest``."""
-    if fixed:
-        _check_fixed(request, defaults)
+    """The options of the request. Raises RpcError with the field at fault."""
     for name in _SEARCH if request.samples else _SAMPLING:
         if request.HasField(name):
             raise invalid(name, f"{name} is for {'search; leave out' if request.samples else 'samples; set'} samples")
@@ -149,17 +155,6 @@ def decoding_config(
         shared = {name: getattr(defaults, name) for name in _SHARED}
         return _checked(SamplingConfig, {**shared, **given, "samples": request.samples, "by_text": True})
     return _search_with(defaults, tuple(given.items()), limits.beam)
-
-
-def _check_fixed(request: pb.TranslateRequest, defaults: DecodingConfig) -> None:
-    """Raises RpcError for an option that would make other lists than the weights were tuned with."""
-    if request.samples:
-        raise not_supported("a hybrid draws no samples; its neural model does")
-    given = [name for name in (*_BOTH, "beam") if request.HasField(name)]
-    if request.forbid_unknown and not defaults.forbid_unknown:
-        given.append("forbid_unknown")
-    if given:
-        raise invalid(given[0], f"a hybrid searches as it was tuned to; leave out {', '.join(given)}")
 
 
 def searched_as(config: DecodingConfig | SamplingConfig) -> DecodingConfig:
