@@ -62,7 +62,7 @@ def open_served_model(
     unknowns = None if lexicon is None else UnknownReplacement(lexicon.rule, read)
     scorer, copied = ModelPairScorer(loaded), None if first.copying is None else unknowns
     # with candidate lists the pair scorer has another distribution than search
-    finisher = open_finisher(loaded, unknowns=unknowns, rescores=candidates is None)
+    finisher = open_finisher(loaded, unknowns=copied, rescores=candidates is None)
     return ServedModel(
         scorer=ArrayPairScorer(loaded),
         scorers=functools.cache(lambda form: scorer_of_form(loaded, scorer, form)),

@@ -44,7 +44,7 @@ def open_finisher(
         models,
         make_predictor(models).aligns or "written",
         rescores=rescores and search_is_coarse(models),
-        unknowns=None if models[0].copying is None else unknowns,
+        unknowns=unknowns,
     )
 
 
