@@ -108,15 +108,14 @@ def make_plan(
     few = priority == pb.PRIORITY_UNSPECIFIED and len(items) <= INTERACTIVE_ITEMS
     name = "interactive" if few or priority == pb.PRIORITY_INTERACTIVE else "bulk"
     most = key.model.proportions.together // LONG if key.kind == "translate" else LARGE
-    indices: dict[str, list[int]] = {name: [], "long": []}
-    parts: dict[str, list[Item]] = {name: [], "long": []}
+    short, long = list[int](), list[int]()
     for index, item in enumerate(items):
         if not isinstance(item, RpcError):
-            of_class = name if item.tokens <= most else "long"
-            indices[of_class].append(index)
-            parts[of_class].append(item)
-    parts = {name: some for name, some in parts.items() if some}
-    return Plan(key, items, parts, [indices[name] for name in parts], cost, reply)
+            (short if item.tokens <= most else long).append(index)
+    classes = {name: some for name, some in ((name, short), ("long", long)) if some}
+    known: Sequence[Any] = items
+    parts = {name: [known[index] for index in some] for name, some in classes.items()}
+    return Plan(key, items, parts, list(classes.values()), cost, reply)
 
 
 def _as_refusal(error: Exception) -> RpcError:

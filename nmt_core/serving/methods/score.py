@@ -52,8 +52,13 @@ def _scores(scores: Sequence[_Score]) -> Iterator[bytes]:
                 yield from delimited(ITEMS, [message, *_weights(score)])
         else:
             piece = pb.GroupScores()
+            add = piece.scores.add
             for score in part:
-                piece.scores.add(**_values(score))
+                if isinstance(score, PairScore) and not score.word_log_probs:  # as most are
+                    log_prob, unknown_source, unknown_target, *_ = score
+                    add(log_prob=log_prob, unknown_source_words=unknown_source, unknown_target_words=unknown_target)
+                else:
+                    add(**_values(score))
             yield piece.SerializeToString()
 
 
@@ -94,11 +99,6 @@ class ReadPair(NamedTuple):
     source: ReadText
     target: ReadText
 
-    @property
-    def item(self) -> Item:
-        """What the device is asked for."""
-        return Item(SentencePair(self.source.text, self.target.text), self.source.words + self.target.words + 2)
-
 
 _TEXT_FORMS: dict[int, TextForm] = {
     pb.TEXT_FORM_UNSPECIFIED: "prepared",
@@ -128,13 +128,17 @@ def plan_pairs(
     pairs = list(read_pairs(groups, field, limits, reader, key.model.source_factors))
     sizes = [(one.source.words, one.target.words) for one in pairs if not isinstance(one, RpcError)]
     cost = score_cost(sizes, per_word=key.per_word, attention=key.attention)
-    items = [one if isinstance(one, RpcError) else one.item for one in pairs]
+    items = [one if isinstance(one, RpcError) else _item(*one) for one in pairs]
 
     def reply_in_form(scores: Sequence[_Score], words: Words) -> Iterable[bytes]:
         words["scored"] = sum([target for _, target in sizes])
         return reply(scores if reader is None else list(restored(scores, pairs, reader)))
 
     return make_plan(key, items, priority=request.priority, cost=cost, limits=limits, reply=reply_in_form)
+
+
+def _item(source: ReadText, target: ReadText) -> Item:
+    return Item(SentencePair(source.text, target.text), source.words + target.words + 2)
 
 
 def read_pairs(
