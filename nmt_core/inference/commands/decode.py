@@ -116,7 +116,7 @@ class DecodeWorker:
         options, translator = self._options, self._translator
         lines = [self._pieces(number, line) for number, line in enumerate(window.lines, start=window.first + 1)]
         found = translator.translate(list(itertools.chain(*lines)), raw=options.raw, first=window.first)
-        counts = self._counts(window, found)
+        counts = self._counts(found)
         found = [self._chosen(one) for one in found]
         for name in ("copied", "translated"):
             counts[name] = float(sum(getattr(each.unknown, name) for one in found for each in one))
@@ -145,12 +145,11 @@ class DecodeWorker:
             found = self._reranker.rerank(found)
         return distinct(found, most) if self._options.search.distinct else found[:most]
 
-    def _counts(self, window: Window, found: Sequence[list[Translation]]) -> dict[str, float]:
+    def _counts(self, found: Sequence[list[Translation]]) -> dict[str, float]:
         """What notices are made of."""
         translator, reranker = self._translator, self._reranker
         words = [word for one in found for word in one[0].source_words]
         counts: dict[str, float] = {
-            "lines": len(window.lines),
             "words": len(words),
             "unknown": sum(word not in translator.source for word in words),
             "usual": self._usual,
