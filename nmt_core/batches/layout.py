@@ -9,15 +9,13 @@ sentences, since every operation costs a launch.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
-
-from nmt_core.batches.transfer import on_device
 
 _RUN = 128  # rows at most: their energies stay in the cache
 _POSITIONS = 1 << 14  # rows times positions on a CPU: 64 MiB of energies with 1,000 units in float32
@@ -36,27 +34,20 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """``sentences_N`` on the device of the model; ``beginning``: all rows are before their first word."""
+    """``sentences_N`` (ascending) on the device of the model and on the host, and the positions of their sources.
+
+    ``beginning``: all rows are before their first word.
+    """
 
     sentences_N: Tensor
-    runs: list[Run]
+    on_host_N: npt.NDArray[np.int64]
+    widths_B: npt.NDArray[np.int64]
     beginning: bool = False
 
-
-def lay_out(
-    sentences_N: npt.NDArray[np.int64],
-    widths_B: npt.NDArray[np.int64],
-    *,
-    device: torch.device,
-    beginning: bool = False,
-) -> Layout:
-    """The layout of rows whose sentences (ascending) are ``sentences_N``, with sources of ``widths_B`` positions."""
-    return Layout(on_device(device, sentences_N)[0], runs_for(device, sentences_N, widths_B), beginning)
-
-
-def runs_for(device: torch.device, sentences_N: npt.NDArray[np.int64], widths_B: npt.NDArray[np.int64]) -> list[Run]:
-    """The runs of a layout on such a device."""
-    return (long_runs if device.type == "cuda" else short_runs)(sentences_N, widths_B)
+    @functools.cached_property
+    def runs(self) -> list[Run]:
+        """The runs, which attention alone asks for."""
+        return (long_runs if self.sentences_N.is_cuda else short_runs)(self.on_host_N, self.widths_B)
 
 
 def short_runs(sentences_N: npt.NDArray[np.int64], widths_B: npt.NDArray[np.int64]) -> list[Run]:

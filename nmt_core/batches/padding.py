@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt_core.batches.transfer import to_device
+from nmt_core.batches.transfer import on_device
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import END_ID
 
@@ -69,7 +69,7 @@ class Padded:
             return self
         names = [field.name for field in dataclasses.fields(self) if field.metadata != ON_HOST]
         tensors = {name: getattr(self, name) for name in names}
-        *fields, places_2N = to_device(device, *tensors.values(), self.places_2N)
+        *fields, places_2N = on_device(device, *tensors.values(), self.places_2N)
         moved = dataclasses.replace(self, **dict(zip(tensors, fields, strict=True)))
         vars(moved)["places_2N"] = places_2N
         return moved
@@ -79,7 +79,7 @@ class Padded:
         chosen = torch.tensor(rows, dtype=torch.int64)
 
         def taken(tensor: Tensor) -> Tensor:
-            return tensor.index_select(0, *to_device(tensor.device, chosen))
+            return tensor.index_select(0, *on_device(tensor.device, chosen))
 
         longest = int(taken(self.mask_BL).sum(dim=1).max())
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
@@ -107,7 +107,7 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Batch:
         """The same on another device."""
-        alignment_BTS = None if self.alignment_BTS is None else to_device(device, self.alignment_BTS)[0]
+        alignment_BTS = None if self.alignment_BTS is None else on_device(device, self.alignment_BTS)[0]
         return Batch(self.source.to(device), self.target.to(device), alignment_BTS)
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from nmt_core.batches.padding import ON_HOST, Padded, pad
-from nmt_core.batches.transfer import to_device
+from nmt_core.batches.transfer import on_device
 from nmt_core.text.characters import END_OF_WORD, Characters, Spelling
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import UNKNOWN_ID
@@ -51,7 +51,7 @@ class SpelledWords(Padded):
 
     def _spelled_there(self) -> Tensor:
         """``spelled_2M`` where the words are."""
-        return to_device(self.words_BL.device, self.spelled_2M)[0]
+        return on_device(self.words_BL.device, self.spelled_2M)[0]
 
 
 def pad_spelled(sentences: Sequence[Sentence], characters: Characters) -> SpelledWords:

@@ -18,14 +18,10 @@ from torch import Tensor
 _WORD = 8  # bytes; every tensor begins at a multiple
 
 
-def on_device(device: torch.device | str, *arrays: npt.NDArray[Any]) -> list[Tensor]:
-    """Arrays of the host as tensors on a device; on a CPU they share memory."""
-    return to_device(device, *(torch.from_numpy(np.ascontiguousarray(array)) for array in arrays))
-
-
-def to_device(device: torch.device | str, *tensors: Tensor) -> list[Tensor]:
-    """Tensors, all on the host or all on the device, on the device."""
+def on_device(device: torch.device | str, *values: Tensor | npt.NDArray[Any]) -> list[Tensor]:
+    """Arrays or tensors, all on the host or all on the device, as tensors on the device; on a CPU they share memory."""
     device = torch.device(device)
+    tensors = [one if isinstance(one, Tensor) else torch.from_numpy(np.ascontiguousarray(one)) for one in values]
     if device.type != "cuda" or any(tensor.is_cuda for tensor in tensors):
         return [tensor.to(device) for tensor in tensors]
     words = [-(-tensor.nbytes // _WORD) for tensor in tensors]

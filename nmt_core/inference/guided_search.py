@@ -115,8 +115,8 @@ def _check(models: Sequence[LoadedModel]) -> None:
     folders = ", ".join(loaded.folder for loaded in models)
     first, preparation = models[0], shared_preparation(models)
     problem = None
-    if first.target_order is not TargetOrder.LEFT_TO_RIGHT:
-        problem = f"writes {first.target_order}"
+    if first.config.target_order is not TargetOrder.LEFT_TO_RIGHT:
+        problem = f"writes {first.config.target_order}"
     elif first.copying is not None:
         problem = "writes annotated text"
     elif first.model.spells:

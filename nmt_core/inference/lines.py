@@ -72,8 +72,8 @@ class SourceLine:
 
 def check_follows_guidance(model: LoadedModel) -> None:
     """Raise ConfigError for a model whose search cannot follow n-gram guidance."""
-    if model.target_order is TargetOrder.RIGHT_TO_LEFT:
-        problem = f"{model.folder} writes {model.target_order}"
+    if model.config.target_order is TargetOrder.RIGHT_TO_LEFT:
+        problem = f"{model.folder} writes {model.config.target_order}"
         raise ConfigError(f"guidance is for models that write from left to right; {problem}")
     if model.copying is not None:
         raise ConfigError(f"guidance is for models of plain text; {model.folder} writes annotated text")
@@ -132,7 +132,7 @@ class LineRequests:
             raise ConfigError("has a prefix or constraints, but no words to translate")
         if not all(phrase for one in line.constraints for phrase in one.words):
             raise ConfigError("a constraint without words")
-        order = self.model.target_order
+        order = self.model.config.target_order
         if line.prefix_words and order is TargetOrder.RIGHT_TO_LEFT:
             raise ConfigError(f"a prefix is for models that write it first; {self.model.folder} writes {order}")
 
@@ -143,6 +143,6 @@ class LineRequests:
         return guidance_in_ids(asked, self.model.target)
 
     def _constraint(self, asked: PhraseConstraint) -> Constraint:
-        target, order = self.model.target, self.model.target_order
+        target, order = self.model.target, self.model.config.target_order
         phrases = tuple(tuple(order.words(target.encode(phrase))) for phrase in asked.phrases)
         return Constraint(phrases, asked.log_probs, asked.required)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from nmt_core.batches.padding import Padded
 from nmt_core.batches.spelling import SpelledWords
-from nmt_core.batches.transfer import to_device
+from nmt_core.batches.transfer import on_device
 from nmt_core.layers.embedding import Distinct, WordEmbedding
 from nmt_core.layers.generator import linear_generator
 from nmt_core.layers.reader import RecurrentEncoder, RecurrentReader
@@ -38,7 +38,7 @@ class CharacterReader(nn.Module):
 
     def forward(self, spellings_MC: Tensor) -> Tensor:
         """The vectors of words, (M, E)."""
-        read_MC, mask_MC = to_device(self.embedding.weight.device, *_with_end(spellings_MC))
+        read_MC, mask_MC = on_device(self.embedding.weight.device, *_with_end(spellings_MC))
         outputs_MCE: Tensor
         outputs_MCE, _ = self.encoder(self.embedding(read_MC), mask_MC)
         return outputs_MCE[:, -1]
@@ -108,7 +108,7 @@ class SpellingDecoder(nn.Module):
         read_RC = F.pad(goals_RC[:, :-1], (1, 0), value=self.beginning)
         places_2N = mask_RC.nonzero().T
         words_N, characters_N = some_R[places_2N[0]], goals_RC[mask_RC]
-        there = to_device(starts_MH.device, some_R, read_RC, places_2N, characters_N, words_N)
+        there = on_device(starts_MH.device, some_R, read_RC, places_2N, characters_N, words_N)
         some_R, read_RC, (rows_N, columns_N), characters_N, words_N = there
         inputs_RCG = self.inputs(self.embedding(read_RC))
         first_RU = self.stack.start(starts_MH[some_R]).to(inputs_RCG.dtype)
@@ -171,7 +171,7 @@ class _SpelledVectors:
     def _spelled(self, sentences: SpelledWords) -> tuple[Tensor, Tensor]:
         """The ids of words, those of spelled ones behind the rows of the table, and the vectors of these."""
         spellings_MC, places = sentences.spellings_MC.unique(dim=0, return_inverse=True)  # on the host
-        numbers = to_device(sentences.words_BL.device, places + len(self.weight))
+        numbers = on_device(sentences.words_BL.device, places + len(self.weight))
         return sentences.with_spelled(sentences.words_BL, *numbers), self.characters(spellings_MC)
 
     def _look_up(self, words: Tensor, vectors_ME: Tensor) -> Tensor:

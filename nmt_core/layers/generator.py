@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt_core.batches.transfer import to_device
+from nmt_core.batches.transfer import on_device
 from nmt_core.layers.embedding import WordEmbedding, WordTable
 from nmt_core.layers.init import Initialiser, Layer
 from nmt_core.layers.normalizer import ROWS, BlockNormalizer
@@ -82,7 +82,7 @@ class Generator(nn.Module, abc.ABC):
         self, values: Callable[[Tensor], Tensor], readout_NL: Tensor, rows_M: Tensor, words_M: Tensor
     ) -> Tensor:
         """Some of the ``values`` of all words, (M,)."""
-        (rows_M,) = to_device(readout_NL.device, rows_M)
+        (rows_M,) = on_device(readout_NL.device, rows_M)
         picked = [
             values(readout_NL.index_select(0, rows)).gather(1, words.unsqueeze(1)).squeeze(1)
             for rows, words in zip(rows_M.split(ROWS), words_M.split(ROWS), strict=True)
@@ -150,7 +150,7 @@ class LinearGenerator(Generator, Layer):
     def logit_at(self, readout_NL: Tensor, rows_M: Tensor, words_M: Tensor) -> Tensor:
         """Of the matrix only the rows that are asked for are read."""
         inputs_ND, dtype = self._inputs(readout_NL), _precise(self.weight)
-        (rows_M,) = to_device(readout_NL.device, rows_M)
+        (rows_M,) = on_device(readout_NL.device, rows_M)
         parts = [
             torch.linalg.vecdot(inputs_ND.index_select(0, rows).to(dtype), self.weight.index_select(0, words).to(dtype))
             for rows, words in zip(rows_M.split(ROWS), words_M.split(ROWS), strict=True)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from nmt_core.base.pauses import yield_point
 from nmt_core.batches.padding import bucket_rows
-from nmt_core.batches.transfer import to_device
+from nmt_core.batches.transfer import on_device
 from nmt_core.native import kernels
 from nmt_core.native.tiles import TiledWords
 
@@ -62,7 +62,7 @@ class BlockNormalizer:
         inputs = self._inputs(readout_NL).split(ROWS)
         ends = torch.searchsorted(rows_M, ROWS * torch.arange(1, len(inputs) + 1))
         counts = ends.diff(prepend=ends.new_zeros(1)).tolist()
-        rows = to_device(readout_NL.device, rows_M % ROWS)[0].split(counts)
+        rows = on_device(readout_NL.device, rows_M % ROWS)[0].split(counts)
         sums_of = self._at_once if readout_NL.is_cuda else self._on_cpu
         found = []
         for inputs_ND, part_M, words_of_part_M in zip(inputs, rows, words_M.split(counts), strict=True):

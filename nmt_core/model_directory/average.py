@@ -36,7 +36,7 @@ def _alike(first: LoadedModel, other: LoadedModel) -> bool:
     mine, theirs = (
         (
             one.config.model,
-            one.target_order,
+            one.config.target_order,
             one.config.copying,
             *(words.fingerprint for words in one.vocabularies),
         )

@@ -42,10 +42,11 @@ def check_members(models: Sequence[LoadedModel]) -> None:
 
 def check_same_order(first: LoadedModel, other: LoadedModel) -> None:
     """Raises ConfigError where one writes from left to right and the other from right to left."""
-    if other.target_order != first.target_order:
+    if other.config.target_order != first.config.target_order:
         raise ConfigError(
-            f"{first.folder} writes targets {first.target_order} and {other.folder} {other.target_order}, so that they "
-            "have no next word in common; use each of them by itself, such as two features for reranking"
+            f"{first.folder} writes targets {first.config.target_order} and {other.folder} "
+            f"{other.config.target_order}, so that they have no next word in common; "
+            "use each of them by itself, such as two features for reranking"
         )
 
 
@@ -116,17 +117,13 @@ def _differ(one: LoadedModel, other: LoadedModel) -> ConfigError:
     )
 
 
-def fingerprints(models: Sequence[LoadedModel]) -> str:
-    """Those of a model or of an ensemble's members, with ``+`` between them."""
-    return "+".join(loaded.fingerprint for loaded in models)
-
-
 def signature_of(models: Sequence[LoadedModel], *fields: str) -> str:
     """Architectures and fingerprints, the ``fields`` of what is computed, and the arithmetic of the first model."""
     names = "+".join(loaded.config.model.type for loaded in models)
+    fingerprints = "+".join(loaded.fingerprint for loaded in models)
     parameter = next(models[0].model.parameters())
     arithmetic = (f"dtype:{name_precision(parameter)}", name_arithmetic(parameter), f"version:{VERSION}")
-    return "|".join([f"nmt:{names}", f"model:{fingerprints(models)}", *fields, *arithmetic])
+    return "|".join([f"nmt:{names}", f"model:{fingerprints}", *fields, *arithmetic])
 
 
 def with_field(signature: str, field: str) -> str:

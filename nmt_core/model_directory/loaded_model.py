@@ -1,7 +1,7 @@
 """A model is a directory.
 
     config.yaml          format version, architecture, text processing, how it was trained, and names of files
-    model.safetensors    parameters, float32; matrices of many zeros as ``nmt_core.model_directory.sparse`` says
+    model.safetensors    parameters, float32; matrices of many zeros as ``nmt_core.model_directory.tensors`` says
     source.vocab         one word a line, special words first, counts behind a tab
     target.vocab
     source.factor1.vocab source.factor2.vocab and so on: factors beside the source words, for models that read them
@@ -36,8 +36,8 @@ from nmt_core.model_directory.directory import (
 )
 from nmt_core.model_directory.lexicon import CarriedLexicon
 from nmt_core.model_directory.settings import FORMAT_VERSION, FolderConfig, fingerprint_of, read_settings
-from nmt_core.model_directory.sparse import packed
 from nmt_core.model_directory.tensors import (
+    packed,
     read_parameters,
     read_tensors,
     restored_model,
@@ -50,7 +50,7 @@ from nmt_core.models.interface import TranslationModel
 from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.text.copying import Copying, no_weight, weight_of
 from nmt_core.text.processing import TextConfig
-from nmt_core.text.sentence import Sentence, TargetOrder
+from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import Vocabulary
 
 
@@ -98,7 +98,7 @@ class LoadedModel:
 
     def encode_target(self, text: str) -> Sentence:
         """Tokenised target text as the model reads it, in the order in which it writes."""
-        return self.target_order.sentence(Sentence(self.target.encode(text), text))
+        return self.config.target_order.sentence(Sentence(self.target.encode(text), text))
 
     @functools.cached_property
     def copying(self) -> Copying | None:
@@ -112,11 +112,6 @@ class LoadedModel:
     def unknown_words_serve(self) -> bool:
         """Whether words outside the source vocabulary are read by their characters, or pointed to."""
         return self.model.reads_text or self.copying is not None
-
-    @property
-    def target_order(self) -> TargetOrder:
-        """The order in which the model writes targets."""
-        return self.config.target_order
 
     def save(self, folder: str) -> None:
         """Write a model directory; see ``save_model``."""
@@ -196,16 +191,14 @@ def load_parameters(folder: str, model: nn.Module) -> dict[str, Tensor]:
     return read_parameters(read_settings(folder).path(folder, PARAMETERS), tensors_of(model))
 
 
-def load_models(
-    folders: Iterable[str], *, device: str, dtype: str, load: Callable[..., LoadedModel] = load_model
-) -> list[LoadedModel]:
+def load_models(folders: Iterable[str], *, device: str, dtype: str) -> list[LoadedModel]:
     """Read model directories for inference with the device and the precision that a user named (``nmt_core.device``).
 
-    ``load`` is ``load_model``, or has what it loads already. Raises ConfigError before anything is read, or ModelError.
+    Raises ConfigError before anything is read, or ModelError.
     """
     chosen = choose_device(device)
     precision = choose_dtype(dtype, chosen)
-    return [load(folder, device=chosen, dtype=precision) for folder in folders]
+    return [load_model(folder, device=chosen, dtype=precision) for folder in folders]
 
 
 def _load(folder: str, config: FolderConfig, dtype: torch.dtype) -> LoadedModel:

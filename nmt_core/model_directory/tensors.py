@@ -3,6 +3,10 @@
 A file's tensors are views of the file. A model is made without memory, and each of its tensors gets its own when it is
 read, in the precision that is used: nothing is kept in float32 for a model in bfloat16, and no first values are drawn.
 So models have no tensors beside their parameters and the buffers of their state.
+
+A matrix NAME of N numbers of which many are 0 is two tensors: ``NAME.mask`` has a bit for every number, row by row, the
+lowest bit of a byte first, 1 where the number is not 0 (N / 8 bytes, rounded up); ``NAME.values`` has those that are
+not, in the same order. This is smaller than the matrix from 3 % zeros on; at 80 % it is 0.925 bytes a number, not 4.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import contextlib
 import os
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -20,9 +25,11 @@ from nmt_core.base.errors import InputError, ModelError, NmtError
 from nmt_core.files.output import PARTIAL, beside
 from nmt_core.files.small import check_regular, reason
 from nmt_core.model_directory.directory import SETTINGS, sync
-from nmt_core.model_directory.sparse import unpacked
 from nmt_core.models.build import AnyConfig, build_model
 from nmt_core.models.interface import TranslationModel
+
+_MASK, _VALUES = ".mask", ".values"
+_WORTH_IT = 1 / 32  # of the numbers of a matrix: what the mask costs
 
 
 def stored_tensors(model: TranslationModel) -> dict[str, Tensor]:
@@ -91,6 +98,46 @@ def read_tensors(path: str) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise ModelError(f"{path}: cannot be read ({reason(error)})") from error
     except SafetensorError as error:
         raise ModelError(f"{path}: is damaged ({error}); copy or train the model again") from error
+
+
+def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The same tensors, with matrices of many zeros as masks and values."""
+    found: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        kept = _kept(tensor)
+        if tensor.dim() != 2 or tensor.dtype != torch.float32 or int((~kept).sum()) <= _WORTH_IT * tensor.numel():
+            found[name] = tensor
+        else:
+            bits = np.packbits(kept.flatten().numpy(), bitorder="little")
+            found |= {name + _MASK: torch.from_numpy(bits), name + _VALUES: tensor[kept]}
+    return found
+
+
+def unpacked(path: str, stored: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What a file holds, with matrices in place of masks and values. Raises ModelError where these disagree."""
+    found = dict(stored)
+    for name, like in expected.items():
+        if name not in found and {name + _MASK, name + _VALUES} <= found.keys():
+            found[name] = _unpacked(path, name, found.pop(name + _MASK), found.pop(name + _VALUES), like)
+    return found
+
+
+def _unpacked(path: str, name: str, mask: Tensor, values: Tensor, like: Tensor) -> Tensor:
+    if mask.dtype != torch.uint8 or mask.numel() != -(-like.numel() // 8):
+        raise ModelError(f"{path}: {name} has a mask of another size; copy the model again")
+    bits = np.unpackbits(mask.flatten().numpy(), bitorder="little").astype(bool)
+    kept = torch.from_numpy(bits[: like.numel()])
+    if not int(bits.sum()) == int(kept.sum()) == values.numel():
+        problem = f"{name} has {values.numel():,} numbers and a mask of {int(bits.sum()):,}"
+        raise ModelError(f"{path}: {problem}; copy the model again")
+    tensor = torch.zeros(like.numel(), dtype=values.dtype)
+    tensor[kept] = values.flatten()
+    return tensor.view(like.shape)
+
+
+def _kept(tensor: Tensor) -> Tensor:
+    """Which numbers are not 0; -0 is kept, so that what is read back is the same to the bit."""
+    return (tensor != 0) | torch.signbit(tensor) if tensor.is_floating_point() else tensor != 0
 
 
 def check_tensors(path: str, found: Mapping[str, Tensor], expected: Mapping[str, Tensor], *, hint: str) -> None:

@@ -101,19 +101,6 @@ class SourceFactorsConfig(Config):
             )
         return self
 
-    def new_source_embedding(
-        self, words: int, factor_words: Sequence[int], *, dropout: float, word_dropout: float = 0.0
-    ) -> WordEmbedding:
-        """The vectors of source words, of which each factor has a vocabulary of so many words."""
-        return WordEmbedding(
-            words,
-            self.embedding,
-            list(zip(factor_words, self.source_factors, strict=True)),
-            combine=self.source_factors_combine,
-            dropout=dropout,
-            word_dropout=word_dropout,
-        )
-
 
 class TranslationConfig(SourceFactorsConfig, RecurrentConfig):
     """With a source. ``shared_embeddings``: source, target and output have one matrix of words, of one vocabulary."""
@@ -136,8 +123,13 @@ class TranslationConfig(SourceFactorsConfig, RecurrentConfig):
         self, source_words: int, target_words: int, factor_words: Sequence[int]
     ) -> tuple[WordEmbedding, WordEmbedding]:
         """Those of source and target. Raises ConfigError where they are to be one and the vocabularies are not."""
-        source = self.new_source_embedding(
-            source_words, factor_words, dropout=self.embedding_dropout, word_dropout=self.word_dropout
+        source = WordEmbedding(
+            source_words,
+            self.embedding,
+            list(zip(factor_words, self.source_factors, strict=True)),
+            combine=self.source_factors_combine,
+            dropout=self.embedding_dropout,
+            word_dropout=self.word_dropout,
         )
         if not self.shared_embeddings:
             return source, self.new_embedding(target_words)

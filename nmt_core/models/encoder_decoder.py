@@ -31,16 +31,62 @@ from torch import Tensor, nn
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded
 from nmt_core.layers.embedding import WordEmbedding
+from nmt_core.layers.products import Linear
 from nmt_core.layers.reader import RecurrentReader
-from nmt_core.layers.readout import Readout
 from nmt_core.layers.recurrent import Stack, run_all
 from nmt_core.models.context import AttentiveContext, Context, SourceContext, StartMemory
 from nmt_core.models.interface import NO_WORD, KnownTargets, Side, Step, TranslationModel
 from nmt_core.models.tensor_tree import Memory, State
+from nmt_core.native import kernels
 
 Order = Literal["look-generate-update", "conditional"]
 Addition = Callable[[Tensor], Tensor]
 """What is added in the readout before its maxout, from what the decoder's layers give out: (..., H) -> (..., 2L)."""
+
+
+class Readout(nn.Module, abc.ABC):
+    """What the generator reads, from what the decoder gives out, the word before and the context.
+
+    ``word`` makes what the word before adds of its vector, (..., E) -> (..., X); None: nothing.
+    """
+
+    word: nn.Module | None
+
+    @abc.abstractmethod
+    def join(self, state: Tensor, word_part: Tensor | None, context_part: Tensor | None) -> Tensor:
+        """From (..., H), what the word adds and what the context adds -> (..., L)."""
+
+
+class StateReadout(Readout):
+    """The hidden units themselves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.word = None
+
+    def join(self, state: Tensor, word_part: Tensor | None, context_part: Tensor | None) -> Tensor:
+        """The hidden units."""
+        return state
+
+
+class MaxoutReadout(Readout):
+    """t = max over pairs of (U_o s + V_o E y + C_o c + b_o), Bahdanau et al. 2015, appendix A.2.2."""
+
+    def __init__(self, hidden: int, embedding: int, context: int, units: int) -> None:
+        super().__init__()
+        self.state = Linear(hidden, 2 * units)
+        self.word = Linear(embedding, 2 * units, biases=0)
+        self.context = Linear(context, 2 * units, biases=0)
+
+    def join(self, state: Tensor, word_part: Tensor | None, context_part: Tensor | None) -> Tensor:
+        """From s, V_o E y and C_o c (..., 2L) -> (..., L); unit k is the larger of entries 2k and 2k + 1."""
+        pairs = self.state(state)
+        parts = [part for part in (word_part, context_part) if part is not None]
+        if pairs.dim() == 2 and kernels.apply_to(pairs, *parts):
+            return kernels.maxout([pairs, *parts])
+        for part in parts:
+            pairs = pairs + part
+        return torch.maximum(pairs[..., 0::2], pairs[..., 1::2])
 
 
 class EncoderDecoder(TranslationModel):
@@ -125,7 +171,10 @@ class RecurrentModel(EncoderDecoder):
         if not self.waits:
             states_NU = of_stack(inputs_NG, states_NU, terms.gates_NG)
         top_NH = self.stack.top(states_NU)
-        context_part = _plus(terms.readout_NX, addition, top_NH)
+        context_part = terms.readout_NX
+        if addition is not None:
+            assert context_part is not None
+            context_part = context_part + addition(top_NH)
         readout_NL = self.readout.join(top_NH, word_part[0] if word_part else None, context_part)
         kept_NG = terms.gates_NG if state.context_NG is not None else None
         return Step(readout_NL, DecoderState(states_NU, kept_NG), terms.weights_NS)
@@ -146,7 +195,10 @@ class RecurrentModel(EncoderDecoder):
             hiddens.append(unit.hidden_part(state_BU))
         run = functools.partial(run_all, waits=self.waits)
         top_BTH, _ = self.stack.run_upper(torch.stack(hiddens, dim=1), others, run)
-        context_part = _plus(context.readouts(), addition, top_BTH)
+        context_part = context.readouts()
+        if addition is not None:
+            assert context_part is not None
+            context_part = context_part + addition(top_BTH)
         word_part = None if self.readout.word is None else self.readout.word(shifted_BTE)
         readouts_BTL = self.readout.join(top_BTH, word_part, context_part)
         return KnownTargets(self.dropout(readouts_BTL), context.attention())
@@ -157,10 +209,3 @@ class RecurrentModel(EncoderDecoder):
             return self.target_embedding.weight.new_zeros(memory.rows, self.stack.state_size)
         assert isinstance(memory, StartMemory)
         return self.stack.start(torch.tanh(self.initial(memory.first_BH)))
-
-
-def _plus(part: Tensor | None, addition: Addition | None, top: Tensor) -> Tensor | None:
-    """A part of the readout, and what is added to it."""
-    if addition is None:
-        return part
-    return addition(top) if part is None else part + addition(top)

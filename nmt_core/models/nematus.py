@@ -26,7 +26,6 @@ from nmt_core.layers.generator import linear_generator
 from nmt_core.layers.init import RANGE, Initialisation
 from nmt_core.layers.products import Linear
 from nmt_core.layers.reader import Encoded, RecurrentEncoder, RecurrentReader
-from nmt_core.layers.readout import Readout
 from nmt_core.layers.recurrent import MOST_LAYERS, Layers
 from nmt_core.layers.transition_gru import (
     Bias,
@@ -38,7 +37,7 @@ from nmt_core.layers.transition_gru import (
 )
 from nmt_core.models.config import check_shared
 from nmt_core.models.context import Annotations, AttentiveContext
-from nmt_core.models.encoder_decoder import DecoderState, EncoderDecoder
+from nmt_core.models.encoder_decoder import DecoderState, EncoderDecoder, Readout
 from nmt_core.models.interface import KnownTargets, Step
 from nmt_core.models.tensor_tree import Memory, State
 

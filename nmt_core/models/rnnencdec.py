@@ -29,11 +29,10 @@ from torch import nn
 from nmt_core.layers.cells import ContextResetGRU
 from nmt_core.layers.products import Linear
 from nmt_core.layers.reader import RecurrentEncoder, RecurrentReader
-from nmt_core.layers.readout import MaxoutReadout
 from nmt_core.layers.recurrent import Stack
 from nmt_core.models.config import TranslationConfig
 from nmt_core.models.context import FixedContext
-from nmt_core.models.encoder_decoder import RecurrentModel
+from nmt_core.models.encoder_decoder import MaxoutReadout, RecurrentModel
 
 
 class RNNencdecConfig(TranslationConfig):

@@ -16,11 +16,10 @@ from torch import nn
 
 from nmt_core.batches.padding import Padded
 from nmt_core.layers.embedding import WordEmbedding
-from nmt_core.layers.readout import StateReadout
 from nmt_core.layers.recurrent import MOST_LAYERS, Stack
 from nmt_core.models.config import RecurrentConfig
 from nmt_core.models.context import Context, EmptyMemory
-from nmt_core.models.encoder_decoder import RecurrentModel
+from nmt_core.models.encoder_decoder import RecurrentModel, StateReadout
 from nmt_core.models.interface import Side
 
 

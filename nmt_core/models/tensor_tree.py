@@ -24,19 +24,25 @@ class TensorTree:
 
     def select(self, rows: Tensor) -> Self:
         """The given rows (int64 indices), in the given order; an index may come several times."""
-        return self._map(lambda _, tensor: tensor.index_select(0, rows))
+        mapped: Self = _map(lambda _, tensor: tensor.index_select(0, rows), self)
+        return mapped
 
     def repeat(self, times: int) -> Self:
         """Every row ``times`` times, copies side by side."""
-        return self._map(lambda _, tensor: tensor.repeat_interleave(times, dim=0))
+        mapped: Self = _map(lambda _, tensor: tensor.repeat_interleave(times, dim=0), self)
+        return mapped
 
     def join(self, others: Sequence[Self]) -> Self:
         """These rows and behind them those of the others, all with as many source positions as the longest."""
-        return self._map(_concatenated, *others)
+        mapped: Self = _map(_concatenated, self, *others)
+        return mapped
 
     def fit(self, rows: int, positions: int) -> Self:
         """A copy of ``rows`` rows with ``positions`` source positions: cut, or filled up with zeros."""
-        return self._map(lambda has_positions, tensor: _fit(tensor, rows, positions if has_positions else None))
+        mapped: Self = _map(
+            lambda has_positions, tensor: _fit(tensor, rows, positions if has_positions else None), self
+        )
+        return mapped
 
     def put(self, places: Tensor, rows: Self) -> None:
         """Overwrite the rows at ``places`` (int64 indices); source positions are cut or filled up with zeros."""
@@ -45,7 +51,7 @@ class TensorTree:
             fits = mine.shape[1:] == theirs.shape[1:]
             return mine.index_copy_(0, places, theirs if fits else _fit(theirs, len(theirs), mine.shape[1]))
 
-        self._map(overwrite, rows)
+        _map(overwrite, self, rows)
 
     @property
     def rows(self) -> int:
@@ -59,29 +65,26 @@ class TensorTree:
         one = found[0][0] if isinstance(found[0], tuple) else found[0]
         return one.example if isinstance(one, TensorTree) else one
 
-    def _map(self, work: Callable[..., Tensor], *others: Self) -> Self:
-        """The tree of what ``work`` makes of each tensor, and of those at its place in the others.
 
-        It is called with whether the second dimension counts source positions, and the tensors.
-        """
-        fields = []
-        for field in dataclasses.fields(self):
-            values = (getattr(tree, field.name) for tree in (self, *others))
-            fields.append(_mapped(work, field.metadata == SOURCE_AXIS, *values))
-        return type(self)(*fields)
+def _map(work: Callable[..., Tensor], first: Any, *others: Any, has_positions: bool = False) -> Any:
+    """What ``work`` makes of each tensor of the first tree, tuple or tensor, and of those at its place in the others.
 
-
-def _mapped(work: Callable[..., Tensor], has_positions: bool, *values: Any) -> Any:
-    """``TensorTree._map`` of a field."""
-    match values[0]:
+    It is called with whether the second dimension counts source positions, and the tensors.
+    """
+    match first:
         case None:
             return None
         case tuple():
-            return tuple(_mapped(work, has_positions, *column) for column in zip(*values, strict=True))
-        case TensorTree() as tree:
-            return tree._map(work, *values[1:])
+            columns = zip(first, *others, strict=True)
+            return tuple(_map(work, *column, has_positions=has_positions) for column in columns)
+        case TensorTree():
+            fields = []
+            for field in dataclasses.fields(first):
+                column = (getattr(tree, field.name) for tree in (first, *others))
+                fields.append(_map(work, *column, has_positions=field.metadata == SOURCE_AXIS))
+            return type(first)(*fields)
         case _:
-            return work(has_positions, *values)
+            return work(has_positions, first, *others)
 
 
 def _concatenated(has_positions: bool, *tensors: Tensor) -> Tensor:

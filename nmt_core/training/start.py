@@ -207,7 +207,7 @@ def _difference(run: RunConfig, vocabularies: Sequence[Vocabulary], other: Loade
             return what
     if run.copying != other.config.copying:
         return "copying"
-    return "target_order" if run.target_order != other.target_order else None
+    return "target_order" if run.target_order != other.config.target_order else None
 
 
 def _different_setting(mine: AnyConfig, theirs: AnyConfig) -> str | None:

@@ -108,7 +108,7 @@ class DevelopmentSet:
             loaded.encode_text,
             loaded.target.encode,
             monolingual=not any(self.sources),
-            order=loaded.target_order,
+            order=loaded.config.target_order,
             keep_text=model.reads_text,
             keep_target_text=model.spells,
         )

@@ -18,7 +18,7 @@ from nmt_core.inference.lines import PhraseConstraint, SourceLine
 from nmt_core.inference.output.alignment import hard_points
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.unknowns import UnknownReplacement
-from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, open_pair_scorer
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.ensemble import FusedLanguageModel
 from nmt_core.inference.translator import Translator, open_translator
@@ -28,6 +28,7 @@ from smt_bridge.commands.main import main as bridge
 from smt_bridge.metadata import read_metadata
 from smt_bridge.nbest.formats import read_entries
 from tests.mirrored_models import WORDS, make_models, mirrored, mirrored_points, turned
+from tests.model_files import open_pair_scorer
 
 SOURCES = ["w1 w2 w3 w4", "w5", "w0 unseen w7 w7 w2", "w11 w10"]
 
@@ -264,7 +265,7 @@ def test_a_language_model_of_the_other_order_is_refused(folders: dict[str, str],
     fuse = ["fuse", "--model", folders["r2l"], "--output", str(tmp_path / "fused"), "--lm"]
     assert nmt([*fuse, str(tmp_path / "l2r")]) == 2
     assert nmt([*fuse, str(tmp_path / "r2l")]) == 0
-    assert load_model(str(tmp_path / "fused")).target_order == "right-to-left"
+    assert load_model(str(tmp_path / "fused")).config.target_order == "right-to-left"
 
 
 # --- folders
@@ -276,7 +277,7 @@ def test_a_folder_without_the_key_is_left_to_right(folders: dict[str, str], tmp_
     settings = (tmp_path / "config.yaml").read_text()
     (tmp_path / "config.yaml").write_text(settings.replace("target_order: left-to-right\n", ""))
     again = load_model(str(tmp_path))
-    assert (again.target_order, again.fingerprint) == ("left-to-right", loaded.fingerprint)
+    assert (again.config.target_order, again.fingerprint) == ("left-to-right", loaded.fingerprint)
 
 
 def test_an_unknown_order_is_one_line(folders: dict[str, str], tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ import argparse
 import contextlib
 import itertools
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair, unknown_words_serve
@@ -22,10 +21,11 @@ from nmt_core.files import (
 )
 from nmt_core.inference.output.alignment import AlignedPair, line_writer
 from nmt_core.inference.output.copies import annotated
-from nmt_core.inference.scoring.forms import TextForm, open_scorer_of_form
-from nmt_core.inference.scoring.pair_scorer import choose_softmax, open_pair_scorer
+from nmt_core.inference.scoring.forms import scorer_of_form
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, choose_softmax
+from nmt_core.inference.scoring.unknown_backoff import BackedOffScorer, read_unigrams
 from nmt_core.jobs.work import progress_bar
-from nmt_core.model_directory.loaded_model import LoadedModel, load_model
+from nmt_core.model_directory.loaded_model import LoadedModel, load_models
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.alignment import points_between
 from nmt_core.text.unknown_share import UnknownShare, usual_share
@@ -35,18 +35,23 @@ def score_files(args: argparse.Namespace) -> int:
     """Score. Raises ConfigError for options that do not go together."""
     if args.alignments and args.raw:
         raise ConfigError("--alignments has the words of the text; leave out --raw, or prepare the text first")
+    if args.word_alignment and (args.raw or args.surface):
+        raise ConfigError("--word-alignment is of words as the model reads them; leave out --raw and --surface")
+    if args.word_alignment and args.unknown_backoff:
+        raise ConfigError("--word-alignment annotates unknown words; leave out --unknown-backoff")
     keep_memory_of_tensors()
-    loaded: list[LoadedModel] = []
-
-    def load(folder: str, **how: Any) -> LoadedModel:
-        loaded.append(load_model(folder, **how))
-        return loaded[-1]
-
-    options = {"device": args.device, "dtype": args.dtype, "softmax": choose_softmax(args.softmax), "load": load}
-    scorer, pairs = _open_aligned(args, options) if args.word_alignment else _open(args, options)
-    usual = usual_share(vocabulary for model in loaded for vocabulary in (model.source, model.target))
-    share = _unknown_share(args, scorer, usual)
-    line_of = line_writer(args.alignments or "")
+    models, scorer = _open(args)
+    if args.word_alignment:
+        pairs = _annotated_pairs(args, models)
+    else:
+        pairs = _pairs(args, 0 if args.raw else factors_read(scorer.signature))
+    share = UnknownShare(
+        args.model,
+        _warn,
+        hint="" if args.raw else "Raw text needs --raw",
+        serve=unknown_words_serve(scorer.signature),
+        usual=usual_share(vocabulary for model in models for vocabulary in (model.source, model.target)),
+    )
     quiet = args.quiet or sys.stderr is None or not sys.stderr.isatty()
     with (
         open_output("-") as stream,
@@ -56,6 +61,7 @@ def score_files(args: argparse.Namespace) -> int:
         while window := list(itertools.islice(pairs, args.window)):
             scores = scorer.score(window, per_word=args.per_word, attention=aligned is not None)
             if aligned is not None:
+                line_of = line_writer(args.alignments)
                 write_lines(aligned, [line_of(AlignedPair.of(*scored)) for scored in zip(window, scores, strict=True)])
             write_lines(stream, [_line(score, per_word=args.per_word) for score in scores])
             progress.update(len(window))
@@ -66,45 +72,29 @@ def score_files(args: argparse.Namespace) -> int:
     return 0
 
 
-def _open(args: argparse.Namespace, options: Mapping[str, Any]) -> tuple[PairScorer, Iterator[SentencePair]]:
-    """The scorer, and the pairs."""
-    scorer = open_scorer_of_form(args.model.split(","), _form(args), **options, unknown_backoff=args.unknown_backoff)
-    return scorer, _pairs(args, 0 if args.raw else factors_read(scorer.signature))
+def _open(args: argparse.Namespace) -> tuple[list[LoadedModel], PairScorer]:
+    """The models, and their scorer for text as it is given."""
+    softmax = choose_softmax(args.softmax)
+    unigrams = read_unigrams(args.unknown_backoff) if args.unknown_backoff else None
+    models = load_models(args.model.split(","), device=args.device, dtype=args.dtype)
+    scorer: PairScorer = ModelPairScorer(models, softmax=softmax)
+    if args.word_alignment:
+        if models[0].copying is None:
+            raise ConfigError(f"--word-alignment is for models of annotated text; {args.model} is none")
+        return models, scorer
+    if unigrams is not None:
+        scorer = BackedOffScorer(models, scorer, unigrams)
+    return models, scorer_of_form(models, scorer, "raw" if args.raw else "surface" if args.surface else "prepared")
 
 
-def _unknown_share(args: argparse.Namespace, scorer: PairScorer, usual: float | None) -> UnknownShare:
-    """What warns of text with many unknown words."""
-    return UnknownShare(
-        args.model,
-        _warn,
-        hint="" if args.raw else "Raw text needs --raw",
-        serve=unknown_words_serve(scorer.signature),
-        usual=usual,
-    )
-
-
-def _form(args: argparse.Namespace) -> TextForm:
-    return "raw" if args.raw else "surface" if args.surface else "prepared"
-
-
-def _open_aligned(args: argparse.Namespace, options: Mapping[str, Any]) -> tuple[PairScorer, Iterator[SentencePair]]:
-    """The scorer, and the pairs annotated by the word alignment of their text."""
-    if _form(args) != "prepared":
-        raise ConfigError("--word-alignment is of words as the model reads them; leave out --raw and --surface")
-    if args.unknown_backoff:
-        raise ConfigError("--word-alignment annotates unknown words; leave out --unknown-backoff")
-    scorer = open_pair_scorer(args.model.split(","), **options)
-    copying = scorer.copying
-    if copying is None:
-        raise ConfigError(f"--word-alignment is for models of annotated text; {args.model} is none")
-
-    def pairs() -> Iterator[SentencePair]:
-        lines = enumerate(read_text_lines(args.word_alignment), start=1)
-        for pair, (number, line) in _together(args, _pairs(args), lines):
-            sizes = len(split_words(pair.source)), len(split_words(pair.target))
-            yield annotated(copying, pair, points_between(line, *sizes, path=args.word_alignment, line=number))
-
-    return scorer, pairs()
+def _annotated_pairs(args: argparse.Namespace, models: Sequence[LoadedModel]) -> Iterator[SentencePair]:
+    """The pairs annotated by the word alignment of their text."""
+    copying = models[0].copying
+    assert copying is not None
+    lines = enumerate(read_text_lines(args.word_alignment), start=1)
+    for pair, (number, line) in _together(args, _pairs(args), lines):
+        sizes = len(split_words(pair.source)), len(split_words(pair.target))
+        yield annotated(copying, pair, points_between(line, *sizes, path=args.word_alignment, line=number))
 
 
 def _together(

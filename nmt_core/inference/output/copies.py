@@ -109,16 +109,6 @@ def check_unknowns_allowed(models: Sequence[LoadedModel]) -> None:
             )
 
 
-def check_scores_text(models: Sequence[LoadedModel]) -> None:
-    """Raise ConfigError where plain pairs cannot be scored."""
-    for loaded in models:
-        if loaded.copying is not None and loaded.copying.scheme is CopyScheme.POSALL:
-            raise ConfigError(
-                f"{loaded.folder}: copying: posall: a pair without its word alignment cannot be scored; "
-                "give 'nmt-core score' the --word-alignment of its text, or use a model of scheme posunk"
-            )
-
-
 def _owners(scheme: CopyScheme, places: Sequence[int], tokens: int) -> list[int]:
     """Of every token the word whose number it adds to: the next, or with ``posall`` that before its place."""
     owners, number = [], 0

@@ -91,7 +91,7 @@ class Finisher:
 
     def finish(self, sentences: Sequence[Searched]) -> list[list[Translation]]:
         """The translations of every source; a source without words has the empty one, with the pair scorer's number."""
-        order, in_text = self._models[0].target_order, list(sentences)
+        order, in_text = self._models[0].config.target_order, list(sentences)
         if order is not TargetOrder.LEFT_TO_RIGHT:
             for number, one in enumerate(sentences):
                 turned = [hypothesis.in_text_order(order, self._aligns) for hypothesis in one.hypotheses]

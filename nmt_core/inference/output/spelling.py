@@ -24,7 +24,7 @@ from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import pad
 from nmt_core.batches.prefix_tree import Ints, grow
 from nmt_core.batches.spelling import padded_spellings
-from nmt_core.batches.transfer import to_device
+from nmt_core.batches.transfer import on_device
 from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.scoring.walk import EdgeQuery, walk
 from nmt_core.inference.search.beam import BeamSearch, search_all
@@ -65,7 +65,7 @@ class CharacterPredictor:
 
     def begin(self, sources: Sequence[Sentence]) -> tuple[TensorTree, TensorTree]:
         """The states before the first character; the sources are rows."""
-        (rows,) = to_device(self.device, torch.tensor([source[0] for source in sources], dtype=torch.int64))
+        (rows,) = on_device(self.device, torch.tensor([source[0] for source in sources], dtype=torch.int64))
         states_NU = self.speller.stack.start(self.starts_MH.index_select(0, rows))
         return EmptyMemory(states_NU.new_zeros(len(rows))), _SpellingState(states_NU)
 
@@ -122,7 +122,7 @@ class Speller:
         self._spelling_models = [loaded.model for loaded in models if isinstance(loaded.model, SpellingModel)]
         assert len(self._spelling_models) == len(models)
         self.characters = self._spelling_models[0].target_characters
-        self.target, self.order = models[0].target, models[0].target_order
+        self.target, self.order = models[0].target, models[0].config.target_order
 
     @torch.inference_mode()
     def spell(self, sentences: Sequence[Searched], words: Sequence[Sequence[Found]]) -> list[list[Found]]:
@@ -275,7 +275,7 @@ class Speller:
         rows = torch.from_numpy(rows_A)
         found = []
         for model, starts_MH in zip(self._spelling_models, starts, strict=True):
-            (there_A,) = to_device(starts_MH.device, rows)
+            (there_A,) = on_device(starts_MH.device, rows)
             found.append(model.speller.log_probs(starts_MH[there_A], spellings_AC).double())
         log_probs: list[float] = torch.stack(found).mean(dim=0).tolist()
         return log_probs

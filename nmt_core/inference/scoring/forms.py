@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
+from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
-from nmt_core.inference.output.copies import check_scores_text
-from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, Softmax
-from nmt_core.inference.scoring.unknown_backoff import BackedOffScorer, read_unigrams
 from nmt_core.model_directory.ensembles import open_raw_text, shared_preparation, with_field
-from nmt_core.model_directory.loaded_model import LoadedModel, load_model, load_models
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.preparation.surface import for_surface_words
+from nmt_core.text.copying import CopyScheme
 
 TextForm = Literal["prepared", "surface", "raw"]
 OTHER_FORMS: tuple[TextForm, ...] = ("surface", "raw")
@@ -76,7 +75,7 @@ def scorer_of_form(models: Sequence[LoadedModel], scorer: PairScorer, form: Text
 
     Surface words are what a model without a preparation reads. Models that score no plain pairs are a ConfigError too.
     """
-    check_scores_text(models)
+    _check_scores_text(models)
     if form == "prepared":
         return scorer
     if form == "raw":
@@ -97,24 +96,11 @@ def scorer_of_form(models: Sequence[LoadedModel], scorer: PairScorer, form: Text
     return FormScorer(scorer, reader, tokenization=preparation.fingerprint)
 
 
-def open_scorer_of_form(
-    folders: Sequence[str],
-    form: TextForm,
-    *,
-    device: str = "cpu",
-    dtype: str = "float32",
-    softmax: Softmax = "full",
-    unknown_backoff: str | None = None,
-    load: Callable[..., LoadedModel] = load_model,
-) -> PairScorer:
-    """Load the models of ``folders`` and make their scorer; ``load`` is ``load_model``, or has what it loads already.
-
-    With ``unknown_backoff``, an ARPA file, unknown target words get their shares of ``<unk>``. Raises ModelError,
-    ConfigError, or InputError.
-    """
-    unigrams = None if unknown_backoff is None else read_unigrams(unknown_backoff)
-    models = load_models(folders, device=device, dtype=dtype, load=load)
-    scorer: PairScorer = ModelPairScorer(models, softmax=softmax)
-    if unigrams is not None:
-        scorer = BackedOffScorer(models, scorer, unigrams)
-    return scorer_of_form(models, scorer, form)
+def _check_scores_text(models: Sequence[LoadedModel]) -> None:
+    """Raise ConfigError where plain pairs cannot be scored."""
+    for loaded in models:
+        if loaded.copying is not None and loaded.copying.scheme is CopyScheme.POSALL:
+            raise ConfigError(
+                f"{loaded.folder}: copying: posall: a pair without its word alignment cannot be scored; "
+                "give 'nmt-core score' the --word-alignment of its text, or use a model of scheme posunk"
+            )

@@ -9,7 +9,7 @@ Shapes: P pairs, L positions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from nmt_core.inference.output.copies import as_read, of_text
 from nmt_core.inference.scoring.spelled_pairs import spelled_words
 from nmt_core.inference.scoring.walk import NodeAttention, Scores, Walk, Weights, walk
 from nmt_core.model_directory.ensembles import check_members, signature_of
-from nmt_core.model_directory.loaded_model import LoadedModel, load_model, load_models
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.interface import SpellingModel
 from nmt_core.text.sentence import Sentence, TargetOrder
 from nmt_core.text.vocabulary import UNKNOWN_ID
@@ -62,7 +62,7 @@ class ModelPairScorer:
         if isinstance(softmax, int) and softmax < 1:
             raise ConfigError("a softmax over some of the words needs a number of words of at least 1")
         self.models = tuple(models)
-        self.order, self.copying = models[0].target_order, models[0].copying
+        self.order, self.copying = models[0].config.target_order, models[0].copying
         self.softmax: Softmax = softmax
 
     @property
@@ -133,8 +133,8 @@ class ModelPairScorer:
         log_probs_PL = np.where(there_PL, log_probs_E[tree.edges_PL], 0.0)
         if spelled is not None:
             spelled.add_to(log_probs_PL, [one.answers for one in walks])
-        unknown_source = [words.count(UNKNOWN_ID) for words in sources]
-        unknown_target = [words.count(UNKNOWN_ID) for words in targets]
+        unknown_source = [words.ids.count(UNKNOWN_ID) for words in sources]
+        unknown_target = [words.ids.count(UNKNOWN_ID) for words in targets]
         aligns, attended = self._attended(walks) if attention else ("written", [])
         nodes_E = np.concatenate([level.nodes for level in tree.levels])
         columns = (log_probs_PL.sum(axis=1), pairs.source_of_P, pairs.target_of_P, there_PL.sum(axis=1))
@@ -204,18 +204,3 @@ def choose_softmax(text: str) -> Softmax:
     if not words:
         raise ConfigError(f"softmax {text!r} is not full, none, or a number of words")
     return words
-
-
-def open_pair_scorer(
-    folders: Sequence[str],
-    *,
-    device: str = "cpu",
-    dtype: str = "float32",
-    softmax: Softmax = "full",
-    load: Callable[..., LoadedModel] = load_model,
-) -> ModelPairScorer:
-    """Load the models of ``folders`` and make their scorer; ``load`` as of ``load_models``.
-
-    Raises ModelError or ConfigError.
-    """
-    return ModelPairScorer(load_models(folders, device=device, dtype=dtype, load=load), softmax=softmax)

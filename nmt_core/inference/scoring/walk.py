@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from nmt_core.base.pauses import yield_point
-from nmt_core.batches.layout import Layout, runs_for
+from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Padded, bucket_rows, pad_rows
 from nmt_core.batches.prefix_tree import Ints, Level, PrefixTree, cut
 from nmt_core.batches.transfer import on_device, on_host
@@ -217,7 +217,7 @@ def _prepare(levels: Sequence[Level], query: Sequence[_BatchQuery] | None, width
     copied = iter(on_device(like.device, *words, *parents, *roots, *queried, words_E))
     words_L, parents_L, roots_L = ([next(copied) for _ in levels] for _ in range(3))
     layouts = [
-        Layout(roots_N, runs_for(like.device, own, widths_B), beginning=not number)
+        Layout(roots_N, own, widths_B, beginning=not number)
         for number, (roots_N, own) in enumerate(zip(roots_L, roots, strict=True))
     ]
     return _Steps(words_L, parents_L, layouts, [next(copied) for _ in queried], torch.from_numpy(nodes), next(copied))

@@ -30,7 +30,7 @@ from typing import Generic
 import numpy as np
 import torch
 
-from nmt_core.batches.layout import Layout, Run, short_runs
+from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import bucket_rows, pad_rows
 from nmt_core.batches.transfer import on_device, queued_to_host
 from nmt_core.inference.search.continuations import select_continuations
@@ -130,9 +130,8 @@ class SearchBatch(Generic[Key]):
         rows, widths = self._states[0].rows, self.memory.widths
         slots_N = pad_rows(self.rows_N["slot"], rows)
         there_N, previous_N = on_device(self.predictor.device, slots_N, pad_rows(self.rows_N["previous"], rows))
-        on_cpu = self.predictor.device.type == "cpu"
-        runs = short_runs(slots_N, widths) if on_cpu else [Run(0, len(slots_N), None, int(widths.max()))]
-        prediction = self.predictor.advance(previous_N, self._states[0], self.memory.memory, Layout(there_N, runs))
+        layout = Layout(there_N, slots_N, widths)
+        prediction = self.predictor.advance(previous_N, self._states[0], self.memory.memory, layout)
         self._states = [prediction.state]
         return prediction
 

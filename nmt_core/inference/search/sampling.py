@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from nmt_core.base.pauses import yield_point
-from nmt_core.batches.layout import Layout, lay_out
+from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import group_by_tokens
 from nmt_core.batches.transfer import on_device, on_host
 from nmt_core.inference.search.config import USUAL_ROWS, SamplingConfig
@@ -130,7 +130,7 @@ def _layout(lengths: Sequence[int], samples: int, device: torch.device) -> Layou
     if device.type != "cpu":
         return None
     sentences_N = np.repeat(np.arange(len(lengths)), samples)
-    return lay_out(sentences_N, np.array(lengths) + 1, device=device)
+    return Layout(on_device(device, sentences_N)[0], sentences_N, np.array(lengths) + 1)
 
 
 def number_of_text(text: str) -> int:

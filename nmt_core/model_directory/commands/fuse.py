@@ -33,7 +33,7 @@ def fuse_models(args: argparse.Namespace) -> int:
     config = FolderConfig(
         model=fused.fusion,
         text=translation.text,
-        target_order=translation.target_order,
+        target_order=translation.config.target_order,
         copying=translation.config.copying,
         trained_with=origin,
     )

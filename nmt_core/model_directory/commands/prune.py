@@ -28,9 +28,9 @@ from nmt_core.layers.attention import Attention
 from nmt_core.layers.cells import Cell, GateInputs
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator
-from nmt_core.layers.readout import Readout
 from nmt_core.model_directory.loaded_model import read_model
 from nmt_core.model_directory.settings import check_no_model
+from nmt_core.models.encoder_decoder import Readout
 from nmt_core.models.luong_attention import LocationAttention, Window
 
 Scheme = Literal["class-blind", "class-uniform", "class-distribution"]

@@ -21,7 +21,7 @@ from nmt_core.inference.scoring.walk import Weights
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.translator import Translator
-from nmt_core.model_directory.ensembles import fingerprints, open_raw_text
+from nmt_core.model_directory.ensembles import open_raw_text
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models
 from nmt_core.models.rnnencdec import RNNencdec
 from nmt_core.serving.engine.work import StepDecoder
@@ -78,7 +78,7 @@ def open_served_model(
         proportions=_proportions(loaded, attends=attends, together=decode_tokens),
         description=pb.Model(
             kind=pb.MODEL_KIND_NEURAL,
-            version=fingerprints(loaded),
+            version="+".join(one.fingerprint for one in loaded),
             source_language=first.text.source_language,
             target_language=first.text.target_language,
             source_words=len(first.source),

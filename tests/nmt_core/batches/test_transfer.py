@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt_core.batches.transfer import on_device, on_host, to_device
+from nmt_core.batches.transfer import on_device, on_host
 from tests.pretended_gpu import PretendedGPU
 
 ARRAYS = [
@@ -46,5 +46,5 @@ def test_nothing_is_copied_on_a_cpu_nor_what_is_there() -> None:
     assert on_device("cpu", array)[0].data_ptr() == torch.from_numpy(array).data_ptr()
     with PretendedGPU() as gpu:
         there = torch.arange(3, device="cuda")
-        assert to_device("cuda", there)[0].is_cuda
+        assert on_device("cuda", there)[0].is_cuda
         assert not gpu.seen

@@ -15,7 +15,6 @@ from nmt_core.base.errors import ModelError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
-from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.model_directory.commands.prune import Scheme, prune, weight_classes
 from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.model_directory.settings import FolderConfig
@@ -27,7 +26,7 @@ from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
-from tests.model_files import load_parameters
+from tests.model_files import load_parameters, open_pair_scorer
 
 VOCABULARY = Vocabulary([*SPECIAL_WORDS, *"abcdef"])
 SMALL = {"embedding": 6, "hidden": 8, "initialisation": "glorot"}

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from nmt_core.layers.attention import AdditiveAttention, AttentionLoop
 from nmt_core.layers.cells import GRU, PlainLSTM
-from nmt_core.layers.readout import MaxoutReadout
+from nmt_core.models.encoder_decoder import MaxoutReadout
 from nmt_core.native import kernels
 
 SIZES = st.integers(1, 70)

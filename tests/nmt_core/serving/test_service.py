@@ -13,7 +13,6 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad
 from nmt_core.commands import serve
 from nmt_core.commands.main import main
-from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.model_directory.loaded_model import load_model
@@ -21,6 +20,7 @@ from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.loading import model_loader
 from nmt_core.v1 import nmt_pb2 as pb
+from tests.model_files import open_pair_scorer
 from tests.nmt_core.serving.agreement import check_scores, check_translations
 
 PAIRS = [SentencePair("un deux", "one two"), SentencePair("deux", ""), SentencePair("zéro un", "one né one")]

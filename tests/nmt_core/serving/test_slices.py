@@ -16,7 +16,6 @@ import torch
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.base.pauses import held_up_by, yield_point
-from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.layers.normalizer import BlockNormalizer
@@ -30,6 +29,7 @@ from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.plan import Cost, Plan, Words, make_plan
 from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.serving.models.served import Key, Proportions, ServedModel
+from tests.model_files import open_pair_scorer
 from tests.nmt_core.serving.test_engine import held, submit, unthreaded, until
 
 FULL = 10

@@ -15,10 +15,9 @@ from safetensors.torch import load_file
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
-from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.text.vocabulary import SPECIAL_WORDS
-from tests.model_files import load_parameters
+from tests.model_files import load_parameters, open_pair_scorer
 
 WORDS = [f"w{number}" for number in range(8)]
 RUN = ["--quiet", "--device", "cpu"]

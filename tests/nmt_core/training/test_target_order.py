@@ -57,7 +57,7 @@ def test_weights_are_those_of_training_on_the_targets_backwards(runs: Any, kind:
 def test_development_scores_are_of_the_text(runs: Any) -> None:
     in_both_orders(runs, "plain")
     loaded = load_model(runs.file("r2l"))
-    assert loaded.target_order is TargetOrder.RIGHT_TO_LEFT
+    assert loaded.config.target_order is TargetOrder.RIGHT_TO_LEFT
     sources, references = lines(runs.file("dev.s")), lines(runs.file("dev.t"))
     found = DevelopmentSet(sources, references).measure(loaded, beam=2)
     expected = DevelopmentSet(sources, sources).measure(load_model(runs.file("l2r")), beam=2)
@@ -93,7 +93,7 @@ def test_training_goes_on_in_the_order_of_the_model_it_starts_from(
         f"training: {{start_from: {runs.file('first')}, max_updates: 2, dev_beam: 1}}\n"
     )
     assert main(["train", str(settings), "--quiet", "--device", "cpu"]) == 0
-    assert load_model(runs.file("second")).target_order is TargetOrder.RIGHT_TO_LEFT
+    assert load_model(runs.file("second")).config.target_order is TargetOrder.RIGHT_TO_LEFT
     other = ["--set", "target_order=left-to-right", "--set", f"folder={runs.file('third')}"]
     assert main(["train", str(settings), "--quiet", "--device", "cpu", *other]) == 2
     assert "has another target_order; leave" in capfd.readouterr().err

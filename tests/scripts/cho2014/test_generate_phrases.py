@@ -16,13 +16,13 @@ from nmt_core.base.errors import NmtError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main as nmt_core
 from nmt_core.files import read_lines
-from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from scripts.experiments.cho2014 import generate_phrases
 from scripts.experiments.cho2014.__main__ import main
 from scripts.experiments.cho2014.generators import GenerationOptions
 from scripts.experiments.cho2014.phrase_generation import Generated, Generation, Limits, generate_chunk
 from scripts.experiments.cho2014.phrase_sources import Sources
 from smt_bridge.commands.main import main as smt_bridge
+from tests.model_files import open_pair_scorer
 
 TABLE = b"""deux ||| two ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 2 2 1 ||| |||
 un ||| one ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 2 2 1 ||| |||

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
@@ -20,6 +19,7 @@ from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
 from smt_bridge.nbest.entry import NbestEntry
 from smt_bridge.nbest.formats import read_entries
+from tests.model_files import open_pair_scorer
 from tests.small_graphs import INI, random_graph
 
 GRAPHS = [random_graph(number, nodes=7, arcs=20, words="abcd", sentence=number) for number in range(4)]

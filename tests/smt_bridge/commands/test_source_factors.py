@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import AnyConfig, new_model
@@ -18,6 +17,7 @@ from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
 from smt_bridge.nbest.formats import read_entries
+from tests.model_files import open_pair_scorer
 
 SMALL = {"embedding": 3, "hidden": 4, "maxout": 3, "initialisation": "glorot"}
 SOURCE = Vocabulary([*SPECIAL_WORDS, "das", "Haus", "ein"])

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.model_directory.loaded_model import load_model
 from scripts.experiments.cho2014.generators import GenerationOptions, open_generator
 from smt_bridge.commands.main import main
 from smt_bridge.metadata import read_metadata
 from smt_bridge.models import ModelOptions
 from smt_bridge.nbest.formats import read_entries
+from tests.model_files import open_pair_scorer
 from tests.nmt_core.arpa import ARPA
 
 TABLE = [("the plan", "der Aktionsplan"), ("the plan &apos;s", "der Plan"), ("men", "M\u00e4nner"), ("see", "\u0416")]

@@ -21,7 +21,6 @@ import torch
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.model_directory import loaded_model as checkpoint
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
@@ -32,6 +31,7 @@ from smt_bridge.commands.main import main
 from smt_bridge.moses.process import MosesOptions, MosesProcess
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.recipe import read_recipe, write_recipe
+from tests.model_files import open_pair_scorer
 from tests.smt_bridge.hybrid.small_hybrid import COLUMNS, LISTS, SOURCE, recipe, translate
 
 

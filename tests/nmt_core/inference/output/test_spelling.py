@@ -55,7 +55,7 @@ def forward(loaded: LoadedModel, pair: SentencePair) -> list[float]:
         loaded.model.collate_targets([loaded.encode_target(pair.target)]),
     )
     numbers: list[float] = loaded.model(batch)[0].tolist()
-    return list(loaded.target_order.rows(numbers))
+    return list(loaded.config.target_order.rows(numbers))
 
 
 @pytest.mark.parametrize("order", TargetOrder)
