@@ -243,10 +243,11 @@ def scoring(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Pairs a second through the service and in-process."""
     import torch
 
-    from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
+    from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+    from nmt_core.model_directory.loaded_model import load_model
 
     torch.set_num_threads(args.threads)
-    local = open_pair_scorer([args.model], device=args.device)
+    local = ModelPairScorer([load_model(args.model, device=args.device)])
     inputs = {"phrase table": table_pairs(args.pairs), "100-best lists": nbest_pairs(args.pairs // 100)}
     server = Server(args)
     remote = RemotePairScorer(server.address)
