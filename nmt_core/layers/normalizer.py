@@ -63,10 +63,14 @@ class BlockNormalizer:
         ends = torch.searchsorted(rows_M, ROWS * torch.arange(1, len(inputs) + 1))
         counts = ends.diff(prepend=ends.new_zeros(1)).tolist()
         rows = on_device(readout_NL.device, rows_M % ROWS)[0].split(counts)
-        sums_of = self._at_once if readout_NL.is_cuda else self._on_cpu
+        tiled = kernels.apply_to(inputs[0], self._weight_VD, tiles=True)
+        sums_of = self._at_once if readout_NL.is_cuda else self._by_tiles if tiled else self._by_blocks
         found = []
         for inputs_ND, part_M, words_of_part_M in zip(inputs, rows, words_M.split(counts), strict=True):
             sums = sums_of(inputs_ND, part_M, words_of_part_M)
+            unsafe_N = ~(sums.log_total_N.abs() < _FAR)  # or no number
+            if not readout_NL.is_cuda and bool(unsafe_N.any()):
+                self._correct(sums, unsafe_N, inputs_ND, part_M, words_of_part_M)
             found.append(sums.logits_M - sums.log_total_N[part_M])
         return torch.cat(found).to(self._dtype)
 
@@ -87,17 +91,13 @@ class BlockNormalizer:
         logits_M = logits_NV.sub_(logits_NV.amax(dim=1, keepdim=True))[rows_M, words_M]
         return _Sums(logits_NV.exp_().sum(dim=1).log_(), logits_M)
 
-    def _on_cpu(self, inputs_ND: Tensor, rows_M: Tensor, words_M: Tensor) -> _Sums:
-        tiled = kernels.apply_to(inputs_ND, self._weight_VD, tiles=True)
-        sums = (self._by_tiles if tiled else self._by_blocks)(inputs_ND, rows_M, words_M)
-        unsafe_N = ~(sums.log_total_N.abs() < _FAR)  # or no number
-        if bool(unsafe_N.any()):
-            of_unsafe_M = unsafe_N[rows_M]
-            rows_of_unsafe_M = (unsafe_N.cumsum(0) - 1)[rows_M[of_unsafe_M]]
-            again = self._at_once(inputs_ND[unsafe_N], rows_of_unsafe_M, words_M[of_unsafe_M])
-            sums.log_total_N[unsafe_N] = again.log_total_N.double()
-            sums.logits_M[of_unsafe_M] = again.logits_M
-        return sums
+    def _correct(self, sums: _Sums, unsafe_N: Tensor, inputs_ND: Tensor, rows_M: Tensor, words_M: Tensor) -> None:
+        """Replace what a poor shift has made inexact."""
+        of_unsafe_M = unsafe_N[rows_M]
+        rows_of_unsafe_M = (unsafe_N.cumsum(0) - 1)[rows_M[of_unsafe_M]]
+        again = self._at_once(inputs_ND[unsafe_N], rows_of_unsafe_M, words_M[of_unsafe_M])
+        sums.log_total_N[unsafe_N] = again.log_total_N.double()
+        sums.logits_M[of_unsafe_M] = again.logits_M
 
     @cached_property
     def _tiled(self) -> TiledWords:

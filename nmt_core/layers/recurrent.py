@@ -75,6 +75,8 @@ class Stack:
         """All layers for the steps of one loop; a context is the first layer's."""
         assert not (self.upper.training and self.layers.variational), "the loop has no variational dropout"
         first = self.unit.recurrence()
+        if not self._others:
+            return first
         upper = [(cell, _inputs_of_loop(inputs), cell.recurrence()) for cell, inputs in self._others]
 
         def step(inputs_NG: Tensor, states_NU: Tensor, context_NG: Tensor | None) -> Tensor:
@@ -84,7 +86,7 @@ class Stack:
             for (cell, inputs, recurrence), state_NU in zip(upper, others, strict=True):
                 states.append(recurrence(inputs(self._dropped(below_NH)), state_NU, None))
                 below_NH = self._given_out(below_NH, cell.hidden_part(states[-1]))
-            return torch.cat(states, dim=1) if others else states[0]
+            return torch.cat(states, dim=1)
 
         return step
 

@@ -88,17 +88,18 @@ class LoadedModel:
 
         Raises ConfigError for words that do not have the factors that the model reads.
         """
+        words: Sequence[str] = split_words(text)
+        factors: Sequence[Sequence[str]] = ()
         if self.copying is not None:
-            return Sentence(self.source.encode_words(self.copying.read_source(split_words(text))), text)
-        if not self.factors:
-            return Sentence(self.source.encode(text), text)
-        words, *factors = split_factors(text, len(self.factors))
+            words = self.copying.read_source(words)
+        if self.factors:
+            words, *factors = split_factors(text, len(self.factors))
         ids = [one.encode_words(column) for one, column in zip(self.factors, factors, strict=True)]
         return Sentence(self.source.encode_words(words), text, ids)
 
     def encode_target(self, text: str) -> Sentence:
         """Tokenised target text as the model reads it, in the order in which it writes."""
-        return self.config.target_order.sentence(Sentence(self.target.encode(text), text))
+        return self.config.target_order.sentence(Sentence(self.target.encode_words(split_words(text)), text))
 
     @functools.cached_property
     def copying(self) -> Copying | None:

@@ -28,7 +28,7 @@ from nmt_core.config import Config
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.init import Initialisation
 from nmt_core.layers.products import Linear
-from nmt_core.models.encoder_decoder import Addition
+from nmt_core.models.encoder_decoder import Addition, DecoderState
 from nmt_core.models.interface import KnownTargets, Side, Step
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
@@ -63,10 +63,9 @@ class DeepFusionConfig(Config):
 
 
 @dataclass(frozen=True)
-class FusedState(State):
+class FusedState(DecoderState):
     """Where the translation model and the language model stand."""
 
-    translation: State
     language: State
 
 
@@ -99,7 +98,8 @@ class DeepFusion(RNNsearch):
 
     def start(self, memory: Memory) -> FusedState:
         """The translation model's state, and a language model that has read nothing."""
-        return FusedState(super().start(memory), self.language.start(memory))
+        first = super().start(memory)
+        return FusedState(first.hidden_NU, first.context_NG, self.language.start(memory))
 
     def step(
         self,
@@ -113,8 +113,10 @@ class DeepFusion(RNNsearch):
         assert isinstance(state, FusedState) and addition is None
         read = self.language.step(previous_N, state.language, memory)
         fused = self._addition(read.readout_NL)
-        step = super().step(previous_N, state.translation, memory, layout, fused)
-        return Step(step.readout_NL, FusedState(step.state, read.state), step.attention_NS)
+        step = super().step(previous_N, state, memory, layout, fused)
+        assert isinstance(step.state, DecoderState)
+        both = FusedState(step.state.hidden_NU, step.state.context_NG, read.state)
+        return step._replace(state=both)
 
     def decode(self, words_BT: Tensor, memory: Memory, addition: Addition | None = None) -> KnownTargets:
         """As ``step`` for known targets."""

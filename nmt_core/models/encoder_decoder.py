@@ -142,9 +142,16 @@ class RecurrentModel(EncoderDecoder):
     dropout: nn.Module
     waits: bool
 
-    def start(self, memory: Memory) -> State:
-        """s_0; no update waits, which a zero term of the context stands for."""
-        first_BU = self._first(memory)
+    def start(self, memory: Memory) -> DecoderState:
+        """s_0 = tanh(W_s x + b_s), or zeros; other layers begin with zeros.
+
+        No update waits, which a zero term of the context stands for.
+        """
+        if self.initial is None:
+            first_BU = self.target_embedding.weight.new_zeros(memory.rows, self.stack.state_size)
+        else:
+            assert isinstance(memory, StartMemory)
+            first_BU = self.stack.start(torch.tanh(self.initial(memory.first_BH)))
         waits = self.waits and self.context.changes
         return DecoderState(first_BU, first_BU.new_zeros(len(first_BU), self.stack.unit.input_size) if waits else None)
 
@@ -184,7 +191,7 @@ class RecurrentModel(EncoderDecoder):
         shifted_BTE = self.target_embedding.shifted(words_BT)
         inputs_BTG, unit = self.stack.first_inputs(shifted_BTE), self.stack.unit
         context = self.context.loop(memory)
-        state_BU, *others = self._first(memory).to(inputs_BTG.dtype).split(self.stack.sizes, dim=1)
+        state_BU, *others = self.start(memory).hidden_NU.to(inputs_BTG.dtype).split(self.stack.sizes, dim=1)
         recurrence, hiddens = self.stack.first_recurrence(state_BU), []
         for position, inputs_BG in enumerate(inputs_BTG.unbind(dim=1)):
             if self.waits and position > 0:
@@ -202,10 +209,3 @@ class RecurrentModel(EncoderDecoder):
         word_part = None if self.readout.word is None else self.readout.word(shifted_BTE)
         readouts_BTL = self.readout.join(top_BTH, word_part, context_part)
         return KnownTargets(self.dropout(readouts_BTL), context.attention())
-
-    def _first(self, memory: Memory) -> Tensor:
-        """s_0 = tanh(W_s x + b_s), or zeros; other layers begin with zeros."""
-        if self.initial is None:
-            return self.target_embedding.weight.new_zeros(memory.rows, self.stack.state_size)
-        assert isinstance(memory, StartMemory)
-        return self.stack.start(torch.tanh(self.initial(memory.first_BH)))

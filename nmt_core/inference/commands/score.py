@@ -84,7 +84,9 @@ def _open(args: argparse.Namespace) -> tuple[list[LoadedModel], PairScorer]:
         return models, scorer
     if unigrams is not None:
         scorer = BackedOffScorer(models, scorer, unigrams)
-    return models, scorer_of_form(models, scorer, "raw" if args.raw else "surface" if args.surface else "prepared")
+    if args.raw or args.surface:
+        scorer = scorer_of_form(models, scorer, "raw" if args.raw else "surface")
+    return models, scorer
 
 
 def _annotated_pairs(args: argparse.Namespace, models: Sequence[LoadedModel]) -> Iterator[SentencePair]:

@@ -38,10 +38,13 @@ def randomized(model: TranslationModel, seed: int) -> None:
             parameter.copy_(0.6 * torch.randn(parameter.shape, generator=generator))
 
 
-def models(order: Order) -> tuple[RNNsearch, RNNLM]:
-    search = RNNsearchConfig(hidden=5, embedding=4, alignment=3, maxout=4, order=order)
+def models(order: Order, depth: int = 1) -> tuple[RNNsearch, RNNLM]:
+    depths = {"encoder_depth": depth, "decoder_depth": depth}
+    search = RNNsearchConfig(hidden=5, embedding=4, alignment=3, maxout=4, order=order, **depths)
     translation = new_model(search, len(SOURCE_WORDS), len(TARGET_WORDS), seed=1).eval()
-    language = new_model(RNNLMConfig(hidden=6, embedding=3), 2, len(LM_WORDS), seed=2).eval()
+    language = new_model(
+        RNNLMConfig(hidden=6, embedding=3, depth=depth, word_dropout=0.5), 2, len(LM_WORDS), seed=2
+    ).eval()
     for seed, model in enumerate((translation, language)):
         randomized(model, seed)
     assert isinstance(translation, RNNsearch)
@@ -60,10 +63,11 @@ def fused(order: Order = "look-generate-update") -> DeepFusion:
 
 
 @pytest.mark.parametrize("order", ["look-generate-update", "conditional"])
-def test_a_new_fused_model_is_the_translation_model(order: Order) -> None:
-    translation, language = models(order)
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_new_fused_model_is_the_translation_model(order: Order, depth: int) -> None:
+    translation, language = models(order, depth)
     batch = pad_pairs(PAIRS)
-    model = fuse(translation, language, LANGUAGE_IDS)
+    model = fuse(translation, language, LANGUAGE_IDS).eval()
     with torch.no_grad():
         plain = translation(batch)
         assert torch.equal(model(batch), plain)
@@ -106,20 +110,6 @@ def test_one_step_is_the_equation() -> None:
         + weights["controller.readout.weight"] @ (gate * s_lm)
     )
     assert readout == pytest.approx(pairs.reshape(-1, 2).max(axis=1), abs=1e-5)
-
-
-def test_models_of_several_layers_are_fused_too() -> None:
-    search = RNNsearchConfig(hidden=5, embedding=4, alignment=3, maxout=4, encoder_depth=2, decoder_depth=2)
-    translation = new_model(search, len(SOURCE_WORDS), len(TARGET_WORDS), seed=1).eval()
-    language = new_model(RNNLMConfig(hidden=6, embedding=3, depth=2, word_dropout=0.5), 2, len(LM_WORDS), seed=2)
-    for seed, model in enumerate((translation, language)):
-        randomized(model, seed)
-    assert isinstance(translation, RNNsearch)
-    assert isinstance(language, RNNLM)
-    both = fuse(translation, language, LANGUAGE_IDS).eval()
-    batch = pad_pairs(PAIRS)
-    with torch.no_grad():
-        assert torch.equal(both(batch), translation(batch))
 
 
 def folders(place: Path) -> tuple[str, str]:

@@ -48,16 +48,6 @@ def made(**settings: object) -> DeepLSTM:
     return model.double().eval()
 
 
-def alike(model: DeepLSTM, other: DeepLSTM) -> DeepLSTM:
-    """``other`` with the parameters of ``model``, as far as it has them."""
-    given = dict(model.named_parameters())
-    with torch.no_grad():
-        for name, parameter in other.named_parameters():
-            if name in given:
-                parameter.copy_(given[name])
-    return other
-
-
 @pytest.mark.parametrize("attention", [None, "dot"])
 @pytest.mark.parametrize("feeding", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
@@ -82,74 +72,6 @@ def test_layers_in_one_call_are_the_steps(
         found.append([loss.detach(), *(one.grad for one in model.trained())])
     assert asked or not reverse
     torch.testing.assert_close(found[1], found[0], rtol=1e-12, atol=1e-12)
-
-
-def log_probs(model: DeepLSTM) -> torch.Tensor:
-    with torch.no_grad():
-        return model(pad_pairs(PAIRS))
-
-
-@pytest.mark.parametrize("score", ["dot", "general", "concat"])
-@pytest.mark.parametrize("feeding", [False, True])
-def test_a_window_of_the_whole_source_is_none(score: str, feeding: bool) -> None:
-    model = made(attention=score, feeding=feeding)
-    local = alike(model, made(attention=score, feeding=feeding, window="local-m", radius=3))
-    torch.testing.assert_close(log_probs(local), log_probs(model), rtol=0, atol=1e-12)
-    smaller = alike(model, made(attention=score, feeding=feeding, window="local-m", radius=1))
-    assert (log_probs(smaller) - log_probs(model)).abs().max() > 1e-5
-
-
-@pytest.mark.parametrize(
-    ("settings", "parameter", "limit"),
-    [
-        ({"window": "local-p", "radius": 10**6}, None, {"window": "global"}),
-        ({"feeding": True}, ("readout.score.key.weight", torch.eye(5)), {"attention": "dot"}),
-        ({"feeding": True}, ("fed_inputs.weight", torch.zeros(20, 5)), {"feeding": False}),
-    ],
-    ids=["a very wide Gaussian", "general with the identity is dot", "feeding that counts for nothing"],
-)
-def test_in_a_limit_a_model_is_another(settings: dict, parameter: tuple[str, Tensor] | None, limit: dict) -> None:
-    model = made(attention="general", **settings)
-    if parameter is not None:
-        with torch.no_grad():
-            model.get_parameter(parameter[0]).copy_(parameter[1])
-    other = alike(model, made(**{"attention": "general", **settings, **limit}))
-    torch.testing.assert_close(log_probs(other), log_probs(model), rtol=0, atol=1e-9)
-
-
-def test_without_a_preference_the_predicted_position_is_the_middle_of_the_source() -> None:
-    model = made(attention="dot", window="local-p", radius=1)
-    with torch.no_grad():
-        model.get_parameter("readout.window.position.weight").zero_()
-        memory = model.encode(pad_pairs([([2, 3, 4, 5, 6], [])]).source)
-        weights_S = model.step(torch.tensor([NO_WORD]), model.start(memory), memory).attention_NS[0]
-    assert (weights_S > 0).tolist() == [False, True, True, True, False, False]  # around floor(2.5), without </s>
-
-
-@pytest.mark.parametrize("score", ["dot", "general", "concat"])
-def test_a_window_of_the_whole_source_multiplies_global_weights_by_a_gaussian(score: str) -> None:
-    model, radius = made(attention=score), 7
-    local = alike(model, made(attention=score, window="local-p", radius=radius))
-    with torch.no_grad():
-        memory = model.encode(pad_pairs([([2, 3, 4, 5, 6], [])]).source)
-        step = model.step(torch.tensor([NO_WORD]), model.start(memory), memory)
-        found = local.step(torch.tensor([NO_WORD]), local.start(memory), memory).attention_NS[0, :5]
-        hidden_H = model.stack.top(step.state.layers_NU)[0]
-        hidden_H = torch.tanh(local.get_parameter("readout.window.position.weight") @ hidden_H)
-        point = 5 * torch.sigmoid(local.get_parameter("readout.window.energy") @ hidden_H)
-    weights_S = step.attention_NS[0, :5] * torch.exp(-((torch.arange(5) - point) ** 2) / (2 * (radius / 2) ** 2))
-    torch.testing.assert_close(found, weights_S / weights_S.sum())
-
-
-def test_reading_reversed_text_from_the_left_is_reading_it_from_the_right() -> None:
-    model = made(attention="general")
-    mirrored = alike(model, made(attention="general", reverse=False))
-    source, target = PAIRS[0]
-    with torch.no_grad():
-        here = model.known_targets(pad_pairs([(source, target)]))
-        there = mirrored.known_targets(pad_pairs([(source[::-1], target)]))
-    torch.testing.assert_close(there.readouts_BTL, here.readouts_BTL)
-    torch.testing.assert_close(there.attention_BTS[..., :4].flip(2), here.attention_BTS[..., :4])
 
 
 def test_layers_are_those_of_pytorch() -> None:
@@ -270,19 +192,6 @@ def test_it_goes_through_training(tmp_path: Path, model: dict, how: dict) -> Non
     loaded = load_model(str(tmp_path / "m"))
     assert isinstance(loaded.model, DeepLSTM)
     assert not loaded.model.output.bias.any()
-
-
-@pytest.mark.parametrize("model", [{"depth": 1}, {"attention": "general", "window": "local-p", "feeding": True}])
-def test_training_goes_on_as_if_it_had_not_stopped(tmp_path: Path, model: dict) -> None:
-    found = []
-    for name, stops in (("whole", [8]), ("parts", [4, 8])):
-        (tmp_path / name).mkdir()
-        for stop in stops:
-            resumed = ["--resume"] if stop != stops[0] else []
-            code = _train(tmp_path / name, {**SMALL, **model}, 40, *resumed, max_updates=stop, validate_every=4)
-            assert code == 0
-        found.append(dict(load_model(str(tmp_path / name / "m")).model.named_parameters()))
-    assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
 
 
 def loaded_of(model: TranslationModel) -> LoadedModel:

@@ -120,16 +120,6 @@ def test_forward_equals_the_equations(config, dtype, tolerance) -> None:
         assert not row[len(goal) :].any()
 
 
-def test_steps_equal_forward(config) -> None:
-    model = make(config, torch.float64)
-    batch = pad_pairs(PAIRS)
-    steps, fast = TranslationModel.known_targets(model, batch), model.known_targets(batch)
-    torch.testing.assert_close(steps.readouts_BTL, fast.readouts_BTL, rtol=0, atol=1e-12)
-    assert (steps.attention_BTS is not None) == (fast.attention_BTS is not None) == model.attends
-    if fast.attention_BTS is not None:
-        torch.testing.assert_close(steps.attention_BTS, fast.attention_BTS, rtol=0, atol=1e-12)
-
-
 def test_gradients_equal_finite_differences_of_the_equations(config) -> None:
     model = make(config, torch.float64)
     batch = pad_pairs(PAIRS[:2])

@@ -27,37 +27,19 @@ from nmt_core.layers.reader import WholeEncoding
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import AnyConfig, new_model
-from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.deep_fusion import DeepFusionConfig
-from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.encoder_decoder import Order
 from nmt_core.models.interface import Side, Step, TranslationModel
 from nmt_core.models.nematus import NematusConfig
-from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory, State
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.gradient import backpropagate
+from tests.nmt_core.models.test_equations import CONFIGS
 
 SMALL = {"embedding": 4, "hidden": 5, "maxout": 3, "initialisation": "glorot"}
-LUONG = {"embedding": 4, "hidden": 5, "depth": 2}
-DEEP: dict[str, AnyConfig] = {
-    "rnnsearch": RNNsearchConfig(alignment=6, encoder_depth=2, decoder_depth=3, residual=True, **SMALL),
-    "rnnsearch lstm": RNNsearchConfig(alignment=6, cell="lstm", decoder_depth=2, order="conditional", **SMALL),
-    "rnnsearch shared": RNNsearchConfig(alignment=6, shared_embeddings=True, gate_biases=True, **SMALL),
-    "rnnsearch layer norm": RNNsearchConfig(alignment=6, cell="layer-norm-gru", encoder_depth=2, **SMALL),
-    "rnnencdec": RNNencdecConfig(encoder_depth=3, decoder_depth=2, cell="lstm", **SMALL),
-    "rnnlm": RNNLMConfig(embedding=4, hidden=5, depth=2, initialisation="glorot"),
-    "luong": DeepLSTMConfig(**LUONG),
-    "luong from the left": DeepLSTMConfig(reverse=False, attention="general", **LUONG),
-    "luong location": DeepLSTMConfig(attention="location", places=3, **LUONG),
-    "luong location feed": DeepLSTMConfig(attention="location", feeding=True, **LUONG),
-    "luong dot feed": DeepLSTMConfig(attention="dot", feeding=True, **LUONG),
-    "luong concat feed": DeepLSTMConfig(attention="concat", feeding=True, **LUONG),
-    "luong local-m": DeepLSTMConfig(attention="general", window="local-m", radius=1, **LUONG),
-    "luong local-m feed": DeepLSTMConfig(attention="concat", window="local-m", radius=1, feeding=True, **LUONG),
-    "luong local-p feed": DeepLSTMConfig(attention="general", window="local-p", radius=2, feeding=True, **LUONG),
+OTHERS: dict[str, AnyConfig] = {
     "nematus": NematusConfig(embedding=4, hidden=5, tied=True),
     "nematus deep": NematusConfig(embedding=4, hidden=5, encoder_transitions=3, decoder_transitions=4),
     "nematus parts": NematusConfig(
@@ -71,7 +53,6 @@ DEEP: dict[str, AnyConfig] = {
         )
         for order in get_args(Order)
     },
-    "cslm": CSLMConfig(order=3, embedding=4, hidden=(6, 5)),
 }
 VOCABULARY = Vocabulary([*SPECIAL_WORDS, *"abcdef"])
 PAIRS = [([2, 3, 4], [5, 6]), ([7], [4, 4, 2]), ([], [3]), ([2, 3, 5, 6, 7], []), ([2, 3], [5, 7])]
@@ -89,12 +70,15 @@ def drawn(model: TranslationModel) -> TranslationModel:
 def assert_all_agree(model: TranslationModel) -> None:
     """Steps, forward pass, pair scorer and beam give one probability."""
     batch = pad_pairs(PAIRS)
-    stepwise = TranslationModel.readouts(model, batch)
-    torch.testing.assert_close(model.readouts(batch), stepwise, rtol=0, atol=1e-12)
-    with torch.enable_grad():
-        torch.testing.assert_close(model.readouts(batch), stepwise, rtol=0, atol=1e-12)
+    stepwise = TranslationModel.known_targets(model, batch)
+    for has_gradient in (False, True):
+        with torch.set_grad_enabled(has_gradient):
+            known = model.known_targets(batch)
+        torch.testing.assert_close(known.readouts_BTL, stepwise.readouts_BTL, rtol=0, atol=1e-12)
+        torch.testing.assert_close(known.attention_BTS, stepwise.attention_BTS, rtol=0, atol=1e-12)
+    assert (stepwise.attention_BTS is not None) == model.attends
     expected = model(batch).sum(dim=1).tolist()
-    loaded = LoadedModel(model, VOCABULARY, VOCABULARY, FolderConfig(model=DEEP["rnnlm"]), "0" * 12, "drawn")
+    loaded = LoadedModel(model, VOCABULARY, VOCABULARY, FolderConfig(model=RNNLMConfig()), "0" * 12, "drawn")
     assert [score.log_prob for score in ModelPairScorer([loaded]).score(TEXTS)] == pytest.approx(expected, abs=1e-9)
     decoding = DecodingConfig(beam=4, nbest=3, max_length_extra=3)
     for found, (source, _) in zip(
@@ -105,9 +89,9 @@ def assert_all_agree(model: TranslationModel) -> None:
             assert one.log_prob == pytest.approx(model(target).sum().item(), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", DEEP)
-def test_models_of_several_layers_have_one_probability(name: str) -> None:
-    assert_all_agree(drawn(new_model(DEEP[name], len(VOCABULARY), len(VOCABULARY), seed=1)))
+@pytest.mark.parametrize("config", [*CONFIGS.values(), *OTHERS.values()], ids=[*CONFIGS, *OTHERS])
+def test_a_model_has_one_probability(config: AnyConfig) -> None:
+    assert_all_agree(drawn(new_model(config, len(VOCABULARY), len(VOCABULARY), seed=1)))
 
 
 # --- a state with a source axis
