@@ -1,1 +1,1 @@
-"""Batches of word ids: padding, which rows belong to which sentence, prefix trees, copies to the device."""
+"""Batches: padded sentences, rows of sentences and hypotheses, prefix trees, copies to the device."""

@@ -19,11 +19,11 @@ import torch
 from torch import Tensor, nn
 
 from nmt_core.batches.layout import Layout
+from nmt_core.batches.tensor_tree import SOURCE_AXIS, Memory
 from nmt_core.layers.attention import Attention, AttentionLoop
 from nmt_core.layers.cells import GateInputs
 from nmt_core.layers.products import Linear, shared_matrix
 from nmt_core.layers.reader import Encoded
-from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory
 
 
 class ContextTerms(NamedTuple):

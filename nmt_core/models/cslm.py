@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded
+from nmt_core.batches.tensor_tree import Memory, State
 from nmt_core.config import Config
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import linear_generator
@@ -31,7 +32,6 @@ from nmt_core.layers.init import Initialisation, Initialiser, Layer
 from nmt_core.layers.products import Linear
 from nmt_core.models.context import EmptyMemory
 from nmt_core.models.interface import NO_WORD, ContextModel, KnownTargets, Side, Step
-from nmt_core.models.tensor_tree import Memory, State
 
 
 class CSLMConfig(Config):

@@ -24,6 +24,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from nmt_core.batches.layout import Layout
+from nmt_core.batches.tensor_tree import Memory, State
 from nmt_core.config import Config
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.init import Initialisation
@@ -32,7 +33,6 @@ from nmt_core.models.encoder_decoder import Addition, DecoderState
 from nmt_core.models.interface import KnownTargets, Side, Step
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
-from nmt_core.models.tensor_tree import Memory, State
 
 _DROPOUTS = ("dropout", "embedding_dropout", "layer_dropout", "variational_dropout", "word_dropout")
 Trained = Literal["readout", "all"]

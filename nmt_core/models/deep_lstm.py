@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from nmt_core.base.interfaces import Aligns
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded
+from nmt_core.batches.tensor_tree import Memory, State
 from nmt_core.layers.attention import AdditiveAttention, Attention
 from nmt_core.layers.cells import PlainLSTM
 from nmt_core.layers.embedding import WordEmbedding
@@ -48,7 +49,6 @@ from nmt_core.models.luong_attention import (
     SourceMemory,
     Window,
 )
-from nmt_core.models.tensor_tree import Memory, State
 from nmt_core.text.vocabulary import END_ID
 
 Score = Literal["dot", "general", "concat", "location"]

@@ -30,13 +30,13 @@ from torch import Tensor, nn
 
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded
+from nmt_core.batches.tensor_tree import Memory, State
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.products import Linear
 from nmt_core.layers.reader import RecurrentReader
 from nmt_core.layers.recurrent import Stack, run_all
 from nmt_core.models.context import AttentiveContext, Context, SourceContext, StartMemory
 from nmt_core.models.interface import NO_WORD, KnownTargets, Side, Step, TranslationModel
-from nmt_core.models.tensor_tree import Memory, State
 from nmt_core.native import kernels
 
 Order = Literal["look-generate-update", "conditional"]

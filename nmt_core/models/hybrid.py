@@ -29,6 +29,7 @@ from torch import Tensor
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded
 from nmt_core.batches.spelling import SpelledWords, pad_spelled
+from nmt_core.batches.tensor_tree import SOURCE_AXIS, Memory
 from nmt_core.layers.attention import sum_values
 from nmt_core.layers.cells import PlainLSTM
 from nmt_core.layers.characters import CharacterReader, SpellingDecoder, SpellingReader
@@ -39,7 +40,6 @@ from nmt_core.layers.recurrent import MOST_LAYERS, Layers
 from nmt_core.models.deep_lstm import DeepLSTM, DeepState, LuongConfig, Score
 from nmt_core.models.interface import KnownTargets, SpellingModel, Step
 from nmt_core.models.luong_attention import SourceMemory
-from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory
 from nmt_core.text.characters import Characters, first_characters
 from nmt_core.text.sentence import Sentence
 

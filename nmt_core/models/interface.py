@@ -25,11 +25,11 @@ from nmt_core.base.interfaces import Aligns
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded, pad, pad_sources
 from nmt_core.batches.spelling import SpelledWords, pad_spelled
+from nmt_core.batches.tensor_tree import Memory, State
 from nmt_core.layers.characters import SpellingDecoder
 from nmt_core.layers.embedding import WordEmbedding, WordTable
 from nmt_core.layers.generator import Generator
 from nmt_core.layers.losses import Losses, LossOptions, LossSum, alignment_loss, word_loss
-from nmt_core.models.tensor_tree import Memory, State
 from nmt_core.text.characters import Characters
 from nmt_core.text.sentence import Sentence
 

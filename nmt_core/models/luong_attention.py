@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.batches.layout import Layout
+from nmt_core.batches.tensor_tree import SOURCE_AXIS, Memory
 from nmt_core.layers.attention import (
     AdditiveAttention,
     Attended,
@@ -28,7 +29,6 @@ from nmt_core.layers.attention import (
 from nmt_core.layers.init import Initialiser, Layer
 from nmt_core.layers.products import Linear, Product, SharedProduct, shared_matrix
 from nmt_core.layers.reader import Encoded
-from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory
 
 
 class DotAttention(Attention):

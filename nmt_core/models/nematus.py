@@ -20,6 +20,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from nmt_core.batches.layout import Layout
+from nmt_core.batches.tensor_tree import Memory, State
 from nmt_core.config import Config
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import linear_generator
@@ -39,7 +40,6 @@ from nmt_core.models.config import check_shared
 from nmt_core.models.context import Annotations, AttentiveContext
 from nmt_core.models.encoder_decoder import DecoderState, EncoderDecoder, Readout
 from nmt_core.models.interface import KnownTargets, Step
-from nmt_core.models.tensor_tree import Memory, State
 
 
 class NematusConfig(Config):

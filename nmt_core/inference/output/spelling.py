@@ -24,6 +24,7 @@ from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import pad
 from nmt_core.batches.prefix_tree import Ints, grow
 from nmt_core.batches.spelling import padded_spellings
+from nmt_core.batches.tensor_tree import State, TensorTree
 from nmt_core.batches.transfer import on_device
 from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.scoring.walk import EdgeQuery, walk
@@ -37,7 +38,6 @@ from nmt_core.layers.characters import SpellingDecoder
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.context import EmptyMemory
 from nmt_core.models.interface import SpellingModel
-from nmt_core.models.tensor_tree import State, TensorTree
 from nmt_core.text.characters import Spelling
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import UNKNOWN, UNKNOWN_ID

@@ -32,6 +32,7 @@ import torch
 
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import bucket_rows, pad_rows
+from nmt_core.batches.tensor_tree import TensorTree
 from nmt_core.batches.transfer import on_device, queued_to_host
 from nmt_core.inference.search.continuations import select_continuations
 from nmt_core.inference.search.memory_pool import MemoryPool
@@ -48,7 +49,6 @@ from nmt_core.inference.search.state import (
     extended_rows,
     row_ranges,
 )
-from nmt_core.models.tensor_tree import TensorTree
 from nmt_core.text.vocabulary import END_ID
 
 

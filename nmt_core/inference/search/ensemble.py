@@ -25,11 +25,11 @@ from torch import Tensor
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns
 from nmt_core.batches.layout import Layout
+from nmt_core.batches.tensor_tree import TensorTree
 from nmt_core.inference.search.predictor import ModelPredictor, Prediction, Predictor, block_maxima
 from nmt_core.model_directory.ensembles import check_members, check_same_order
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.build import is_language_model
-from nmt_core.models.tensor_tree import TensorTree
 from nmt_core.text.sentence import Sentence
 
 

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from nmt_core.base.interfaces import Aligns
 from nmt_core.batches.layout import Layout
+from nmt_core.batches.tensor_tree import TensorTree
 from nmt_core.batches.transfer import on_device
 from nmt_core.models.interface import TranslationModel
-from nmt_core.models.tensor_tree import TensorTree
 from nmt_core.native import kernels
 from nmt_core.text.sentence import Sentence
 

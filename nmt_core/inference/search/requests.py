@@ -18,7 +18,7 @@ from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig, LengthN
 from nmt_core.inference.search.constraints import NO_RULES, Constraint, Ending, MetConstraint, Rules
 from nmt_core.inference.search.guided import GuideInIds
 from nmt_core.inference.search.ngram_guidance import GuidanceInIds
-from nmt_core.models.tensor_tree import TensorTree
+from nmt_core.batches.tensor_tree import TensorTree
 from nmt_core.text.sentence import Sentence, TargetOrder
 
 Matrix = npt.NDArray[np.float32] | npt.NDArray[np.float64]

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Padded, pad, pad_pairs
+from nmt_core.batches.tensor_tree import SOURCE_AXIS, Memory, State
 from nmt_core.layers.embedding import WordEmbedding, WordTable
 from nmt_core.layers.generator import Generator
 from nmt_core.model_directory.loaded_model import LoadedModel
@@ -21,7 +22,6 @@ from nmt_core.models.build import build_model
 from nmt_core.models.interface import Side, Step, TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
-from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory, State
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.pretended_gpu import PretendedGPU
 

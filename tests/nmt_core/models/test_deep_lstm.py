@@ -13,6 +13,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import pad_pairs
+from nmt_core.batches.tensor_tree import Memory, State
 from nmt_core.commands.main import main
 from nmt_core.inference.output.alignment import AlignedPair, hard_alignment_line
 from nmt_core.inference.output.unknowns import UnknownReplacement
@@ -31,7 +32,6 @@ from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig, DeepState
 from nmt_core.models.interface import NO_WORD, Step, TranslationModel
 from nmt_core.models.luong_attention import SourceMemory
 from nmt_core.models.presets import PRESETS
-from nmt_core.models.tensor_tree import Memory, State
 from nmt_core.preparation.surface import SurfaceText, for_surface_words
 from nmt_core.serving.methods.translate import translate_answer
 from nmt_core.serving.models.search import RunningSearch, SearchItem

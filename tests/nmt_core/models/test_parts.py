@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded, pad_pairs
+from nmt_core.batches.tensor_tree import SOURCE_AXIS, Memory, State
 from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.beam import DecodingConfig, beam_search
@@ -33,7 +34,6 @@ from nmt_core.models.interface import Side, Step, TranslationModel
 from nmt_core.models.nematus import NematusConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
-from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory, State
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.gradient import backpropagate
 from tests.nmt_core.models.test_equations import CONFIGS
