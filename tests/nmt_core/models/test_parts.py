@@ -124,6 +124,10 @@ class CoveringModel(TranslationModel):
     def generator(self) -> Generator:
         return self.output
 
+    @property
+    def attends(self) -> bool:
+        return True
+
     def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
         yield "target", self.embedding
 
