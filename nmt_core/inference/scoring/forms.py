@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
+from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.model_directory.ensembles import open_raw_text, shared_preparation, with_field
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.preparation.surface import for_surface_words
+from nmt_core.text.copying import CopyScheme
 
 TextForm = Literal["prepared", "surface", "raw"]
 OTHER_FORMS: tuple[TextForm, ...] = ("surface", "raw")
@@ -71,8 +73,9 @@ class FormScorer:
 def scorer_of_form(models: Sequence[LoadedModel], scorer: PairScorer, form: TextForm) -> PairScorer:
     """The scorer for text of a form. Raises ConfigError where members of an ensemble were prepared differently.
 
-    Surface words are what a model without a preparation reads.
+    Surface words are what a model without a preparation reads. Models that score no plain pairs are a ConfigError too.
     """
+    _check_scores_text(models)
     if form == "prepared":
         return scorer
     if form == "raw":
@@ -91,3 +94,13 @@ def scorer_of_form(models: Sequence[LoadedModel], scorer: PairScorer, form: Text
     target = preparation.open_surface("target", models[0].target)
     reader = FormReader(source.read, target.read, for_surface_words)
     return FormScorer(scorer, reader, tokenization=preparation.fingerprint)
+
+
+def _check_scores_text(models: Sequence[LoadedModel]) -> None:
+    """Raise ConfigError where plain pairs cannot be scored, before any is."""
+    for loaded in models:
+        if loaded.config.copying is CopyScheme.POSALL:
+            raise ConfigError(
+                f"{loaded.folder}: copying: posall: a pair without its word alignment cannot be scored; "
+                "give 'nmt-core score' the --word-alignment of its text, or use a model of scheme posunk"
+            )
