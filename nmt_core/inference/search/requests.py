@@ -14,11 +14,11 @@ import torch
 from nmt_core.base.errors import ConfigError, ModelError
 from nmt_core.base.interfaces import Aligns
 from nmt_core.base.messages import counted
+from nmt_core.batches.tensor_tree import TensorTree
 from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig, LengthNormalization
 from nmt_core.inference.search.constraints import NO_RULES, Constraint, Ending, MetConstraint, Rules
 from nmt_core.inference.search.guided import GuideInIds
 from nmt_core.inference.search.ngram_guidance import GuidanceInIds
-from nmt_core.batches.tensor_tree import TensorTree
 from nmt_core.text.sentence import Sentence, TargetOrder
 
 Matrix = npt.NDArray[np.float32] | npt.NDArray[np.float64]

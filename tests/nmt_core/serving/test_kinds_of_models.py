@@ -12,7 +12,6 @@ import pytest
 from nmt_core.base.errors import ServiceError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
-from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
@@ -20,6 +19,7 @@ from nmt_core.serving.methods.plan import translation_cost
 from nmt_core.serving.models.opening import open_served_model
 from tests.annotated_models import make_annotated
 from tests.mirrored_models import make_models, mirrored, turned
+from tests.model_files import open_pair_scorer
 from tests.nmt_core.serving.agreement import check_scores, check_translations
 
 ANNOTATED = ["w1 Rot w2 Blau w3", "", "Gelb w7 w1 Blau w2"]
