@@ -8,7 +8,7 @@ from pathlib import Path
 import nmt_core
 import smt_bridge
 
-_ENCODES_A_SOURCE = re.compile(r"\bsource(_vocabulary)?\.encode\(")
+_ENCODES_A_SOURCE = re.compile(r"\bsource(_vocabulary)?\.encode(_words)?\(")
 
 
 def test_only_encode_text_asks_a_source_vocabulary_for_ids() -> None:
