@@ -240,6 +240,16 @@ def test_make_translates_with_moses(system: Path) -> None:
     assert "moses" in Path("hybrid/hybrid.json").read_text()
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_takes_the_folder_of_moses(system: Path) -> None:
+    """Without MOSES the models are served, with it the hybrid, of lists that Moses makes live."""
+    assert new() == 0
+    without, given = make("-n", "serve"), make("-n", "serve", f"MOSES={system}/programs")
+    assert "serve --model en-fr=rnnsearch" in without and "translate" not in without
+    assert "serve --hybrid en-fr=hybrid.json" in given and "decode" not in given
+    assert "--recipe hybrid.json --output hybrid.weights" in " ".join(given.replace("\\\n", " ").split())
+
+
 def make(*goals: str) -> str:
     """What make prints."""
     return subprocess.run(["make", "-C", "hybrid", *goals], check=True, stdout=subprocess.PIPE, text=True).stdout
