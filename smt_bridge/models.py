@@ -63,8 +63,7 @@ def model_folders(spec: str) -> list[str]:
     for folder in folders:
         if not os.path.isdir(folder):
             raise ConfigError(
-                f"{folder or spec!r} is not a model folder; "
-                "expected DIR, DIR,DIR (an ensemble), ct2:DIR (not everywhere) or grpc:HOST:PORT"
+                f"{folder or spec!r} is not a model folder; expected DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT"
             )
     return folders
 
@@ -92,7 +91,7 @@ def count_jobs(args: argparse.Namespace, specs: list[str]) -> int:
         if args.jobs < 1:
             raise ConfigError("--jobs must be at least 1")
         return int(args.jobs)
-    if packages == {"grpc"}:
+    if packages <= {"grpc"}:
         return 1
     if devices == ["cpu"]:
         return len(os.sched_getaffinity(0))
@@ -365,7 +364,8 @@ def open_model(
     if not spec.startswith((REMOTE, CT2)):
         return Local(spec, options, search, warn)
     if options is not None and options.unknown_backoff is not None:
-        raise ConfigError(f"{spec}: which words it knows is not known here; back off with a folder of a model of ours")
+        owner = "a server" if spec.startswith(REMOTE) else "CTranslate2"
+        raise ConfigError(f"{spec}: {owner} does not say which words its model knows; back off with a model's folder")
     return Converted(spec, options, search) if spec.startswith(CT2) else Remote(spec, search)
 
 

@@ -10,6 +10,7 @@ import torch
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.batches.padding import Padded, pad, pad_pairs
+from nmt_core.batches.tensor_tree import _map
 from nmt_core.inference.search.beam import beam_search
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.ensemble import Ensemble
@@ -72,7 +73,7 @@ def test_members_may_have_different_source_vocabularies(tiny: MakeModel) -> None
         memory, _ = ModelPredictor(loaded.model, loaded.encode_text).begin([source])
         with torch.inference_mode():
             expected = loaded.model.encode(pad([ids]))
-        memory._map(_compared, expected)
+        _map(_compared, memory, expected)
 
 
 def _compared(_: bool, mine: torch.Tensor, theirs: torch.Tensor) -> torch.Tensor:
