@@ -12,7 +12,10 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.ct2.model import Ct2Model
 from smt_bridge.commands.main import main
 from smt_bridge.models import SearchOptions, open_model
+from smt_bridge.nbest.formats import read_entries
 from tests.numpy_transformer import NumpyTransformer
+from tests.small_moses import write_moses_system
+from tests.smt_bridge.hybrid.small_hybrid import translate
 
 pytest.importorskip("ctranslate2")
 TABLE = b"a ||| x ||| 1 2 ||| 0-0\na ||| x y ||| 1 2 ||| 0-0\nb ||| z ||| 1 2 ||| 0-0\n"
@@ -65,6 +68,31 @@ def test_a_list_gets_a_column_and_the_model_s_own_list_has_its_scores(folder: Pa
     assert not none
     assert len(own) == 2
     assert own[0].total == pytest.approx(bare.score([SentencePair("a b", own[0].text)])[0].log_prob, abs=1e-4)
+
+
+def test_a_live_hybrid_searches_and_scores_with_it(moses: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    judge = f"ct2:{NumpyTransformer(['ab', 'cd', 'ba', 'dc']).write(tmp_path / 'judge')}"
+    Path("dev").write_text("ab cd\ncd\n")
+    write_moses_system(tmp_path)
+    lists = [
+        "--moses-ini",
+        "moses.ini",
+        "--model",
+        judge,
+        "--feature",
+        f"nmt:{judge}",
+        "--lists",
+        "moses:2,nmt:3",
+        "--beam",
+        "4",
+    ]
+    assert translate(moses, *lists, "--input", "dev", "--nbest-output", "list", "--output", "out") == 0
+    entries = list(read_entries("list"))
+    assert {entry.sentence for entry in entries if entry.features["InNmt0"] == (1.0,)} == {0, 1}
+    pairs = [SentencePair(["ab cd", "cd"][entry.sentence], entry.text) for entry in entries]
+    expected = [score.log_prob for score in Ct2Model(judge.removeprefix("ct2:")).score(pairs)]
+    assert [entry.features["NMT0"][0] for entry in entries] == pytest.approx(expected, abs=1e-4)
 
 
 def test_what_such_a_model_cannot_do_is_one_line(
