@@ -246,64 +246,16 @@ class Local:
         self._unknown.finish()
 
 
-class Converted:
-    """A Transformer in CTranslate2 (``nmt_core.ct2``): it scores and makes lists."""
+class _Elsewhere:
+    """A model that another program runs: it scores and makes lists, and takes no guidance.
+
+    ``owner`` names the program in errors.
+    """
 
     usual_share = None
 
-    def __init__(self, spec: str, options: ModelOptions | None = None, search: SearchOptions | None = None) -> None:
-        from nmt_core.ct2.model import Ct2Model
-
-        options = options or ModelOptions()
-        if options.softmax != "full":
-            raise ConfigError(f"{spec}: --softmax is for models of ours; leave it out")
-        self._spec, self._search = spec, search or SearchOptions()
-        self._model = Ct2Model(
-            spec.removeprefix(CT2), device=options.device, compute_type=options.dtype, threads=options.threads or 0
-        )
-
-    @property
-    def signature(self) -> str:
-        """That of its scores."""
-        return self._model.signature
-
-    def score(
-        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
-    ) -> list[PairScore]:
-        """As a ``PairScorer``."""
-        return self._model.score(pairs, per_word=per_word, attention=attention)
-
-    def nbest(self, sentences: Sequence[str], guidance: Sequence[NgramGuidance | None] = ()) -> list[list[NbestEntry]]:
-        """As ``Local.nbest``. Raises ConfigError for n-gram guidance."""
-        if any(guidance):
-            raise ConfigError(f"{self._spec}: CTranslate2 takes no n-gram guidance; give the folder of a model of ours")
-        return _lists(sentences, self._model.nbest(sentences, **self._search._asdict()), str)
-
-    def searcher(self, **how: int) -> Any:
-        """Raises ConfigError."""
-        raise ConfigError(f"{self._spec}: CTranslate2 does not search in graphs; give the folder of a model of ours")
-
-    def encode(self, texts: Sequence[str]) -> Vectors:
-        """Raises ConfigError."""
-        raise ConfigError(f"{self._spec}: CTranslate2 gives no vectors; give the folder of a model of ours")
-
-    def finish(self) -> None:
-        """Nothing is left to be said."""
-
-
-class Remote:
-    """A model of a running server, whose log says where it does not know many of the words."""
-
-    usual_share = None
-
-    def __init__(self, spec: str, search: SearchOptions | None = None) -> None:
-        from nmt_core.serving.client.client import NmtClient, RemotePairScorer
-
-        self._spec = spec
-        address, model = server_address(spec)
-        self._scorer = RemotePairScorer(address, model=model or None)
-        self.client = NmtClient(address, model=self._scorer.model, one_model=self._scorer.one_model)
-        self._search = search or SearchOptions()
+    def __init__(self, spec: str, scorer: PairScorer, search: SearchOptions | None, *, owner: str) -> None:
+        self._spec, self._scorer, self._search, self._owner = spec, scorer, search or SearchOptions(), owner
 
     @property
     def signature(self) -> str:
@@ -319,13 +271,57 @@ class Remote:
     def nbest(self, sentences: Sequence[str], guidance: Sequence[NgramGuidance | None] = ()) -> list[list[NbestEntry]]:
         """As ``Local.nbest``. Raises ConfigError for n-gram guidance."""
         if any(guidance):
-            raise ConfigError(f"{self._spec}: a server takes no n-gram guidance; give the folder of its model")
-        answers = self.client.translate(sentences, **self._search._asdict())
-        return _lists(sentences, [answer.translations for answer in answers], str)
+            raise self._cannot("takes no n-gram guidance")
+        return _lists(sentences, self._translate(sentences), str)
 
     def searcher(self, **how: int) -> Any:
         """Raises ConfigError."""
-        raise ConfigError(f"{self._spec}: a server does not search in graphs; give the folder of its model")
+        raise self._cannot("does not search in graphs")
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """As ``Local.encode``. Raises ConfigError where there are no vectors."""
+        raise self._cannot("gives no vectors")
+
+    def finish(self) -> None:
+        """Nothing is left to be said."""
+
+    def _translate(self, sentences: Sequence[str]) -> Sequence[Iterable[Any]]:
+        raise NotImplementedError
+
+    def _cannot(self, what: str) -> ConfigError:
+        return ConfigError(f"{self._spec}: {self._owner} {what}; give the folder of a model of nmt-core")
+
+
+class Converted(_Elsewhere):
+    """A Transformer in CTranslate2 (``nmt_core.ct2``)."""
+
+    def __init__(self, spec: str, options: ModelOptions | None = None, search: SearchOptions | None = None) -> None:
+        from nmt_core.ct2.model import Ct2Model
+
+        options = options or ModelOptions()
+        if options.softmax != "full":
+            raise ConfigError(f"{spec}: --softmax is for models of nmt-core; leave it out")
+        folder, threads = spec.removeprefix(CT2), options.threads or 0
+        self._model = Ct2Model(folder, device=options.device, compute_type=options.dtype, threads=threads)
+        super().__init__(spec, self._model, search, owner="CTranslate2")
+
+    def _translate(self, sentences: Sequence[str]) -> Sequence[Iterable[Any]]:
+        return self._model.nbest(sentences, **self._search._asdict())
+
+
+class Remote(_Elsewhere):
+    """A model of a running server, whose log says where it does not know many of the words."""
+
+    def __init__(self, spec: str, search: SearchOptions | None = None) -> None:
+        from nmt_core.serving.client.client import NmtClient, RemotePairScorer
+
+        address, model = server_address(spec)
+        scorer = RemotePairScorer(address, model=model or None)
+        self.client = NmtClient(address, model=scorer.model, one_model=scorer.one_model)
+        super().__init__(spec, scorer, search, owner="a server")
+
+    def _translate(self, sentences: Sequence[str]) -> Sequence[Iterable[Any]]:
+        return [answer.translations for answer in self.client.translate(sentences, **self._search._asdict())]
 
     def described(self) -> Any:
         """What the server says of the model. Raises ConfigError for one that does not read words."""
@@ -345,9 +341,6 @@ class Remote:
                     raise ServiceError(f"{vector.error.message} (phrase {text[:60]!r})")
                 rows.append(np.array(vector.values, dtype=np.float32))
         return np.stack(rows)
-
-    def finish(self) -> None:
-        """Nothing is left to be said."""
 
 
 def open_model(

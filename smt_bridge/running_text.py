@@ -1,7 +1,7 @@
 """Running text to the words of Moses' side of a hybrid, and its translations to running text.
 
-A recipe may name the ``preparation.json`` of Moses' text. Without one it is that of the neural model, whose steps that
-cut words (compounds, subwords) are left out, or Moses' tokeniser for the languages of a model that carries none.
+A recipe may name the ``preparation.json`` of Moses' text. Without one the neural model's is used without
+the steps that cut words (compounds, subwords), or Moses' tokeniser for the languages of a model that carries none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nmt_core.text.processing import RawText, TextProcessor
 from smt_bridge.recipe import Recipe
 
 RunningText = RawText
-"""Both ways."""
+"""The name by which the live hybrid, which may not reach into ``nmt_core.text``, has it."""
 
 
 def read_preparation(recipe: Recipe) -> BundledPreprocessor | None:
@@ -23,7 +23,7 @@ def read_preparation(recipe: Recipe) -> BundledPreprocessor | None:
 
 
 def open_running_text(preparation: BundledPreprocessor | None, models: Sequence[Any]) -> RunningText:
-    """By the recipe's ``preparation``, or that of its loaded neural ``models``.
+    """By the recipe's ``preparation``, or the one that its loaded neural ``models`` carry.
 
     Raises ConfigError for models that were prepared differently.
     """

@@ -10,7 +10,7 @@ _Waiting = TypeVar("_Waiting")
 
 
 class RoundRobin(Generic[_Waiting]):
-    """The first job is that of the client whose turn it is. A turn ends when ``quantum`` tokens of it are used."""
+    """The first job belongs to the client whose turn it is. A turn ends after ``quantum`` tokens."""
 
     def __init__(self, quantum: int) -> None:
         self._quantum = quantum
@@ -34,7 +34,7 @@ class RoundRobin(Generic[_Waiting]):
         self._jobs.setdefault(client, collections.deque()).append(job)
 
     def first(self, client: str | None = None) -> _Waiting:
-        """The next job: of that client, or of the one whose turn it is."""
+        """The next job of the given client, or of the client whose turn it is."""
         return self._jobs[next(iter(self._jobs)) if client is None else client][0]
 
     def use(self, tokens: int) -> None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from nmt_core.base.errors import ConfigError, InputError, ModelError, unreadable
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.base.words import split_words
-from nmt_core.ct2.text import SETTINGS, PiecesOfSide, TextOfModel
+from nmt_core.ct2.text import PiecesOfSide, TextOfModel
 from nmt_core.files.small import read_small
 from nmt_core.version import VERSION
 
@@ -74,7 +74,8 @@ class Ct2Model:
         starts_with_end = not settings.get("add_source_eos") and settings.get("decoder_start_token") == end
         writes_end = starts_with_end if text.source_end is None else text.source_end
         self._source_end: list[str] = [end] if writes_end else []
-        self.fingerprint = _fingerprint(folder, [name for name in subwords if name])
+        self._sources_end = writes_end or bool(settings.get("add_source_eos"))
+        self.fingerprint = _fingerprint(folder, text)
 
     @property
     def signature(self) -> str:
@@ -134,11 +135,9 @@ class Ct2Model:
         return lists
 
     def _log_probs(self, sources: Sequence[list[str]], targets: Sequence[list[str]]) -> list[float]:
-        with_end = [source + self._source_end for source in sources]
-        blank = [not source for source in with_end]  # of which the library says 0 for any target
-        if any(blank):
+        if not self._sources_end and not all(sources):  # the library would say 0 for any target
             raise ModelError(f"ct2:{self.folder} has no score for an empty source; leave such pairs out")
-        results = self._call("score_batch", with_end, list(targets))
+        results = self._call("score_batch", [source + self._source_end for source in sources], list(targets))
         return [float(sum(result.log_probs)) for result in results]
 
     def _call(self, method: str, sources: list[list[str]], *others: Any, **options: Any) -> list[Any]:
@@ -187,12 +186,12 @@ def _read_vocabulary(folder: str, side: str) -> frozenset[str]:
     raise ModelError(f"ct2:{folder} has no {side}_vocabulary.json and no shared_vocabulary.json; convert it again")
 
 
-def _fingerprint(folder: str, subwords: Sequence[str]) -> str:
-    """Of the files on which a score depends: twelve digits of a SHA-256 of their names and contents."""
-    digest = hashlib.sha256()
+def _fingerprint(folder: str, text: TextOfModel) -> str:
+    """Of all on which a score depends: twelve digits of a SHA-256 of the text's settings and of the files."""
+    digest = hashlib.sha256(text.model_dump_json().encode())
     vocabularies = [name for name in sorted(os.listdir(folder)) if name.endswith("_vocabulary.json")]
-    settings = [SETTINGS] if os.path.exists(os.path.join(folder, SETTINGS)) else []
-    for name in dict.fromkeys(("model.bin", "config.json", *vocabularies, *subwords, *settings)):
+    subwords = filter(None, (text.source_subwords, text.target_subwords))
+    for name in dict.fromkeys(("model.bin", "config.json", *vocabularies, *subwords)):
         try:
             with open(os.path.join(folder, name), "rb") as stream:
                 digest.update(f"{name}\n{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())

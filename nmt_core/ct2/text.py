@@ -55,7 +55,7 @@ class TextOfModel(Config):
 
     @property
     def is_running(self) -> bool:
-        """Whether the model reads running text: those of SentencePiece do, unless the settings say otherwise."""
+        """Whether the model reads running text: one with SentencePiece does, unless the settings say otherwise."""
         if self.text is not None:
             return self.text == "running"
         return self.source_subwords is not None and _is_sentence_pieces(self.source_subwords)

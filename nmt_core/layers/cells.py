@@ -5,7 +5,7 @@ the products with all inputs of a sentence can be made at once (``Cell.inputs``)
 rest of the step, for one loop. To add a cell, write its class and give it a name in ``CELLS``: ``model.cell`` takes it.
 
 Shapes: N rows, H hidden units, G = H, 3H or 4H (what an input adds to all gates side by side) and U = H or 2H (a
-state: first the hidden units, and behind those of an LSTM its memory cells).
+state: first the hidden units, and behind them an LSTM's memory cells).
 """
 
 from __future__ import annotations

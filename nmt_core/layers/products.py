@@ -90,7 +90,7 @@ def linear(inputs: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> T
 class Linear(Layer):
     """A product with a matrix, and a bias of the first ``biases`` outputs (None: of all).
 
-    ``deviation`` is that of the matrix' first values in the papers.
+    ``deviation`` is the standard deviation of the matrix' first values in the papers.
     """
 
     def __init__(self, inputs: int, outputs: int, *, biases: int | None = None, deviation: float = DEVIATION) -> None:

@@ -5,7 +5,7 @@ as Python values, the weights of attention, goes from an array to the bytes as i
 be thousands are made inside another one and share its memory: with each 10,000 blocks that messages free, protobuf
 has the C library return all free memory to the kernel (malloc_trim), and what comes next takes it page by page again.
 
-The format is that of protocol buffers (protobuf.dev/programming-guides/encoding): a message is its fields one after
+The format is protobuf's (protobuf.dev/programming-guides/encoding): a message is its fields one after
 the other. A field is a tag, a varint of its number and its wire type, and a value, which has a length of its own or
 one that the type gives.
 """

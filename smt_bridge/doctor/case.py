@@ -32,7 +32,7 @@ def examine_case(first: Words, second: Words, begin: Iterable[str]) -> Iterator[
         return
     (fewer, low), (more, high) = sorted((_capitals(words, common), words.place) for words in (first, second))
     if more > _CASED and fewer < _FEWER * more:
-        problem = f"{fewer:.1%} of the words that may begin sentences have capitals, {more:.1%} of those of {high}"
+        problem = f"{fewer:.1%} of the words that may begin sentences have capitals, against {more:.1%} in {high}"
         yield warning(low, problem, _REMEDY)
 
 

@@ -95,9 +95,9 @@ def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack)
     preparation = read_preparation(recipe)
     if not isinstance(decoder, Local):
         if args.raw and preparation is None:
-            raise ConfigError("--raw needs --preparation, or a model of ours in a folder, which has the languages")
+            raise ConfigError("--raw needs --preparation, or a model of nmt-core in a folder, which has the languages")
         if guidance:
-            raise ConfigError("guidance_weight needs a model of ours in a folder")
+            raise ConfigError("guidance_weight needs a model of nmt-core in a folder")
     elif guidance:
         check_takes_guidance(decoder.models)
     graphs = graph_lists_of(recipe, lambda how: decoder.searcher(beam=how.beam, nbest=how.nbest))

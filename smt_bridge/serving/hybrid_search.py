@@ -1,6 +1,6 @@
 """A hybrid as a search that sentences enter and leave: Moses and the neural search work side by side.
 
-Where Moses guides the neural search, that of a sentence begins when its guidance is there. A sentence leaves when both
+Where Moses guides the neural search, a sentence's search begins when its guidance is there. A sentence leaves when both
 have translated it. A second job does the rest (``finish``): its search graph, where there are lists of such, is
 searched, then lists are merged, scored and put in order. While only Moses works there is nothing for a step to do, and
 the device is others'.

@@ -128,7 +128,7 @@ class _Loop:
         return ""
 
     def _round(self, number: int, weights: Weights | None) -> Round:
-        """Decode with these weights (None: those of the ini), and tune on what is known then."""
+        """Decode with these weights (None: the ini's), and tune on what is known then."""
         self._decode(number, weights)
         entries = self._entries(number)
         new = self._known.add(entries)

@@ -102,7 +102,7 @@ def test_what_such_a_model_cannot_do_is_one_line(
     table.write_bytes(TABLE)
     options = ["--output", str(tmp_path / "out"), "--quiet", "--jobs", "1"]
     for more, expected in (
-        (["--scorer", f"ct2:{folder}", "--softmax", "none"], "--softmax is for models of ours"),
+        (["--scorer", f"ct2:{folder}", "--softmax", "none"], "--softmax is for models of nmt-core"),
         (["--scorer", f"ct2:{tmp_path}"], "no model of CTranslate2"),
     ):
         assert main(["rescore-table", str(table), *more, *options]) == 2

@@ -91,7 +91,7 @@ def decode_options(args: argparse.Namespace) -> DecodeOptions:
 
 
 def _search_options(args: argparse.Namespace, *, nbest: int = 1, whole_beam: bool) -> dict[str, Any]:
-    """The fields that the commands share. A job notes ``batch_tokens``, so those of the device are among them."""
+    """The fields that the commands share. A job notes ``batch_tokens``, so the device's number is among them."""
     usual = usual_batch_tokens(choose_device(args.device))
     search = SearchOptions.from_mapping({"batch_tokens": usual, **dict(args.search)}, origin="--search")
     _check_together(_given(args, search))

@@ -121,7 +121,7 @@ class AsyncNmtClient:
     async def _items(self, method: str, requests: Iterable[Any], field: str) -> list[Any]:
         """The items of the answers in order, with a few requests in progress; when one fails the others are cancelled.
 
-        ``field`` is that of a response which holds its items.
+        ``field`` names the response's field with its items.
         """
         in_progress: collections.deque[asyncio.Task[tuple[Any, str]]] = collections.deque()
         one_model = self._one_model or OneModel()

@@ -66,7 +66,7 @@ class Reply(NamedTuple):
 class Plan(NamedTuple):
     """Items for a device, in parts by priority class; an RpcError among the items is its own answer.
 
-    ``indices`` are those of each part's items.
+    ``indices`` are the indices of each part's items.
     """
 
     key: Key

@@ -34,7 +34,7 @@ def score(request: pb.ScoreRequest, route: Route, limits: Limits) -> Plan:
 
 
 def score_answer(request: pb.ScoreRequest, scores: Sequence[_Score]) -> Iterator[bytes]:
-    """The scores of a response: those of its pairs, and then of each group."""
+    """A response's scores: of its pairs, and then of each group."""
     start = len(request.pairs)
     yield from _scores(scores[:start])
     for group in request.groups:

@@ -62,7 +62,7 @@ def _is_model(root: str, name: str) -> bool:
 
 
 def named(option: str, arguments: Sequence[str], models: Collection[str] | None = None) -> dict[str, re.Match[str]]:
-    """The value of every NAME=VALUE of an option, by name; names are those of ``models``. Raises ConfigError."""
+    """The value of every NAME=VALUE of an option, by name; the names are model names. Raises ConfigError."""
     pattern, expected = _FORMS[option]
     values: dict[str, re.Match[str]] = {}
     for text in arguments:

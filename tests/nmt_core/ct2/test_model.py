@@ -24,6 +24,7 @@ PAIRS = [
     SentencePair(" ".join(["the old woman ,"] * 8), " ".join(["la femme , vieille"] * 9)),
     SentencePair("an old woman", "une vieille"),
     SentencePair("the", ""),
+    SentencePair("", "la"),
 ]
 
 
@@ -105,6 +106,12 @@ def test_the_source_ends_as_the_model_was_trained(
     assert Ct2Model(str(folder))._source_end == [END] * writes_end
 
 
+def test_an_empty_source_without_an_end_is_an_error(transformer: NumpyTransformer, tmp_path: Path) -> None:
+    folder = transformer.write(tmp_path / "model", add_source_eos=False, decoder_start_token="<s>")
+    with pytest.raises(NmtError, match="no score for an empty source"):
+        Ct2Model(str(folder)).score([SentencePair("", "la")])
+
+
 def sentence_pieces(folder: Path, name: str, lines: list[str]) -> None:
     library = pytest.importorskip("sentencepiece")
     library.SentencePieceTrainer.Train(
@@ -143,6 +150,9 @@ def test_words_are_cut_by_merge_operations_that_the_settings_name(tmp_path: Path
 def test_a_change_of_any_file_is_another_model(folder: Path, transformer: NumpyTransformer, tmp_path: Path) -> None:
     same = transformer.write(tmp_path / "same")
     assert Ct2Model(str(same)).fingerprint == Ct2Model(str(folder)).fingerprint
+    renamed = same.rename(tmp_path / "words-en-fr")  # for other languages text is prepared otherwise
+    assert Ct2Model(str(renamed)).fingerprint != Ct2Model(str(folder)).fingerprint
+    same = renamed.rename(same)
     (same / "hybridmt.yaml").write_text("text: tokenised\n")
     other = NumpyTransformer(WORDS, seed=2).write(tmp_path / "other")
     prints = {Ct2Model(str(one)).fingerprint for one in (folder, same, other)}

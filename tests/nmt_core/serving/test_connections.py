@@ -72,5 +72,5 @@ def test_connections_above_the_limit_are_hung_up_on(short_lived) -> None:
             clients = [
                 stack.enter_context(socket.create_connection((host, int(port)), timeout=10)) for _ in range(MOST + 4)
             ]
-            assert sum(map(hung_up_on, clients)) >= 5  # of the eleven with that of the channel
+            assert sum(map(hung_up_on, clients)) >= 5  # of the eleven, the channel's included
             health.Check(health_pb2.HealthCheckRequest())
