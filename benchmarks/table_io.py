@@ -51,7 +51,7 @@ def job_of(source: str, output: str) -> Job[Window]:
 
 
 def _shards(source: str) -> Iterator[tuple[Shard, Window]]:
-    return ((Shard(window.first, window.size), window) for window in read_windows(source))
+    return ((Shard.of(window.first, window.content), window) for window in read_windows(source))
 
 
 def through(source: str, output: str, jobs: int) -> float:

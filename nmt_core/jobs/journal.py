@@ -21,15 +21,21 @@ from nmt_core.jobs.workers import difference
 JOURNAL = ".hybridmt.journal"  # the ending of its name
 AGAIN = "start again with --restart"
 Counts = dict[str, int | float]
-FORMAT = 3
+FORMAT = 2
 _HEX = 8  # digits of a CRC-32
 
 
 class Shard(NamedTuple):
-    """Consecutive lines of the input: the number of the first, from 1, and how many."""
+    """Consecutive lines of the input: the number of the first, from 1, how many, and the CRC-32 of their content."""
 
     first: int
     lines: int
+    crc: int
+
+    @classmethod
+    def of(cls, first: int, content: bytes) -> Shard:
+        r"""The shard whose lines, with ``\n`` between them, are ``content``."""
+        return cls(first, content.count(b"\n") + 1, crc32(content))
 
 
 class Content(NamedTuple):

@@ -100,8 +100,8 @@ class Outputs:
 
     def ends(self, entries: int | None = None) -> list[int]:
         """Where so many entries, or all, end in each file."""
-        finished = self.entries[:entries]
-        return [content.end for content in finished[-1].outputs] if finished else [0] * len(self.files)
+        count = len(self.entries) if entries is None else entries
+        return [content.end for content in self.entries[count - 1].outputs] if count else [0] * len(self.files)
 
     def drop_damaged(self) -> None:
         """Forget the entries from the first one on that the files do not hold."""

@@ -94,11 +94,12 @@ def run_job(
     is done as its input comes. Raises ConfigError when the job was begun with another description, NmtError while
     another program does it.
     """
-    digests = _digests(job)  # before any worker reads the files
+    files = job.files if job.is_resumable else None
+    digests = _digests(files)  # before any worker reads the files
     opened = functools.partial(_PackingWorker, open_worker, job.outputs)
     with open_workers(opened, jobs, ray) as workers:
         identity = None
-        if job.is_resumable:
+        if files is not None:
             identity = json.loads(json.dumps({**job.description, "models": workers.description, "sha256": digests}))
         with open_outputs(job.outputs, identity, shards=shards, restart=restart) as outputs:
             results = _results(job, workers, outputs, shards or range(sys.maxsize))
@@ -106,7 +107,7 @@ def run_job(
                 if finished_in is not outputs:
                     outputs.append(shard, result)
                 seen(shard, result.counts, finished_in is not None)
-            now = _digests(job)
+            now = _digests(files)
             if now != digests:
                 outputs.entries.clear()  # which content they are of is not known
                 check_identity({"sha256": digests}, {"sha256": now}, path=job.input)
@@ -121,12 +122,11 @@ def run_job(
             return counts
 
 
-def _digests(job: Job[Any]) -> dict[str, str]:
-    """SHA-256 of the files of a job that is resumable, which are read more than once. Raises InputError for pipes."""
-    files = job.files if job.is_resumable else {}
-    for path in files.values():
+def _digests(files: Mapping[str, str] | None) -> dict[str, str]:
+    """SHA-256 of files that are read more than once. Raises InputError for pipes."""
+    for path in (files or {}).values():
         check_regular(path)
-    return {shown: file_digest(path, shown=shown) for shown, path in files.items()}
+    return {shown: file_digest(path, shown=shown) for shown, path in (files or {}).items()}
 
 
 class _PackingWorker:
@@ -163,4 +163,7 @@ def _results(
         place, index = finished[number]
         if place.entries[index].shard != shard:
             raise ConfigError(f"{job.input}: shard {number + 1} was begun with other lines; {AGAIN}")
-        yield (shard, place), functools.partial(place.result, index)
+        if place is outputs:  # nothing is written again
+            yield (shard, place), functools.partial(Result, (), place.entries[index].counts)
+        else:
+            yield (shard, place), functools.partial(place.result, index)

@@ -105,14 +105,16 @@ def model_loader(args: argparse.Namespace, plugins: PluginModels | None, limits:
 
         @functools.cache
         def of_folders(
-            parts: tuple[str, ...], lexicon: LexiconChoice | None = None, candidates: CandidateChoice | None = None
+            parts: tuple[str, ...], lexicon: LexiconChoice | None, candidates: CandidateChoice | None
         ) -> ServedModel:
             return open_served_model(parts, defaults, lexicon=lexicon, candidates=candidates, **options)
 
         models = {
             name: of_folders(tuple(parts), lexicons.get(name), candidates.get(name)) for name, parts in folders.items()
         }
-        return models | dict(plugins.load(device, lambda parts: of_folders(tuple(parts))) if plugins else {})
+        if plugins is not None:  # all arguments are given, so that a model that is served already has the same key
+            models |= plugins.load(device, lambda parts: of_folders(tuple(parts), None, None))
+        return models
 
     return load
 

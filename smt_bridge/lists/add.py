@@ -23,7 +23,7 @@ from smt_bridge.metadata import Signature, content_of_list, known_columns, new_m
 from smt_bridge.models import count_jobs
 from smt_bridge.moses_lines import look_factored, parse_factors
 from smt_bridge.nbest.checks import SourceCheck
-from smt_bridge.nbest.entry import NbestList, runs_of_sentence
+from smt_bridge.nbest.entry import NbestList, format_entry, runs_of_sentence
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.nbest.merged_files import MergedFiles, NamedList, Source, check_names
 from smt_bridge.nbest.moses import clean_words
@@ -169,11 +169,18 @@ def _job(
 
     def shards() -> Iterator[tuple[Shard, list[NbestList]]]:
         for window in read() if is_checked else _windows(args, read):
-            yield Shard(window[0].entries[0].line, sum(len(group.entries) for group in window)), window
+            yield _shard_of(window), window
 
     models = {path: path for one in args.exact if (path := one.partition("=")[2])}
     hashed = {**files, args.source: args.source_text, **models}
     return Job(path, shards, (args.output,), description, files=hashed)
+
+
+def _shard_of(lists: Sequence[NbestList]) -> Shard:
+    """Of merged lists the texts are enough: the files that their numbers come from are in the job's identity."""
+    entries = (entry for group in lists for entry in group.entries)
+    lines = (entry.hypothesis if entry.original is None else format_entry(entry) for entry in entries)
+    return Shard.of(lists[0].entries[0].line, b"\n".join(lines))
 
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:

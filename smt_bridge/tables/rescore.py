@@ -111,7 +111,7 @@ def table_job(
 
     def read() -> Iterator[tuple[Shard, Window]]:
         found = read_windows(table, rules=True) if windows is None else windows
-        return ((Shard(window.first, window.size), window) for window in found)
+        return ((Shard.of(window.first, window.content), window) for window in found)
 
     description = {"input": table, "options": {name: options[name] for name in _OPTIONS}}
     return Job(table, read, (output,), description, files={table: table}, journaled=journaled)

@@ -41,7 +41,7 @@ _WITHOUT_EFFECT = ("input", "output", "quiet", "jobs", "shards", "restart", "eng
 
 
 class Window(NamedTuple):
-    """Lines that are translated together; ``first`` is the number of the first, from 0."""
+    """Lines that are translated together; ``first`` is the number of the first, from 1."""
 
     first: int
     lines: list[SourceLine]
@@ -78,11 +78,12 @@ def _job(options: DecodeOptions, given: dict[str, str], *, journaled: bool) -> J
 def _read_windows(options: DecodeOptions) -> Iterator[tuple[Shard, Window]]:
     """The lines with what is asked of them, as many at a time as are translated together."""
     lines = read_source_lines(options)
-    for first in itertools.count(0, options.window):
+    for first in itertools.count(1, options.window):
         window = Window(first, list(itertools.islice(lines, options.window)))
         if not window.lines:
             return
-        yield Shard(first + 1, len(window.lines)), window
+        content = "\n".join(map(repr, window.lines))
+        yield Shard.of(first, content.encode("utf-8", "surrogateescape")), window
 
 
 def _open_worker(options: DecodeOptions, number: int, *, all_threads: bool) -> DecodeWorker:
@@ -113,9 +114,9 @@ class DecodeWorker:
 
     def __call__(self, window: Window) -> Result:
         """The lines of its translations for every file."""
-        options, translator = self._options, self._translator
-        lines = [self._pieces(number, line) for number, line in enumerate(window.lines, start=window.first + 1)]
-        found = translator.translate(list(itertools.chain(*lines)), raw=options.raw, first=window.first)
+        options, translator, first = self._options, self._translator, window.first - 1
+        lines = [self._pieces(number, line) for number, line in enumerate(window.lines, start=window.first)]
+        found = translator.translate(list(itertools.chain(*lines)), raw=options.raw, first=first)
         counts = self._counts(found)
         found = [self._chosen(one) for one in found]
         for name in ("copied", "translated"):
@@ -124,8 +125,8 @@ class DecodeWorker:
             stream = iter(found)
             found = [_as_one(list(itertools.islice(stream, len(pieces)))) for pieces in lines]
         if options.pictures:
-            draw_pictures(options.pictures, found, first=window.first)
-        numbered = list(enumerate(found, start=window.first))
+            draw_pictures(options.pictures, found, first=first)
+        numbered = list(enumerate(found, start=first))
         texts = ["".join(f"{line}\n" for one in numbered for line in write(*one)) for write in self._writers]
         return Result(tuple(text.encode("utf-8", "surrogateescape") for text in texts), counts)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from nmt_core.base.messages import say
@@ -65,18 +64,16 @@ def draw_pictures(directory: str, translations: Iterable[Sequence[Translation]],
 
 
 class Notices:
-    """Adds up what the windows of a text have, and warns once as soon as there is reason to."""
+    """Warns once of a text, as soon as its windows give reason to, and says at the end what was replaced."""
 
     def __init__(self, options: DecodeOptions) -> None:
         self._options = options
-        self._total: Counter[str] = Counter()
         lm = options.reranking
         self._coverage = None if lm is None else CoverageWarning(lm.path, _warn)
         self._share: UnknownShare | None = None
 
     def add(self, counts: Mapping[str, float]) -> None:
         """Take note of a window, counted by ``DecodeWorker``."""
-        self._total.update({name: int(count) for name, count in counts.items()})
         if self._share is None:
             hint = "" if self._options.raw else "Raw text needs --raw"
             serve, usual = counts["serve"] > 0, counts["usual"] or None
@@ -85,15 +82,15 @@ class Notices:
         if self._coverage is not None:
             self._coverage.add(int(counts["lm_words"]), int(counts["lm_unknown"]))
 
-    def finish(self, *_: object) -> None:
-        """Say what is left to say when all windows were added."""
+    def finish(self, counts: Mapping[str, float], _: object) -> None:
+        """Say what is left to say of the sums of all windows."""
         if self._share is None:
             return
         self._share.finish()
         if self._coverage is not None:
             self._coverage.finish()
-        if self._total["restored"]:
-            say(f"nmt-core decode: {UnknownCounts(self._total['copied'], self._total['translated'])}")
+        if counts["restored"]:
+            say(f"nmt-core decode: {UnknownCounts(int(counts['copied']), int(counts['translated']))}")
 
 
 def _warn(message: str) -> None:

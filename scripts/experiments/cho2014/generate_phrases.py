@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
@@ -225,7 +226,7 @@ def _job(args: argparse.Namespace, sources: Iterable[Sources]) -> Job[Sources]:
     read = functools.partial(_read, args) if are_files(path, [args.output]) else functools.partial(iter, sources)
 
     def shards() -> Iterator[tuple[Shard, Sources]]:
-        return ((Shard(block.first, block.lines), block) for block in read())
+        return ((Shard(block.first, block.lines, crc32(repr(block.phrases).encode())), block) for block in read())
 
     files = {name: name for name in (path, args.missing_from, args.known_words) if name is not None}
     return Job(path, shards, (args.output,), description, files=files)

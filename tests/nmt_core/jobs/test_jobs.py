@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import dataclasses
 import gzip
+import itertools
 import json
 import multiprocessing
 import os
@@ -78,7 +79,7 @@ def read(path: str) -> Iterator[tuple[Shard, Lines]]:
     lines = Path(path).read_bytes().splitlines()
     for first in range(0, len(lines), 3):
         part = lines[first : first + 3]
-        yield Shard(first + 1, len(part)), (first + 1, part)
+        yield Shard.of(first + 1, b"\n".join(part)), (first + 1, part)
 
 
 def job_in(folder: Path) -> Job[Lines]:
@@ -420,6 +421,43 @@ def test_a_file_that_changes_while_workers_begin_is_rejected(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("shards", [None, "1-4"])
+def test_lines_of_a_file_that_changed_meanwhile_do_not_stay_when_the_old_one_is_back(
+    job: Job[Lines], shards: str | None
+) -> None:
+    """The program is killed before it could see the change."""
+    path, before = Path(job.input), Path(job.input).read_bytes()
+
+    def changed() -> Iterator[tuple[Shard, Lines]]:
+        path.write_bytes(before.replace(b"line 4", b"wrong"))
+        yield from itertools.islice(read(str(path)), 2)
+        raise Killed
+
+    with pytest.raises(Killed):
+        finish(dataclasses.replace(job, read=changed), shards=shards)
+    path.write_bytes(before)
+    with pytest.raises(ConfigError, match="in: shard 2 was begun with other lines; start again with --restart"):
+        finish(job)
+    assert finish(job, restart=True) is not None
+    assert Path(job.outputs[0]).read_bytes() == EXPECTED
+
+
+def test_an_input_that_is_removed_meanwhile_costs_nothing(job: Job[Lines]) -> None:
+    path, before = Path(job.input), Path(job.input).read_bytes()
+
+    def removed() -> Iterator[tuple[Shard, Lines]]:
+        yield from read(str(path))
+        path.unlink()
+
+    with pytest.raises(InputError, match="cannot be read"):
+        finish(dataclasses.replace(job, read=removed))
+    path.write_bytes(before)
+    progress: list[tuple[str, int]] = []
+    finish(job, seen=noted_by(progress))
+    assert {kind for kind, _ in progress} == {"resumed"}
+    assert Path(job.outputs[0]).read_bytes() == EXPECTED
+
+
 def test_what_was_done_is_written_down_before_the_output_has_its_name(job: Job[Lines], tmp_path: Path) -> None:
     """A program that is killed meanwhile does it again, and nothing else."""
 
@@ -468,7 +506,7 @@ def test_a_version_that_cuts_its_input_in_other_places_is_rejected(job: Job[Line
     stopped_after_two(job)
     lines = Path(job.input).read_bytes().splitlines()
     with pytest.raises(ConfigError, match="in: shard 1 was begun with other lines; start again with --restart"):
-        finish(dataclasses.replace(job, read=lambda: iter([(Shard(1, 10), (1, lines))])))
+        finish(dataclasses.replace(job, read=lambda: iter([(Shard.of(1, b"\n".join(lines)), (1, lines))])))
 
 
 @pytest.mark.parametrize("name", ["out", "out.shards-1-2"])

@@ -186,7 +186,7 @@ def read_threes(path: str) -> Iterator[tuple[Shard, tuple[int, list[bytes]]]]:
     lines = Path(path).read_bytes().splitlines()
     for first in range(0, len(lines), 3):
         part = lines[first : first + 3]
-        yield Shard(first + 1, len(part)), (first + 1, part)
+        yield Shard.of(first + 1, b"\n".join(part)), (first + 1, part)
 
 
 class Waiting(Shouting):

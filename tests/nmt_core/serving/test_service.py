@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -50,6 +51,16 @@ def test_two_names_of_one_folder_are_one_model(folder: str) -> None:
     models = model_loader(args, None, Limits())("cpu")
     assert list(models) == ["stable", "7"]
     assert models["stable"] is models["7"]
+
+
+def test_a_model_that_a_plugin_names_is_not_loaded_again(folder: str) -> None:
+    parser = argparse.ArgumentParser()
+    serve.add_arguments(parser)
+    args = parser.parse_args(["--model", f"m={folder}", "--device", "cpu"])
+
+    plugin = SimpleNamespace(names=["hybrid"], load=lambda device, open_model: {"hybrid": open_model([folder])})
+    models = model_loader(args, plugin, Limits())("cpu")
+    assert models["hybrid"] is models["m"]
 
 
 def test_groups_are_answered_as_their_pairs(client: NmtClient) -> None:
