@@ -23,8 +23,8 @@ from nmt_core.version import VERSION
 
 _BATCH_PIECES = 2048  # of a batch, with padding
 _MOST_BYTES = 1 << 26  # of a vocabulary
-_LONGEST = 2  # pieces of a translation for each of the source, and as many as _SPARE more
-_SPARE = 20
+_LONGEST, _SPARE = 2, 20  # a translation has at most so many pieces for each of the source, and so many more
+_POSITIONS = 256  # pieces that any model writes, whatever it reads; what it reads it can write, too
 
 
 class ListedTranslation(NamedTuple):
@@ -113,23 +113,29 @@ class Ct2Model:
         They are the ``nbest`` best of all that the search with ``beam`` has at its end. Of hypotheses with the same
         words one is kept. Raises InputError for a text that is longer than the model takes.
         """
-        asked = [place for place, text in enumerate(texts) if split_words(text)]
-        sources = [self._source.cut(texts[place]) + self._source_end for place in asked]
-        longest = max(map(len, sources), default=0)
-        results = self._call(
-            "translate_batch",
-            sources,
-            beam_size=max(beam, nbest),
-            num_hypotheses=max(beam, nbest),  # one cut off at the longest length may precede better ones
-            length_penalty=0,
-            max_decoding_length=_LONGEST * longest + _SPARE,
-            disable_unk=forbid_unknown,
+        of_length: dict[int, dict[int, list[str]]] = {}  # so that no list depends on the other sentences
+        for place, text in enumerate(texts):
+            if split_words(text):
+                pieces = self._source.cut(text) + self._source_end
+                of_length.setdefault(len(pieces), {})[place] = pieces
+        written: dict[int, list[str]] = {}
+        for length, sources in of_length.items():
+            results = self._call(
+                "translate_batch",
+                list(sources.values()),
+                beam_size=max(beam, nbest),
+                num_hypotheses=max(beam, nbest),  # one cut off at the longest length may precede better ones
+                length_penalty=0,
+                max_decoding_length=min(_LONGEST * length + _SPARE, max(length, _POSITIONS)),
+                disable_unk=forbid_unknown,
+            )
+            for place, result in zip(sources, results, strict=True):
+                written[place] = list(dict.fromkeys(filter(None, map(self._target.join, result.hypotheses))))
+        scored = iter(
+            self.score([SentencePair(texts[place], one) for place, found in written.items() for one in found])
         )
-        written = [list(dict.fromkeys(filter(None, map(self._target.join, result.hypotheses)))) for result in results]
-        pairs = [SentencePair(texts[at], one) for at, found in zip(asked, written, strict=True) for one in found]
-        scored = iter(self.score(pairs))
         lists: list[list[ListedTranslation]] = [[] for _ in texts]
-        for place, found in zip(asked, written, strict=True):
+        for place, found in written.items():
             entries = [ListedTranslation(text, next(scored).log_prob) for text in found]
             lists[place] = sorted(entries, key=lambda entry: -entry.log_prob)[:nbest]
         return lists
@@ -157,7 +163,8 @@ class Ct2Model:
         except RuntimeError as error:
             longest = max((*sources, *(others[0] if others else ())), key=len)
             raise InputError(
-                f"ct2:{self.folder}", f"the model does not take {len(longest):,} pieces of one sentence ({error})"
+                f"ct2:{self.folder}",
+                f"the model does not take '{' '.join(longest)[:60]}…' of {len(longest):,} pieces ({error})",
             ) from error
 
     def _unknown(self, side: int, pieces: Sequence[str]) -> int:
