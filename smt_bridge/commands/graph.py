@@ -1,4 +1,4 @@
-"""`smt-bridge graph`: what Moses searched, beyond its n-best lists: longer lists, smaller graphs, oracles."""
+"""`smt-bridge graph`: what Moses searched, beyond its n-best lists: longer lists, smaller graphs, neural search."""
 
 from __future__ import annotations
 
@@ -9,24 +9,20 @@ from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile
 
 RUN = "smt_bridge.graphs.command:run"
-USES = ("nbest", "prune", "oracle", "posteriors", "list-posteriors", "search")
+USES = ("nbest", "prune", "search", "list-posteriors")
 _EXAMPLE = """examples:
   moses -f moses.ini -output-search-graph-extended graphs < test.tok.en
   smt-bridge graph nbest graphs --ini moses.ini --nbest 1000 | gzip > test.nbest1000.gz
   smt-bridge graph prune graphs --ini moses.ini --gap 1 | gzip > small.gz
   smt-bridge graph nbest small.gz --ini moses.ini --weights runs/weights > test.nbest
-  smt-bridge graph oracle small.gz --ini moses.ini --reference test.tok.fr > oracle.tok.fr
-  smt-bridge graph posteriors small.gz --ini moses.ini --scale 5 --order 2 > bigrams
-  smt-bridge graph list-posteriors test.nbest100.gz --scale 5 > ngrams
   smt-bridge graph search small.gz --ini moses.ini --model runs/search --source test.tok.en --nbest 12 > test.nbest
+  smt-bridge graph list-posteriors test.nbest100.gz --scale 5 > ngrams
 
 uses:
   nbest            the best distinct translations of every graph, as an n-best list of Moses
   prune            the same graphs without the arcs that only bad paths use
-  oracle           of every graph a translation that is most like the reference
-  posteriors       how likely n-grams are to be in the translation
-  list-posteriors  the same, by an n-best list with totals instead of graphs
   search           of every graph the translations that a neural model likes best
+  list-posteriors  how likely n-grams are to be in the translation, by an n-best list with totals
 
 GRAPHS is the file of -output-search-graph-extended (also as -osgx), compressed or not. The output goes to
 standard output, in the order of the graphs. See docs/graphs.md."""
@@ -42,17 +38,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--weights", type=InputFile, metavar="FILE", help="rank with these, such as those of tune (the moses.ini's)")
     add("--nbest", type=positive, metavar="N", help="nbest, search: so many of a sentence (nbest 100, search 1)")
     add("--gap", type=float, metavar="G", help="prune: keep arcs whose best path is at most G worse than the best (1)")
-    add("--reference", type=InputFile, metavar="FILE", help="oracle: a line for every sentence")
-    add("--beam", type=positive, metavar="K", help="oracle, search: hypotheses that are kept (oracle 20, search 12)")
-    ngrams = parser.add_argument_group("posteriors, list-posteriors")
+    ngrams = parser.add_argument_group("list-posteriors")
     add = ngrams.add_argument
-    add("--scale", type=float, metavar="A", help="a path has the weight exp(A times its total) (1)")
+    add("--scale", type=float, metavar="A", help="a hypothesis has the weight exp(A times its total) (1)")
     add("--order", type=int, metavar="N", help="n-grams of up to so many words (4)")
     add("--minimum", type=float, metavar="P", help="leave out what is less likely (0.001)")
     search = parser.add_argument_group("search")
     add = search.add_argument
     add("--model", metavar="DIR", help="the directory of a model; DIR,DIR is an ensemble")
     add("--source", type=InputFile, metavar="FILE", help="the text that Moses translated")
+    add("--beam", type=positive, metavar="K", help="hypotheses that are kept (12)")
     add(
         "--graph-weight",
         type=float,

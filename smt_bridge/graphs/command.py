@@ -1,4 +1,4 @@
-"""What Moses searched, as lists, smaller graphs, oracles and n-gram posteriors: the work of `smt-bridge graph`."""
+"""What Moses searched, as lists, smaller graphs and n-gram posteriors: the work of `smt-bridge graph`."""
 
 from __future__ import annotations
 
@@ -8,36 +8,29 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-import numpy as np
-
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
 from nmt_core.base.words import check_words
 from nmt_core.files import open_output
-from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.graphs.best import best_strings, nbest_entry, oracle_string
+from smt_bridge.errors import WiringError
+from smt_bridge.graphs.best import best_strings, nbest_entry
 from smt_bridge.graphs.features import GraphFeatures
-from smt_bridge.graphs.phrase_graph import PhraseGraph, Words, within_gap
-from smt_bridge.graphs.posteriors import TooLarge, ngram_posteriors, posteriors_of
-from smt_bridge.graphs.reading import beside_lines, format_graph, read_graphs
+from smt_bridge.graphs.phrase_graph import PhraseGraph, within_gap
+from smt_bridge.graphs.posteriors import posteriors_of
+from smt_bridge.graphs.reading import format_graph, read_graphs, with_lines
 from smt_bridge.graphs.search import FEATURE, WINDOW, SearchedGraph, Searcher, search_window
-from smt_bridge.graphs.word_graph import word_graph
-from smt_bridge.metrics.bleu import COLUMNS, References, bleu
 from smt_bridge.models import REMOTE, ModelOptions, open_model
-from smt_bridge.moses_lines import split_tokens, text_of
-from smt_bridge.nbest.entry import NbestEntry, format_entry, words_as_text
+from smt_bridge.moses_lines import text_of
+from smt_bridge.nbest.entry import NbestEntry, format_entry
 from smt_bridge.nbest.order import ordered_lists
 
 NAME = "graph"
 _NEEDED = "needed"  # an option without default
 _MOST_WORDS = 9  # of an n-gram
-_NGRAMS = {"scale": 1.0, "order": 4, "minimum": 0.001}
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "nbest": {"ini": _NEEDED, "weights": None, "nbest": 100},
     "prune": {"ini": _NEEDED, "weights": None, "gap": 1.0},
-    "oracle": {"ini": _NEEDED, "weights": None, "reference": _NEEDED, "beam": 20},
-    "posteriors": {"ini": _NEEDED, "weights": None, **_NGRAMS},
-    "list-posteriors": _NGRAMS,
+    "list-posteriors": {"scale": 1.0, "order": 4, "minimum": 0.001},
     "search": {
         "ini": _NEEDED, "weights": None, "model": _NEEDED, "source": _NEEDED, "nbest": 1, "beam": 12, "exact": 0,
         "graph_weight": 1.0,
@@ -54,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         _write(_list_posteriors(args))
         return 0
     features = GraphFeatures(args.ini, args.weights, besides=[FEATURE] if args.use == "search" else [])
-    works = {"nbest": _lists, "prune": _smaller, "oracle": _oracles, "posteriors": _posteriors, "search": _searched}
+    works = {"nbest": _lists, "prune": _smaller, "search": _searched}
     work = works[args.use]
     _write(work(args, features, read_graphs(args.graphs, features)))
     return 0
@@ -112,51 +105,14 @@ def _smaller(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable
     counts.tell(args)
 
 
-def _oracles(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
-    """A line for every reference, blank where there is no graph; on stderr BLEU of all."""
-    counts, sums = _Counts(), np.zeros(COLUMNS, np.int64)
-    for line, graph in beside_lines(args.reference, graphs, path=args.graphs):
-        reference, found = tuple(split_tokens(line)), None
-        if graph is not None:
-            found = oracle_string(word_graph(graph, features.scores(graph)), reference, args.beam)
-            counts.add(graph, references=found == reference, without=found is None)
-        text = b" ".join(found or ())
-        yield text + b"\n"
-        known = References([words_as_text(b" ".join(reference))], str)
-        sums += known.statistics([words_as_text(text)])[0]
-    counts.tell(args, f"; BLEU of these is {float(bleu(sums)):.2f}, a lower bound of the graphs' oracle")
-
-
-def _posteriors(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
-    """``id ||| n-gram ||| probability``, shorter n-grams and likelier ones first."""
-    counts = _Counts()
-    for graph in graphs:
-        words = word_graph(graph, features.scores(graph))
-        try:
-            found = ngram_posteriors(words, scale=args.scale, order=args.order)
-        except TooLarge:
-            problem = (
-                f"the graph of sentence {graph.sentence} is too large for n-grams of {counted(args.order, 'word')}"
-            )
-            message = f"{problem}; make it smaller first with `smt-bridge graph prune --gap 1`"
-            raise FormatError(args.graphs, message, line=graph.line) from None
-        lines = _ngram_lines(graph.sentence, found, args.minimum)
-        counts.add(graph, ngrams=len(lines), without=not found)
-        yield b"".join(lines)
-    counts.tell(args)
-
-
 def _list_posteriors(args: argparse.Namespace) -> Iterator[bytes]:
-    """The same by an n-best list."""
+    """``id ||| n-gram ||| probability``, shorter n-grams and likelier ones first."""
     with ordered_lists(args.graphs) as lists:
         for found in lists.lists:
             posteriors = posteriors_of(found, path=args.graphs, scale=args.scale, order=args.order)
-            yield b"".join(_ngram_lines(found.sentence, posteriors, args.minimum))
-
-
-def _ngram_lines(sentence: int, posteriors: Mapping[Words, float], minimum: float) -> list[bytes]:
-    kept = [(len(ngram), -p, ngram) for ngram, p in posteriors.items() if p >= minimum]
-    return [b"%d ||| %b ||| %.6g\n" % (sentence, b" ".join(ngram), -p) for _, p, ngram in sorted(kept)]
+            kept = [(len(ngram), -p, ngram) for ngram, p in posteriors.items() if p >= args.minimum]
+            lines = (b"%d ||| %b ||| %.6g\n" % (found.sentence, b" ".join(words), -p) for _, p, words in sorted(kept))
+            yield b"".join(lines)
 
 
 def _searched(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
@@ -173,8 +129,8 @@ def _search_graphs(
     """The graphs in their order; without lines where Moses found no translation."""
     weight = _nmt_weight(args, features)
     searcher = _open_searcher(args)
-    pairs = beside_lines(args.source, graphs, path=args.graphs)
-    sentences = ((_source(args, line, graph), graph) for line, graph in pairs if graph is not None)
+    pairs = with_lines(graphs, args.source, path=args.graphs)
+    sentences = ((_source(args, line, graph), graph) for line, graph in pairs)
     while window := list(itertools.islice(sentences, WINDOW)):
         yield from search_window(searcher, features, window, nmt_weight=weight, graph_weight=args.graph_weight)
 
@@ -211,8 +167,6 @@ class _Counts:
     _NAMES: ClassVar = {
         "translations": "translations",
         "kept": "arcs kept",
-        "references": "references inside",
-        "ngrams": "n-grams",
         "proved": "proved best",
         "without": "without a translation",
     }
@@ -228,11 +182,7 @@ class _Counts:
         for name, number in more.items():
             self._more[name] = self._more.get(name, 0) + number
 
-    def tell(self, args: argparse.Namespace, behind: str = "") -> None:
+    def tell(self, args: argparse.Namespace) -> None:
         """Say it."""
         more = [f"{number:,} {self._NAMES[name]}" for name, number in self._more.items() if number or name != "without"]
-        say(
-            f"{NAME} {args.use}: "
-            + ", ".join([counted(self._graphs, "graph"), counted(self._arcs, "arc"), *more])
-            + behind
-        )
+        say(f"{NAME} {args.use}: " + ", ".join([counted(self._graphs, "graph"), counted(self._arcs, "arc"), *more]))

@@ -78,25 +78,21 @@ def read_graph(content: bytes, features: GraphFeatures, *, path: str) -> PhraseG
     return first
 
 
-def beside_lines(text: str, graphs: Iterable[PhraseGraph], *, path: str) -> Iterator[tuple[bytes, PhraseGraph | None]]:
-    """Every line of ``text``, and the graph of the sentence where there is one; ``path`` is that of the graphs.
+def with_lines(graphs: Iterable[PhraseGraph], text: str, *, path: str) -> Iterator[tuple[bytes, PhraseGraph]]:
+    """Every graph behind the line of ``text`` that it is of; ``path`` is that of the graphs, whose ids ascend.
 
-    The ids of graphs ascend. Raises FormatError for a graph without a line.
+    Raises FormatError for a graph without a line.
     """
-    waiting = iter(graphs)
-    graph = next(waiting, None)
-    lines = 0
-    for number, line in enumerate(read_lines(text)):
-        lines = number + 1
-        line = line.removesuffix(b"\r")
-        if graph is None or graph.sentence != number:
-            yield line, None
-            continue
-        yield line, graph
-        graph = next(waiting, None)
-    if graph is not None:
-        problem = f"has a graph of sentence {graph.sentence} but {text} has only {counted(lines, 'line')}"
-        raise FormatError(path, f"{problem} (ids begin at 0)", line=graph.line)
+    lines = enumerate(read_lines(text))
+    number, line = -1, b""
+    for graph in graphs:
+        while number < graph.sentence:
+            found = next(lines, None)
+            if found is None:
+                problem = f"has a graph of sentence {graph.sentence} but {text} has only {counted(number + 1, 'line')}"
+                raise FormatError(path, f"{problem} (ids begin at 0)", line=graph.line)
+            number, line = found
+        yield line.removesuffix(b"\r"), graph
 
 
 def format_graph(graph: PhraseGraph) -> bytes:

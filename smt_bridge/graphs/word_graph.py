@@ -42,15 +42,6 @@ class WordGraph(NamedTuple):
     nodes: list[int]
     vocabulary: tuple[bytes, ...]
 
-    def accepts(self, words: Iterable[bytes]) -> bool:
-        """Whether a path has these words."""
-        numbers = {word: number for number, word in enumerate(self.vocabulary)}
-        places = {0}
-        for word in words:
-            number = numbers.get(word, -1)
-            places = {step.target for place in places for step in self.steps[place] if step.word == number}
-        return any(self.ends[place] for place in places)
-
 
 def word_graph(graph: PhraseGraph, scores_E: Floats) -> WordGraph:
     """The graph of a graph whose arcs have these scores."""

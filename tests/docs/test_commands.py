@@ -51,7 +51,7 @@ OTHERS = {
 USES = {
     "client": ("translate", "score", "health"),
     "prepare": ("corpus", "lines", "vocab", "shuffle"),
-    "graph": ("nbest", "prune", "oracle", "posteriors", "list-posteriors", "search"),
+    "graph": ("nbest", "prune", "search", "list-posteriors"),
 }
 
 

@@ -111,6 +111,6 @@ def _rows(path: str) -> Iterator[tuple[int, tuple[str, ...], float, int]]:
         except ValueError:
             posterior = -1.0
         if sentence is None or not words or not 0.0 <= posterior <= 1.0 + _ROUNDING:
-            problem = "expected 'line ||| n-gram ||| probability', as `smt-bridge graph posteriors` writes it"
+            problem = "expected 'line ||| n-gram ||| probability', as `smt-bridge graph list-posteriors` writes it"
             raise InputError(path, problem, line=number)
         yield sentence, words, min(posterior, 1.0), number

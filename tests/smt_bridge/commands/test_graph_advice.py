@@ -1,4 +1,4 @@
-"""Posteriors of Moses' lists and graphs as advice of `nmt-core decode`."""
+"""Posteriors of Moses' lists as advice of `nmt-core decode`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
 from smt_bridge.nbest.formats import read_entries
-from tests.small_graphs import INI, random_graph
 
 SOURCES = ["x y", "", "y z x", "z"]
 LIST = """0 ||| a b ||| LM0= -1 ||| -1.0
@@ -55,23 +54,6 @@ def test_a_lists_posteriors_are_shares_of_its_hypotheses(
     assert found[0, "c"] == pytest.approx(1.0 - share, rel=1e-5)
     assert (0, "<s>") not in found
     assert all(len(ngram.split()) <= 2 for _, ngram in found)
-
-
-def test_a_graphs_posteriors_are_those_of_the_list_of_all_its_derivations(
-    folder: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    graph = random_graph(1, nodes=5, arcs=9)
-    Path("moses.ini").write_text(INI)
-    Path("graph").write_text(graph.text())
-    lines = [
-        f"0 ||| {' '.join(words)} ||| LM0= 0 ||| {sum(arc.score for arc in arcs):.6f}\n"
-        for words, arcs in graph.derivations()
-    ]
-    Path("all").write_text("".join(lines))
-    options = ["--scale", "0.5", "--minimum", "0"]
-    of_graph = posteriors(capsysbinary, "posteriors", "graph", "--ini", "moses.ini", *options)
-    of_list = posteriors(capsysbinary, "list-posteriors", "all", *options)
-    assert of_list == pytest.approx({key: p for key, p in of_graph.items() if p}, abs=1e-5)
 
 
 @pytest.mark.usefixtures("quick_processes")

@@ -395,8 +395,16 @@ def words_cased(place: str, how: str) -> Words:
     [
         ("cased", "cased", None),
         ("truecased", "truecased", None),
-        ("cased", "truecased", "warning: table: 0.0% of the words that may begin sentences have capitals, against 50.0% in text"),
-        ("truecased", "cased", "warning: text: 0.0% of the words that may begin sentences have capitals, against 50.0% in table"),
+        (
+            "cased",
+            "truecased",
+            "warning: table: 0.0% of the words that may begin sentences have capitals, against 50.0% in text",
+        ),
+        (
+            "truecased",
+            "cased",
+            "warning: text: 0.0% of the words that may begin sentences have capitals, against 50.0% in table",
+        ),
     ],
 )
 def test_files_that_are_not_cased_alike_are_named(first: str, second: str, said: str | None) -> None:
