@@ -141,7 +141,7 @@ def rescore_table(
     record = new_metadata(output)
     if overwritten([table], [output, *([] if record is None else [record])]) is not None:
         raise ConfigError(f"{output} is also read and would be lost; give another name")
-    windows = read_windows(table, rules=True)
+    windows = read_windows(table)
     first = next(windows)
     check_factors(first, split_window(first), factor, scorer, reverse_scorer)
     scorers = Scorers(

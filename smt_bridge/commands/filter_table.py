@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile, OutputFile
 
 RUN = "smt_bridge.tables.filter:filter_table"
@@ -50,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by", default="p(target|source)", metavar="COLUMN", help="the score that counts (%(default)s)"
     )
     parser.add_argument(
-        "--keep", type=int, metavar="K", help="at most the best K targets of a source, and their equals"
+        "--keep", type=positive, metavar="K", help="at most the best K targets of a source, and their equals"
     )
     parser.add_argument(
         "--minimum-share", type=float, default=0.0, metavar="S", help="at least this share of a source's best score"

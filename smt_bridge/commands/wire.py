@@ -11,9 +11,9 @@ _EXAMPLE = """example:
   smt-bridge wire moses.ini --table nmt-table.gz --output nmt.ini
 
 In the new file the phrase table's num-features, path and weights are changed, and relative paths absolute ones,
-so that Moses finds the files from any folder (--relative-paths: from the folder of the new ini); nothing else. How
-many columns were added is read from nmt-table.gz.json where it is there. Start weights are 0.2 for probabilities and
-0 for exp(unknown); tune afterwards. A PhraseDictionaryGroup grows with its member; what cannot grow is refused.
+so that Moses finds the files from any folder; nothing else. How many columns were added is read from
+nmt-table.gz.json where it is there. Start weights are 0.2 for probabilities and 0 for exp(unknown); tune afterwards.
+A PhraseDictionaryGroup grows with its member; what cannot grow is refused.
 Tables of rules (PhraseDictionaryMemory, PhraseDictionaryScope3 or RuleTable of moses_chart) are wired in likewise;
 a glue grammar, a table with glue-grammar in its path, is never meant unless --feature names it."""
 
@@ -32,9 +32,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--added", type=int, metavar="N", help="columns that were added (default: what FILE.json says)")
     parser.add_argument("--weights", type=float, nargs="+", metavar="W", help="start weights of the added columns")
     parser.add_argument("--feature", metavar="NAME", help="which phrase table, where the file has several")
-    parser.add_argument(
-        "--relative-paths",
-        action="store_true",
-        help="write paths as seen from the folder of NEW.INI; start Moses there",
-    )
     parser.add_argument("--output", type=OutputFile, default="-", metavar="NEW.INI", help="where to write ('-')")

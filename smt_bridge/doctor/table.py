@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from nmt_core.base.messages import counted
 from smt_bridge.doctor.findings import Finding, Words, error, note, warning
 from smt_bridge.moses.feature_functions import binarised_kind
 from smt_bridge.moses_lines import SEPARATOR, has_wide_blanks, phrase_of, text_of
-from smt_bridge.tables.lines import OtherTable, unlinked_rules
-from smt_bridge.tables.table import Fields, Window, phrases_of, read_windows, split_window
+from smt_bridge.tables.table import Window, phrases_of, read_windows, split_window
 
 
 class Table:
@@ -36,8 +35,6 @@ class Table:
             return
         try:
             self._read(most)
-        except OtherTable as problem:
-            self.findings.append(note(path, f"is not looked into: {problem.problem}", "look at it by hand"))
         except InputError as problem:
             self.findings.append(error(str(problem), "Moses would stop or drop the line", "correct it"))
 
@@ -45,20 +42,18 @@ class Table:
         seen = 0
         before = b""
         unsorted = repeated = double = wide = above = 0
-        for window in read_windows(self.path, rules=True):
+        for window in read_windows(self.path):
             self.scores = window.scores
             double += sum(b"  " in line.split(b"|||", 3)[2] for line in window.lines if line.count(b"|||") > 2)
             columns = split_window(window)
-            alignments = _alignments(window)
             phrases = list(zip(columns.sources, columns.targets, strict=True))
             wide += sum(has_wide_blanks(source) or has_wide_blanks(target) for source, target in phrases)
-            lines = [(*map(phrase_of, pair), points) for pair, points in zip(phrases, alignments, strict=True)]
+            lines = [(*map(phrase_of, pair), points) for pair, points in zip(phrases, _alignments(window), strict=True)]
             repeated += len(lines) - len(set(lines))
             for source in columns.sources:
                 key = source + b"|||"  # as LC_ALL=C sort compares whole lines
                 unsorted += key < before
                 before = key
-            self._examine_links(window, columns, alignments)
             values = np.array(b" ".join(columns.scores).split(), dtype=np.float64)
             above += int((values > 1.0).sum())
             for pair in phrases_of(window, columns):
@@ -70,17 +65,6 @@ class Table:
         self.findings += self._problems(
             unsorted=unsorted, repeated=repeated, double=double, wide=wide, above=above, seen=seen
         )
-
-    def _examine_links(self, window: Window, columns: Fields, alignments: Sequence[bytes]) -> None:
-        """Name the first rule whose non-terminals the alignment does not link; one is enough."""
-        if not window.rules or any(finding.level == "error" for finding in self.findings):
-            return
-        phrases_of(window, columns)  # which names the line of what is no rule
-        place = next(unlinked_rules(columns.sources, columns.targets, alignments), None)
-        if place is not None:
-            problem = "the alignment does not link every non-terminal with one of the other side"
-            remedy = "extract the rules again: the decoder cannot tell which gap is which"
-            self.findings.append(error(f"{self.path}:{window.first + place}", problem, remedy))
 
     def _problems(
         self, *, unsorted: int, repeated: int, double: int, wide: int, above: int, seen: int

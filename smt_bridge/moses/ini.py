@@ -191,6 +191,14 @@ class MosesIni:
             return self._with_line(number, _with_option(line, key, path))
         return self._with_line(number, line.replace(code_of(line), path.encode("utf-8", "surrogateescape"), 1))
 
+    def with_absolute_paths(self) -> MosesIni:
+        """The same for a Moses that starts in any folder; paths whose files are not found from here stay."""
+        edited = self
+        for option in self.paths:
+            if option.found is not None and not os.path.isabs(option.path):
+                edited = edited.with_path(option.line, option.key, os.path.abspath(option.found))
+        return edited
+
     def _with_line(self, number: int, line: bytes) -> MosesIni:
         return MosesIni(self.path, (*self.lines[: number - 1], line, *self.lines[number:]))
 

@@ -42,7 +42,7 @@ def read_weights(path: str) -> Weights:
     From a whole ``moses.ini`` that is without those of features and components that are not tuneable, which no
     list shows; otherwise as ``all_weights``.
     """
-    lines = _lines(path)
+    lines = list(read_lines(path))
     weights = all_weights(lines, path=path)
     features = {feature.name: feature for feature in parse_features(lines, path=path)}
     shown = {name: features[name].listed(values) if name in features else values for name, values in weights.items()}
@@ -53,10 +53,9 @@ def all_weights(lines: Sequence[bytes], *, path: str) -> Weights:
     """All weights in the lines of ``path`` as the decoder takes them.
 
     Those are the ``[weight]`` section, of repeated names the last, then ``[weight-overwrite]``, and for other
-    names the sparse weights of the file that ``[weight-file]`` names. An ini of before 2013 has them as
-    ``[weight-t]`` and so on; they get the labels of that time (``tm``). Files without sections may also have
-    the forms of Moses' tuners: ``name value`` (sparse weights), and one line per value, the lines of a feature
-    with several values one below the other (dense weights of mert-moses.pl).
+    names the sparse weights of the file that ``[weight-file]`` names. Files without sections may also have the forms
+    of Moses' tuners: ``name value`` (sparse weights), and one line per value, the lines of a feature with several
+    values one below the other (dense weights of mert-moses.pl).
 
     Raises FormatError for a malformed line or a file without weights, InputError for a file of sparse weights
     that is not there.
@@ -70,10 +69,6 @@ def all_weights(lines: Sequence[bytes], *, path: str) -> Weights:
     return values
 
 
-def _lines(path: str) -> list[bytes]:
-    return list(read_lines(path))
-
-
 _Values = dict[str, tuple[float, ...]]
 
 
@@ -85,8 +80,6 @@ def _weights_of_sections(lines: Sequence[bytes], path: str) -> _Values:
     for number, line in (*found.get("weight-add", ()), *found.get(SECTION, ())):
         name, weights = _parsed(line, path, number)
         values[name] = weights
-    if not values:
-        values = _weights_before_2013(found, path)
     for number, line in found.get("weight-overwrite", ()):
         values.update(_overwritten(line, values, path, number))
     for _, name in found.get("weight-file", ())[:1]:
@@ -120,27 +113,7 @@ def _sparse_weights(ini: str, name: str) -> _Values:
     """The file of ``[weight-file]``: ``name value`` a line; it may be beside the ini."""
     beside = os.path.join(os.path.dirname(ini), name)
     path = name if os.path.exists(name) or not os.path.exists(beside) else beside
-    return _weights_of_tuner(_lines(path), path)
-
-
-_BEFORE_2013 = {
-    "weight-d": "d",
-    "weight-l": "lm",
-    "weight-t": "tm",
-    "weight-w": "w",
-    "weight-generation": "g",
-    "weight-lex": "lex",
-    "weight-i": "I",
-}
-
-
-def _weights_before_2013(found: Mapping[str, Sequence[tuple[int, str]]], path: str) -> _Values:
-    """``[weight-t]`` has one number a line; lists of that time call them ``tm:``."""
-    values: _Values = {}
-    for section, label in _BEFORE_2013.items():
-        for number, line in found.get(section, ()):
-            values[label] = (*values.get(label, ()), *_parsed(f"{label}= {line}", path, number)[1])
-    return values
+    return _weights_of_tuner(list(read_lines(path)), path)
 
 
 def _weights_of_tuner(lines: Sequence[bytes], path: str) -> _Values:

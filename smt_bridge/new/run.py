@@ -115,7 +115,7 @@ def _write(folder: Path, given: Given, machine: Machine, models: Sequence[Traini
     if given.truecasers:
         train = (given.corpus.text.source, given.corpus.text.target)
         write_preparation(folder, given.languages, train, given.corpus.tokenization, given.truecasers)
-    (folder / "moses.ini").write_bytes(_with_absolute_paths(given.system.ini))
+    (folder / "moses.ini").write_bytes(read_ini(given.system.ini).with_absolute_paths().content)
     name, written = WORKFLOWS[workflow]
     comment = f"# Made by `smt-bridge new` for {given.system.ini}: {_numbers(given, machine)}."
     (folder / name).write_text(written(plan, machine, comment=comment))
@@ -129,15 +129,6 @@ def _comment(model: Training) -> str:
         f"# {model.updates:,} updates of {model.size.sentences} examples, {model.epochs:.1f} epochs, take"
         f" {model.minutes:.0f} minutes at {model.speed:,.0f} words/s."
     )
-
-
-def _with_absolute_paths(path: str) -> bytes:
-    """The moses.ini with which Moses runs in another directory."""
-    ini = read_ini(path)
-    for option in ini.paths:
-        if option.file is not None and option.found is not None:
-            ini = ini.with_path(option.line, option.key, os.path.abspath(option.found))
-    return ini.content
 
 
 def _numbers(given: Given, machine: Machine) -> str:

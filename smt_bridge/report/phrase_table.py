@@ -58,7 +58,7 @@ def survey(path: str, *, before: int, examples: int = 12) -> Survey:
     sums = np.zeros(6)
     chosen: tuple[list[tuple[int, int, Source]], ...] = ([], [])
     lines = 0
-    for window in read_windows(path, rules=True):
+    for window in read_windows(path):
         columns = split_window(window)
         logs = _logarithms(columns, (min(_DIRECT, before - 1), before))
         cells = np.clip((1.0 - logs / np.array(_LOWEST)) * _CELLS, 0, _CELLS - 1).astype(np.int64)

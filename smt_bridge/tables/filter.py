@@ -19,11 +19,13 @@ from nmt_core.files import open_output
 from nmt_core.jobs.work import progress_bar
 from smt_bridge.errors import FormatError
 from smt_bridge.metadata import Metadata, find_metadata, metadata_path, new_metadata, write_metadata
-from smt_bridge.moses_lines import split_tokens
+from smt_bridge.moses_lines import SEPARATOR, split_tokens
 from smt_bridge.tables.lines import LOOKED_AT, SCORES, SOURCE
 from smt_bridge.tables.scoring import UNKNOWN
-from smt_bridge.tables.table import Window, read_windows, source_starts, split_window
+from smt_bridge.tables.table import Window, read_windows, source_starts, split_window, table_blocks
 from smt_bridge.tables.text_filter import SourceFilter, read_source_text
+
+_EXPECTED = "expected a table of Moses, `source ||| ...`"
 
 
 class Limits(NamedTuple):
@@ -107,6 +109,44 @@ def _filtered(
     return FilteredChunk(b"".join(line + b"\n" for line in kept), counts), rows[-1][SOURCE]
 
 
+def filter_by_sources(path: str, sources: SourceFilter) -> Iterator[FilteredChunk]:
+    """Filter a table of any kind and order by what ``sources`` has, in constant memory.
+
+    Raises FormatError, naming the line, for one without fields, and for what is no rule in a table of rules.
+    """
+    seen, before, has = 0, None, False
+    for block in _with_beginning(table_blocks(path)):
+        lines = block.removesuffix(b"\n").split(b"\n")
+        if not seen:
+            sources.prepare(path, lines[:LOOKED_AT])
+        kept = []
+        for number, line in enumerate(lines, start=seen + 1):
+            source, bars, _ = line.partition(SEPARATOR)
+            if not bars:
+                raise FormatError(path, f"has no |||; {_EXPECTED}", line=number)
+            if source != before:
+                before, has = source, sources.occurs(path, number, source)
+            if has:
+                kept.append(line)
+        seen += len(lines)
+        yield FilteredChunk(b"\n".join([*kept, b""]), Counts(len(lines), not_in_text=len(lines) - len(kept)))
+    if not seen:
+        raise FormatError(path, f"the file is empty; {_EXPECTED}")
+
+
+def _with_beginning(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The same blocks, the first of which has all lines by which the kind of table is recognised."""
+    waiting, lines = [], 0
+    for block in blocks:
+        waiting.append(block)
+        lines += block.count(b"\n")
+        if lines >= LOOKED_AT:
+            break
+    if waiting:
+        yield b"".join(waiting)
+    yield from blocks
+
+
 def choose(values: Sequence[float], limits: Limits) -> tuple[list[bool], Counts]:
     """Which lines of a source are kept, by their scores, and how many each limit took."""
     best = max(values)
@@ -130,10 +170,14 @@ NAME = "filter-table"
 def filter_table(args: argparse.Namespace) -> int:
     """Filter, write the record, say what went."""
     record = find_metadata(args.input)
-    limits = None if _by_sources_alone(args) else _limits(args, record)
     beside = new_metadata(args.output)
     counts = Counts()
     sources = _open_sources(args)
+    if sources is not None and not (args.keep or args.minimum_share or args.minimum):
+        limits, chunks = None, filter_by_sources(args.input, sources)
+    else:
+        limits = _limits(args, record)
+        chunks = filter_windows(read_windows(args.input), limits, sources)
 
     def finish() -> None:
         if beside is not None and record is not None:
@@ -143,7 +187,7 @@ def filter_table(args: argparse.Namespace) -> int:
         progress_bar(NAME, " lines", path=args.input, quiet=args.quiet) as progress,
         open_output(args.output, on_complete=finish) as stream,
     ):
-        for chunk in _chunks(args.input, limits, sources):
+        for chunk in chunks:
             stream.write(chunk.content)
             counts = counts.plus(chunk.counts)
             progress.update(chunk.counts.lines)
@@ -151,15 +195,10 @@ def filter_table(args: argparse.Namespace) -> int:
     return 0
 
 
-def _by_sources_alone(args: argparse.Namespace) -> bool:
-    """Whether no score counts; raises ConfigError for options that need --sources."""
-    if args.input_factor is not None and not args.sources:
-        raise ConfigError("--input-factor is for --sources")
-    return bool(args.sources) and args.keep is None and not args.minimum_share and not args.minimum
-
-
 def _open_sources(args: argparse.Namespace) -> SourceFilter | None:
     if not args.sources:
+        if args.input_factor is not None:
+            raise ConfigError("--input-factor is for --sources")
         return None
     factors = None
     if args.input_factor is not None:
@@ -173,18 +212,7 @@ def _open_sources(args: argparse.Namespace) -> SourceFilter | None:
     return SourceFilter(text)
 
 
-def _chunks(path: str, limits: Limits | None, sources: SourceFilter | None) -> Iterator[FilteredChunk]:
-    """The kept lines, part by part; by sources alone the table may be of any kind and order."""
-    if limits is not None:
-        yield from filter_windows(read_windows(path, rules=True), limits, sources)
-    elif sources is not None:
-        for part in sources.filter(path):
-            yield FilteredChunk(part.content, Counts(part.lines, not_in_text=part.lines - part.kept))
-
-
 def _limits(args: argparse.Namespace, record: Metadata | None) -> Limits:
-    if args.keep is not None and args.keep < 1:
-        raise ConfigError("--keep must be at least 1")
     if not 0.0 <= args.minimum_share <= 1.0:
         raise ConfigError("--minimum-share must be between 0 and 1")
     if not 0.0 <= args.minimum < math.inf:

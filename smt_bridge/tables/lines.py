@@ -18,7 +18,7 @@ b'der Hund'
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import fsum, isfinite
 from typing import NamedTuple
 
@@ -41,14 +41,6 @@ def ends_in_label(phrase: bytes) -> bool:
 def is_non_terminal(token: bytes) -> bool:
     """Whether it is written like [X][Y]."""
     return token.startswith(b"[") and token.endswith(b"]") and b"][" in token[1:-1]
-
-
-def is_tree_fragment(phrase: bytes) -> bool:
-    """Whether it is the tree of a tree-to-string or string-to-tree rule: [NP [DT the] [NN]]."""
-    tokens = split_tokens(phrase)
-    if len(tokens) < 2 or not tokens[-1].endswith(b"]"):
-        return False
-    return len(tokens[0]) > 1 and tokens[0].startswith(b"[") and not tokens[0].endswith(b"]")
 
 
 def rule_symbols(phrase: bytes) -> list[bytes | None]:
@@ -75,22 +67,6 @@ def rule_words(phrase: bytes) -> bytes:
     return b" ".join(symbol for symbol in rule_symbols(phrase) if symbol is not None and symbol not in SENTENCE_ENDS)
 
 
-def unlinked_rules(sources: Sequence[bytes], targets: Sequence[bytes], alignments: Sequence[bytes]) -> Iterator[int]:
-    """The places of rules whose alignment does not link every non-terminal with one of the other side.
-
-    Raises ValueError for a phrase that is no rule's.
-    """
-    for place, (source, target, alignment) in enumerate(zip(sources, targets, alignments, strict=True)):
-        gaps = [
-            {str(position).encode() for position, symbol in enumerate(rule_symbols(side)) if symbol is None}
-            for side in (source, target)
-        ]
-        links = [tuple(point.split(b"-", 1)) for point in split_tokens(alignment) if b"-" in point]
-        joined = [link for link in links if link[0] in gaps[0] and link[1] in gaps[1]]
-        if len(gaps[0]) != len(gaps[1]) or any({link[side] for link in joined} != gaps[side] for side in (0, 1)):
-            yield place
-
-
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 EXPECTED = "expected `source ||| target ||| scores`, perhaps with more fields"
 SOURCE, TARGET, SCORES = 0, 1, 2
@@ -107,10 +83,6 @@ class Beginning(NamedTuple):
 
     scores: int
     rules: bool
-
-
-class OtherTable(FormatError):
-    """A table of Moses that is none of phrases or of rules as we read them."""
 
 
 def check_beginning(path: str, lines: Sequence[bytes]) -> Beginning:
@@ -133,14 +105,12 @@ def check_beginning(path: str, lines: Sequence[bytes]) -> Beginning:
 def are_rules(path: str, lines: Sequence[bytes]) -> bool:
     """Whether the first lines of a table are rules, of which all have labels, or phrases, of which none has a gap.
 
-    Raises FormatError for a mixture, OtherTable for other rules.
+    Raises FormatError for a mixture, and for rules in the form of other decoders.
     """
     if lines[0].startswith(b"[X] ||| "):
         problem = "this is a Hiero grammar (`[X] ||| ...`); write it as Moses' rules: source ||| target ||| scores"
-        raise OtherTable(path, problem, line=1)
+        raise FormatError(path, problem, line=1)
     rows = [line.split(SEPARATOR, FIELDS - 1) for line in lines]
-    if all(len(row) > SCORES and any(map(is_tree_fragment, row[: TARGET + 1])) for row in rows):
-        raise OtherTable(path, "these are rules of tree fragments (`[NP [DT the] [NN]]`), which are not read", line=1)
     labelled = [len(row) > SCORES and ends_in_label(row[SOURCE]) and ends_in_label(row[TARGET]) for row in rows]
     gapped = next((number for number, row in enumerate(rows, start=1) if _has_non_terminal(row)), None)
     if gapped is not None and not all(labelled):
@@ -213,14 +183,3 @@ def _problem_with(token: bytes) -> str:
     if float(token) < 0.0:
         return "but must not be negative: scores are probabilities, of which Moses takes the logarithm"
     return "" if isfinite(float(token)) else "which is too large"
-
-
-def refuse_rules(path: str, first: int, rows: Sequence[Row]) -> None:
-    """Raises FormatError where one of the rows, the first of which is line ``first``, is a hierarchical rule."""
-    for number, row in enumerate(rows, start=first):
-        if _has_non_terminal(row):
-            problem = (
-                "has a non-terminal such as [X][X], as hierarchical and syntax rules have, but in a table of rules"
-                " both sides of every line end in a label such as [X]"
-            )
-            raise FormatError(path, problem, line=number)

@@ -41,7 +41,7 @@ def rescore_files(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     output = args.output or "-"
     record = new_metadata(output)  # refused before the work, not behind it
-    windows = read_windows(args.input, rules=True)
+    windows = read_windows(args.input)
     first = next(windows)  # a wrong file is found before a model is loaded
     columns = split_window(first)
     check_factors(first, columns, args.factor, args.scorer, args.reverse_scorer)
@@ -110,7 +110,7 @@ def table_job(
     """The job of rescoring a table by these options; ``windows`` are those of what is read once."""
 
     def read() -> Iterator[tuple[Shard, Window]]:
-        found = read_windows(table, rules=True) if windows is None else windows
+        found = read_windows(table) if windows is None else windows
         return ((Shard.of(window.first, window.content), window) for window in found)
 
     description = {"input": table, "options": {name: options[name] for name in _OPTIONS}}

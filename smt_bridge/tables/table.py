@@ -37,7 +37,6 @@ from smt_bridge.tables.lines import (
     Row,
     check_beginning,
     mend_row,
-    refuse_rules,
     rule_words,
 )
 
@@ -49,10 +48,6 @@ _LACKS = {
     "ProbingPT": ", in which source phrases are hashes without their words",
     "PhraseDictionaryCompact": ", in which source phrases are fingerprints without their words",
 }
-_RULES = (
-    "this is a table of hierarchical or syntax rules (phrases end in a label such as [X]), which"
-    " `rescore-table`, `filter-table`, `report --table`, `wire --table` and `doctor` take; give a phrase table"
-)
 _NUMBER = rb"(?: [0-9]{1,300}(?:\.[0-9]{0,300})?(?:[eE]-[0-9]{1,300})?)"
 """As programs write it: neither negative nor too large."""
 
@@ -108,18 +103,16 @@ class Window(NamedTuple):
         return self._replace(content=b"\n".join(self.content.split(b"\n", lines)[:lines]))
 
 
-def read_windows(path: str, *, rules: bool = False) -> Iterator[Window]:
+def read_windows(path: str) -> Iterator[Window]:
     """Yield the table as windows of about ``WINDOW`` lines, in order.
 
-    Raises FormatError for an empty file, a binarised table, a table of rules unless ``rules`` are wanted too, and a
-    malformed first line; the other lines are checked by ``split_window``.
+    Raises FormatError for an empty file, a binarised table and a malformed first line; the other lines are checked by
+    ``split_window``.
     """
     window = None
     for first, content in cut_at_sources(table_blocks(path), size=WINDOW):
         if window is None:
             beginning = check_beginning(path, content.split(b"\n", LOOKED_AT)[:LOOKED_AT])
-            if beginning.rules and not rules:
-                raise FormatError(path, _RULES, line=1)
             window = Window(path, 1, beginning.scores, b"", beginning.rules)
         yield window._replace(first=first, content=content)
     if window is None:
@@ -169,12 +162,10 @@ def _source(line: bytes) -> bytes:
 def split_window(window: Window) -> Fields:
     """Cut the lines into fields; in the third, single blanks stand between the numbers.
 
-    Raises FormatError, naming the line, for too few fields, rules among phrases, a number of scores that is not that of
-    the first line, and scores that are not plain numbers of at least 0.
+    Raises FormatError, naming the line, for too few fields, a number of scores that is not that of the first line, and
+    scores that are not plain numbers of at least 0.
     """
     content = window.content
-    if not window.rules and b"][" in content:
-        refuse_rules(window.path, window.first, [line.split(SEPARATOR, FIELDS - 1) for line in window.lines])
     is_plain = re.compile(_NUMBER + b"{%d} " % window.scores).fullmatch
     rows = []
     for number, line in enumerate(content.split(b"\n"), start=window.first):

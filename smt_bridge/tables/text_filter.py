@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
 from nmt_core.base.messages import counted
 from nmt_core.files import read_lines
@@ -27,10 +26,8 @@ from smt_bridge.moses_lines import (
     split_tokens,
 )
 from smt_bridge.tables.lines import LOOKED_AT, SENTENCE_ENDS, are_rules, rule_symbols, rule_words
-from smt_bridge.tables.table import table_blocks
 
 _LONGEST = 10  # words of phrases that are looked up; for longer ones, and rules with gaps, lines are searched
-_EXPECTED = "expected a table of Moses, `source ||| ...`"
 Symbols = Sequence[bytes | None]
 """The words of a rule's source, with None for every non-terminal."""
 
@@ -116,14 +113,6 @@ def _stand_in(line: bytes, parts: Sequence[tuple[int, bytes]]) -> bool:
     return True
 
 
-class Filtered(NamedTuple):
-    r"""Lines that are kept, each ending in ``\n``, and of how many."""
-
-    content: bytes
-    lines: int
-    kept: int
-
-
 class SourceFilter:
     """Says of the source fields of one table whether they occur in a text."""
 
@@ -152,49 +141,12 @@ class SourceFilter:
     def _has_rule(self, field: bytes) -> bool:
         return self._text.has_rule(rule_symbols(field))
 
-    def filter(self, path: str) -> Iterator[Filtered]:
-        """Go through a table of any kind, in constant memory.
-
-        Raises FormatError, naming the line, for one without fields, and for what is no rule in a table of rules.
-        """
-        seen, before, has = 0, None, False
-        for block in _with_beginning(table_blocks(path)):
-            lines = block.removesuffix(b"\n").split(b"\n")
-            if not seen:
-                self.prepare(path, lines[:LOOKED_AT])
-            kept = []
-            for number, line in enumerate(lines, start=seen + 1):
-                source, bars, _ = line.partition(SEPARATOR)
-                if not bars:
-                    raise FormatError(path, f"has no |||; {_EXPECTED}", line=number)
-                if source != before:
-                    before, has = source, self.occurs(path, number, source)
-                if has:
-                    kept.append(line)
-            seen += len(lines)
-            yield Filtered(b"\n".join([*kept, b""]), len(lines), len(kept))
-        if not seen:
-            raise FormatError(path, f"the file is empty; {_EXPECTED}")
-
     def occurs(self, path: str, number: int, source: bytes) -> bool:
         """Whether the source of that line does; FormatError for one that is no rule in a table of rules."""
         try:
             return self._has(source)
         except ValueError as error:
             raise FormatError(path, str(error), line=number) from error
-
-
-def _with_beginning(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The same blocks, the first of which has all lines by which the kind of table is recognised."""
-    waiting, lines = [], 0
-    for block in blocks:
-        waiting.append(block)
-        lines += block.count(b"\n")
-        if lines >= LOOKED_AT:
-            break
-    if waiting:
-        yield b"".join(waiting)
-    yield from blocks
 
 
 def _words_of_rule(path: str, number: int, source: bytes) -> bytes:

@@ -68,12 +68,11 @@ def wire(args: argparse.Namespace) -> int:
     _check_options(args)
     ini = read_ini(args.ini)
     feature = ini.phrase_table(args.feature)
-    place = os.path.dirname(os.path.abspath(args.output)) if args.relative_paths else None
     columns = _added_columns(args.table, args.added)
     weights = _start_weights(columns, args.weights)
     check_unpacked(args.table)
     rules = _check_table(args.table, feature, len(columns))
-    edited, remarks = _with_table(ini, feature, args.table, weights, place=place, rules=rules)
+    edited, remarks = _with_table(ini, feature, args.table, weights, rules=rules)
     with open_output(args.output) as stream:
         stream.write(edited.content)
     for remark in remarks:
@@ -82,8 +81,6 @@ def wire(args: argparse.Namespace) -> int:
 
 
 def _check_options(args: argparse.Namespace) -> None:
-    if args.relative_paths and args.output == "-":
-        raise ConfigError("--relative-paths needs --output: they are relative to its folder")
     if args.table == "-" or is_written_through(args.table):
         raise ConfigError("--table needs a file, which the ini can name")
     if os.path.isdir(args.table):
@@ -106,11 +103,11 @@ def _added_columns(table: str, added: int | None) -> list[str]:
 
 
 def _with_table(
-    ini: MosesIni, feature: Feature, table: str, weights: Sequence[float], *, place: str | None, rules: bool
+    ini: MosesIni, feature: Feature, table: str, weights: Sequence[float], *, rules: bool
 ) -> tuple[MosesIni, list[str]]:
     """The ini with that table and those weights of its added columns, and what is to be said."""
-    edited = ini.with_phrase_scores(feature, path=placed(_new_path(table, feature), place), weights=weights)
-    edited, remarks = with_placed_paths(edited, feature, place)
+    edited = ini.with_phrase_scores(feature, path=os.path.abspath(_new_path(table, feature)), weights=weights)
+    edited, remarks = edited.with_absolute_paths(), unfound_paths(edited)
     if not ini.weight_lines(feature):
         remarks.append(f"{feature.name} had no weights; the old scores got 1, which Moses took for them")
     remarks += _remarks(table, feature, weights, rules=rules)
@@ -118,27 +115,13 @@ def _with_table(
     return edited, remarks
 
 
-def placed(path: str, place: str | None) -> str:
-    """The path as seen from the folder ``place``, or from everywhere."""
-    return os.path.abspath(path) if place is None else os.path.relpath(path, place)
-
-
-def with_placed_paths(ini: MosesIni, table: Feature | None, place: str | None) -> tuple[MosesIni, list[str]]:
-    """The other relative paths of the ini, as seen from where the new one is to be used, and what is to be said."""
-    remarks = []
-    for option in ini.paths:
-        is_new = table is not None and option.line == table.line and option.key == "path"
-        if is_new or os.path.isabs(option.path):
-            continue
-        if option.found is None:
-            remarks.append(
-                f"{option.path} of {option.name or '[weight-file]'} is not found and stays as it is; correct it"
-            )
-            continue
-        ini = ini.with_path(option.line, option.key, placed(option.found, place))
-    if place is not None:
-        remarks.append(f"paths are relative: start Moses in {place}")
-    return ini, remarks
+def unfound_paths(ini: MosesIni) -> list[str]:
+    """What is to be said of relative paths whose files are not there."""
+    return [
+        f"{option.path} of {option.name or '[weight-file]'} is not found and stays as it is; correct it"
+        for option in ini.paths
+        if option.found is None and not os.path.isabs(option.path)
+    ]
 
 
 def _start_weights(columns: Sequence[str], given: Sequence[float] | None) -> list[float]:
@@ -153,7 +136,7 @@ def _start_weights(columns: Sequence[str], given: Sequence[float] | None) -> lis
 
 def _check_table(table: str, feature: Feature, added: int) -> bool:
     """Compare the table's first lines with what the configuration will say; whether they are rules."""
-    first = next(read_windows(table, rules=True))
+    first = next(read_windows(table))
     if first.scores != feature.num_features + added:
         raise WiringError(
             f"{table} has {counted(first.scores, 'score')}, but {feature.name} has num-features={feature.num_features} "

@@ -65,16 +65,17 @@ def _tables(folder: str) -> list[Target]:
     from smt_bridge.features.lexical import Lexicon
     from smt_bridge.moses.ini import read_ini
     from smt_bridge.moses.weights import format_weights, read_weights
+    from smt_bridge.tables.filter import filter_by_sources
     from smt_bridge.tables.table import append_scores, phrases_of, read_windows, split_window
     from smt_bridge.tables.text_filter import SourceFilter, SourceText
     from smt_bridge.tuning.moses_dat import pool_from_moses
 
     def table(path: str) -> None:
-        for window in read_windows(path, rules=True):
+        for window in read_windows(path):
             columns = split_window(window)
             append_scores(columns, [b"0.5"] * len(columns.sources))
             phrases_of(window, columns)
-        _all(SourceFilter(SourceText([b"a b"])).filter(path))
+        _all(filter_by_sources(path, SourceFilter(SourceText([b"a b"]))))
 
     def ini(path: str) -> None:
         found = read_ini(path)

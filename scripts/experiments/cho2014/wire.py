@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from smt_bridge.moses_lines import LINES_FOR_FACTORS, factors_of, look_factored
 from smt_bridge.tables.lines import check_beginning
 from smt_bridge.tables.scoring import DIRECT, REVERSE, UNKNOWN
 from smt_bridge.tables.table import read_windows, split_window
-from smt_bridge.tables.wire import START_WEIGHT, TUNING, check_unpacked, placed, with_placed_paths
+from smt_bridge.tables.wire import START_WEIGHT, TUNING, check_unpacked, unfound_paths
 
 NAME = "wire"
 RUN = "scripts.experiments.cho2014.wire:wire"
@@ -59,9 +60,9 @@ def wire(args: argparse.Namespace) -> int:
     second = _columns_of_second(args.second)
     if args.merge is None:
         check_unpacked(args.second)
-        edited, remarks = with_placed_paths(ini, None, None)
+        edited, remarks = ini.with_absolute_paths(), unfound_paths(ini)
         weights = [START_WEIGHT if name.startswith("p") else 0.0 for name in second]
-        edited, remark = _with_second(edited, feature, second, args, placed(args.second, None), weights)
+        edited, remark = _with_second(edited, feature, second, args, os.path.abspath(args.second), weights)
         remarks.insert(0, remark)
     else:
         table = _text_table(ini, feature)
@@ -69,8 +70,8 @@ def wire(args: argparse.Namespace) -> int:
         _merge_tables(args, table, [] if known is None else list(known.columns), second)
         if record is not None:
             Path(record).unlink(missing_ok=True)  # it describes the table that was there before
-        edited = ini.with_phrase_scores(feature, path=placed(args.merge, None), weights=[0.0])
-        edited, remarks = with_placed_paths(edited, feature, None)
+        edited = ini.with_phrase_scores(feature, path=os.path.abspath(args.merge), weights=[0.0])
+        edited, remarks = edited.with_absolute_paths(), unfound_paths(edited)
     with open_output(args.output) as stream:
         stream.write(edited.content)
     for remark in [*remarks, TUNING]:

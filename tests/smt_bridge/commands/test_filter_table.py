@@ -99,7 +99,6 @@ def test_a_pipe_is_filtered_by_number(folder: Path, capsysbinary: pytest.Capture
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ("table --keep 0", "--keep must be at least 1"),
         ("table --minimum-share 2", "--minimum-share must be between 0 and 1"),
         ("table --by 3", "table:1: has 2 scores; there is no score 3"),
         ("table --by 0", "--by counts scores from 1"),

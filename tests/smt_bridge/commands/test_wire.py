@@ -45,7 +45,6 @@ def test_table_is_wired_in(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     expected = MEMORY.replace("num-features=2", "num-features=4")
     expected = expected.replace("0.1 0.2", "0.1 0.2 0.2 0.2")
     assert wired("--added", "2") == expected.replace("old.gz", str(folder / "new"))
-    assert wired("--added", "2", "--relative-paths") == expected.replace("old.gz", "new")
     said = capsys.readouterr().err
     assert "processPhraseTableMin -in new -out new -nscores 4" in said
     assert "CreateProbingPT --input-pt new --output-dir new.probing --num-scores 4" in said
@@ -199,10 +198,6 @@ def test_relative_paths_are_found_from_any_folder(
     assert f"[weight-file]\r\n{folder}/system/sparse # tuned\r\n" in found
     assert "G path=nowhere\r\n" in found
     assert "nowhere of G is not found and stays as it is" in capsys.readouterr().err
-    options = ("--relative-paths", "--output", "system/new.ini")
-    assert main(["wire", "system/moses.ini", "--table", "new", "--added", "2", *options]) == 0
-    found = Path("system/new.ini").read_text()
-    assert "path=../new input" in found and "LM0 path=lm.arpa" in found
 
 
 def test_use_1_of_the_readme_passes_the_doctor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,6 +51,7 @@ def test_header_may_be_missing(tmp_path: Path) -> None:
         ("F0 2.1182\nF1 0.98\n", 1, "mert-moses.pl"),
         ("0.09814 0.0391693\n", 1, "mert-moses.pl"),
         ("[feature]\nLM0= 1\n", None, "no weights"),
+        ("[ttable-file]\n0 0 0 2 table\n[weight-t]\n.2\n", None, "no weights; expected a .weight. section"),
     ],
 )
 def test_malformed_weights_are_refused(tmp_path: Path, text: str, line: int | None, words: str) -> None:
@@ -136,15 +137,6 @@ def test_weights_that_lists_do_not_show_are_left_out(tmp_path: Path) -> None:
     os.close(writing)
     assert dict(read_weights(f"/dev/fd/{reading}")) == {"LM0": (3,), "TM0": (4, 6)}
     os.close(reading)
-
-
-def test_an_ini_of_before_2013_has_the_labels_of_that_time(tmp_path: Path) -> None:
-    text = (
-        "[ttable-file]\n0 0 0 2 table\n[weight-d]\n0.6\n0.3\n[weight-l]\n0.5\n[weight-t]\n.2\n+1e-1\n[weight-w]\n-1\n"
-    )
-    assert dict(read_weights(written(tmp_path / "moses.ini", text))) == {
-        "d": (0.6, 0.3), "lm": (0.5,), "tm": (0.2, 0.1), "w": (-1,)
-    }  # fmt: skip
 
 
 def test_weights_of_the_real_tuning_runs_are_read(shared: Path) -> None:

@@ -95,7 +95,6 @@ def test_line_keeps_all_but_blanks_between_scores(line: bytes, expected: bytes) 
         (b"a ||| b ||| 1 inf |||", "`inf`"),
         (b"a ||| b ||| 1 1e999 |||", "too large"),
         (b"a ||| b ||| -0.5 1 |||", "negative"),
-        (b"[X][X] a [X] ||| [X][X] b [X] ||| 1 2 ||| 0-0", "hierarchical"),
     ],
 )
 def test_malformed_line_is_refused_with_its_number(line: bytes, words: str) -> None:
@@ -118,7 +117,6 @@ def test_first_line_sets_the_number_of_scores(tmp_path: Path) -> None:
     ("first", "words"),
     [
         (b"[X] ||| a [X,1] ||| b [X,1] ||| p=1", "Hiero"),
-        (b"a [X] ||| b [X] ||| 1 2 ||| 0-0", "rules"),
         (b"1", "1 of at least 3 fields"),
     ],
 )

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from smt_bridge.errors import FormatError
 from smt_bridge.tables.lines import (
     ends_in_label,
-    is_tree_fragment,
     rule_symbols,
     rule_words,
-    unlinked_rules,
 )
 from smt_bridge.tables.table import Window, append_scores, phrases_of, read_windows, split_window
 
@@ -101,12 +99,10 @@ def test_a_table_passes_but_for_the_new_scores(rules: list[tuple[tuple[list[byte
 def test_a_table_is_one_of_rules_by_its_first_lines(tmp_path: Path) -> None:
     path = tmp_path / "table"
     path.write_bytes(RULE + b"\n" + RULE)
-    (window,) = read_windows(str(path), rules=True)
+    (window,) = read_windows(str(path))
     assert (window.rules, window.scores) == (True, 2)
-    with pytest.raises(FormatError, match="table of hierarchical or syntax rules"):
-        list(read_windows(str(path)))
     path.write_bytes(b"a [X] b ||| c [X] ||| 1\na ||| [X] ||| 1\n[X] ||| [X] ||| 1\n")
-    (window,) = read_windows(str(path), rules=True)
+    (window,) = read_windows(str(path))
     assert not window.rules
     assert [target for _, target in phrases_of(window, split_window(window))] == [b" c [X] ", b" [X] ", b" [X] "]
 
@@ -116,39 +112,3 @@ def test_a_line_that_is_no_rule_is_named() -> None:
     window = Window("t", 11, 2, b"\n".join(lines), rules=True)
     with pytest.raises(FormatError, match="t:12: has no label"):
         phrases_of(window, split_window(window))
-
-
-@pytest.mark.parametrize(
-    ("side", "is_tree"),
-    [
-        (b"[NP [DT the] [NN]] ", True),
-        (b" [S [NP] [VP sleeps]]", True),
-        (b"[X][X] haus [X]", False),
-        (b"[X]", False),
-        (b"[ a ]", False),
-        (b"a [b c]", False),
-        (b"", False),
-    ],
-)
-def test_tree_fragments(side: bytes, is_tree: bool) -> None:
-    assert is_tree_fragment(side) == is_tree
-
-
-def test_a_table_of_tree_fragments_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "table"
-    path.write_bytes(b"[NP [DT] [NN house]] ||| [X][DT] Haus [X] ||| 1 ||| 0-0\n" * 2)
-    with pytest.raises(FormatError, match="rules of tree fragments"):
-        list(read_windows(str(path), rules=True))
-
-
-@pytest.mark.parametrize(
-    ("alignment", "linked"),
-    [(b"0-1 1-0 ", True), (b"0-1", True), (b"", False), (b"1-1", False), (b"0-0 1-1", False), (b"x 0-1 2-2", True)],
-)
-def test_alignments_link_the_gaps(alignment: bytes, linked: bool) -> None:
-    unlinked = unlinked_rules([b"[X][X] de [X]"], [b"of [X][X] [X]"], [alignment])
-    assert list(unlinked) == ([] if linked else [0])
-
-
-def test_gaps_without_a_partner_are_not_linked() -> None:
-    assert list(unlinked_rules([b"a [X]", b"a [X][X] [X]"], [b"b [X]", b"b [X]"], [b"", b"1-0"])) == [1]

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smt_bridge.errors import FormatError
-from smt_bridge.tables import text_filter as source_filter
+from smt_bridge.tables import filter as table_filter
+from smt_bridge.tables.filter import filter_by_sources
 from smt_bridge.tables.text_filter import SourceFilter, SourceText, read_source_text
 
 _LINES = st.lists(st.lists(st.sampled_from([b"a", b"b", b"c", b"ab"]), max_size=14).map(b" ".join), max_size=4)
@@ -60,9 +61,9 @@ def test_rules_of_a_glue_grammar_always_occur() -> None:
 
 def filtered(table: bytes, path: Path, text: Sequence[bytes]) -> bytes:
     path.write_bytes(table)
-    parts = list(SourceFilter(SourceText(text)).filter(str(path)))
-    assert sum(part.lines for part in parts) == table.count(b"\n") + (not table.endswith(b"\n"))
-    assert sum(part.kept for part in parts) == sum(part.content.count(b"\n") for part in parts)
+    parts = list(filter_by_sources(str(path), SourceFilter(SourceText(text))))
+    assert sum(part.counts.lines for part in parts) == table.count(b"\n") + (not table.endswith(b"\n"))
+    assert sum(part.counts.kept for part in parts) == sum(part.content.count(b"\n") for part in parts)
     return b"".join(part.content for part in parts)
 
 
@@ -91,7 +92,7 @@ def test_lines_stay_as_they_are(tmp_path: Path, table: bytes, kept: list[int]) -
         (b"a [X] ||| x [X] ||| 1\n" * 100 + b"a ||| x [X] ||| 1\n", "table:101: has no label"),
         (b"a [X][X] [X] ||| x [X] ||| 1\na ||| x ||| 1\n", "table:2: has no labels"),
         (b"[X] ||| a [X,1] ||| b [X,1] ||| p=1\n", "Hiero grammar"),
-        (b"[NP [DT a] [NN]] ||| x [X][NN] [X] ||| 1\n", "tree fragments"),
+        (b"[NP [DT a] [NN]] ||| x [X][NN] [X] ||| 1\n", "table:1: has no labels"),
         (b"a|A b|B ||| x ||| 1\nc|C ||| x ||| 1\n", "2 factors and those of the text 1"),
         (b"<s> [X] ||| <s> [S] ||| 1\na|A b|B c|C [X] ||| x [X] ||| 1\n", "2 factors and those of the text 1"),
         (b"a [X] ||| x [X] ||| 1\n[the] [X] ||| x [X] ||| 1\n", r"table:2: `\[the\]` has one label"),
@@ -109,7 +110,7 @@ def test_how_the_table_comes_makes_no_difference(tmp_path: Path, monkeypatch: py
     def line_by_line(path: str) -> Iterator[bytes]:
         yield from Path(path).read_bytes().splitlines(keepends=True)
 
-    monkeypatch.setattr(source_filter, "table_blocks", line_by_line)
+    monkeypatch.setattr(table_filter, "table_blocks", line_by_line)
     assert filtered(table, tmp_path / "table", [b"a"]) == whole
     assert whole.count(b"\n") == 125
 
