@@ -29,6 +29,7 @@ from nmt_core.preparation.steps import (
 from nmt_core.preparation.subwords import SubwordsConfig, learn_subwords, open_subwords
 from nmt_core.preparation.truecasing import TruecasingConfig, learn_truecasing, open_truecasing
 from nmt_core.preparation.words import Compounds, CompoundsConfig, learn_compounds
+from nmt_core.text.languages import Language
 
 Learned = Literal["truecasing", "compounds", "subwords"]
 PLAIN = ("cleanup", "punctuation", "tokenization")
@@ -42,8 +43,8 @@ class PreparationConfig(Config):
     Without ``source_language`` the corpus is monolingual.
     """
 
-    source_language: str | None = Field(default=None, pattern="^[a-z]{2,3}$")
-    target_language: str = Field(pattern="^[a-z]{2,3}$")
+    source_language: Language | None = None
+    target_language: Language
     cleanup: CleanupConfig | None = CleanupConfig()
     punctuation: PunctuationConfig | None = PunctuationConfig()
     tokenization: TokenizationConfig | None = TokenizationConfig()

@@ -17,27 +17,24 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
-from pydantic import Field
-
 from nmt_core.base.words import split_words
 from nmt_core.config import Config
+from nmt_core.text.languages import Language
 from nmt_core.text.moses_scripts import PunctuationNormalizer, import_sacremoses, open_tokenizer
 
 # tokenizer.perl always cuts the full stop off the last word of a line; the port keeps it on abbreviations.
-_LANGUAGE = "^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$"  # it becomes part of a file's name in the library
 _LAST_STOP = re.compile(r"(?<=[^ .])\.$")
 
 
 class TextConfig(Config):
     """How the corpus of a model was prepared; stored with the model, the defaults are those of Moses.
 
-    Languages are two-letter codes: they choose abbreviations that keep their full stop and the
-    rules for apostrophes. ``aggressive_hyphens`` is ``tokenizer.perl -a`` (``@-@``), ``escape`` is
-    off for corpora made with ``-no-escape``.
+    Languages choose abbreviations that keep their full stop and the rules for apostrophes. ``aggressive_hyphens`` is
+    ``tokenizer.perl -a`` (``@-@``), ``escape`` is off for corpora made with ``-no-escape``.
     """
 
-    source_language: str = Field(default="en", pattern=_LANGUAGE)
-    target_language: str = Field(default="fr", pattern=_LANGUAGE)
+    source_language: Language = "en"
+    target_language: Language = "fr"
     normalize_punctuation: bool = True
     aggressive_hyphens: bool = False
     escape: bool = True

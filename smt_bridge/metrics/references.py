@@ -7,17 +7,25 @@ from functools import lru_cache
 
 from sacremoses import MosesDetokenizer
 
-from nmt_core.base.errors import InputError
+from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import counted
 from nmt_core.base.words import check_words
 from nmt_core.files import read_text_lines
+from nmt_core.text.languages import check_language
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.metric import BLEU, Metric, counter
 from smt_bridge.nbest.entry import NbestEntry, NbestList
 
 
 def detokenizer(language: str) -> Callable[[str], str]:
-    """Return a function that joins the words of a line as ``language`` is written and undoes Moses' escapes."""
+    """Return a function that joins the words of a line as ``language`` is written and undoes Moses' escapes.
+
+    Raises ConfigError for what is no code of a language.
+    """
+    try:
+        check_language(language)
+    except ValueError as error:
+        raise ConfigError(f"--detokenize {language}: {error}") from error
     moses = MosesDetokenizer(lang=language)
 
     @lru_cache(maxsize=1 << 16)

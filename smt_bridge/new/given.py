@@ -15,6 +15,7 @@ from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import say
 from nmt_core.files import read_lines, read_parallel_lines
 from nmt_core.preparation.steps import ModelFile, TokenizationConfig
+from nmt_core.text.languages import check_language
 from smt_bridge.doctor.case import examine_case, first_words
 from smt_bridge.doctor.examination import Files, examine
 from smt_bridge.doctor.findings import Words, examine_text, words_of_file
@@ -118,9 +119,12 @@ def _languages(train: Sequence[str], languages: Sequence[str] | None) -> tuple[s
     found = tuple(languages or endings)
     if endings[::-1] == found and endings[0] != endings[1]:
         raise ConfigError(f"--languages {' '.join(found)}: {' '.join(train)} end in the other order; exchange the two")
-    for code, path in zip(found, train, strict=True):
-        if not re.fullmatch(r"[a-z]{2,3}", code):
-            raise ConfigError(f"--train {path}: its name does not end in a language; give --languages, such as en fr")
+    for code in found:
+        try:
+            check_language(code)
+        except ValueError as error:
+            place = f"--languages {code}" if languages else f"--train {' '.join(train)}: a name ends in {code[:20]}"
+            raise ConfigError(f"{place}: {error}; give --languages, such as en fr") from error
     if found[0] == found[1]:
         raise ConfigError(f"--languages {found[0]} {found[1]}: expected two languages")
     return found[0], found[1]

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.preparation.settings import PreparationConfig
 from nmt_core.text.processing import TextConfig, TextProcessor
 
 pytest.importorskip("sacremoses")
@@ -20,6 +22,15 @@ def processor() -> TextProcessor:
 def lines(path: Path) -> list[str]:
     with gzip.open(path, "rt", encoding="utf-8") as stream:
         return stream.read().split("\n")[:-1]
+
+
+@pytest.mark.parametrize("language", ["cz", "pt-BR", "french", "EN"])
+def test_what_is_no_language_is_one_line(language: str) -> None:
+    """The tokeniser would take it for one, with the rules of English; so `tr`, which it does not know, is fine."""
+    for config in (TextConfig, PreparationConfig):
+        with pytest.raises(ConfigError, match="'target_language': expected a language code of ISO 639, such as en"):
+            config.from_mapping({"target_language": language}, origin="settings")
+        config.from_mapping({"target_language": "tr"}, origin="settings")
 
 
 @pytest.mark.parametrize("language", ["en", "fr", "de"])

@@ -75,6 +75,8 @@ def test_tuned_weights_find_the_reference(files: Path, capsys: pytest.CaptureFix
 
 def test_tuning_on_plain_text(files: Path) -> None:
     (files / "plain").write_text(REFERENCE.replace(" &apos;s", "'s"))
+    with pytest.raises(ConfigError, match="--detokenize english: expected a language code of ISO 639"):
+        tuned(files, "plain", "--detokenize", "english")
     assert tuned(files, "plain", "--detokenize", "en") == 0
     assert read_weights(str(files / "w"))["B"][0] > 0
 

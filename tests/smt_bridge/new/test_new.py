@@ -215,6 +215,8 @@ def test_carriage_returns_are_said(system: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_languages_that_contradict_the_names_are_said(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert new(languages=["en", "french"]) == 2
+    assert "--languages french: expected a language code of ISO 639, such as en" in capsys.readouterr().err
     assert new(languages=["fr", "en"]) == 2
     assert "--languages fr en: train.en train.fr end in the other order; exchange" in capsys.readouterr().err
 
