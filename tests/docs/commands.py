@@ -38,6 +38,13 @@ class Command(NamedTuple):
         return " ".join((self.program, *self.words))
 
 
+def section(page: Path, heading: str) -> str:
+    """What stands below a heading of a page, up to the next one of its level or above."""
+    found = re.search(rf"^(##+) {re.escape(heading)}\n(.*?)(?=^##|\Z)", page.read_text(), re.MULTILINE | re.DOTALL)
+    assert found is not None, heading
+    return found[2]
+
+
 def blocks(text: str) -> Iterator[str]:
     """The blocks of a page that are command lines: without a language, fenced or indented."""
     for found in _BLOCKS.finditer(text):

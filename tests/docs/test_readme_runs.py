@@ -10,23 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.commands import ROOT, blocks
+from tests.docs.commands import ROOT, blocks, section
 from tests.docs.newcomer import PHRASES, SENTENCES, run
 
 pytestmark = pytest.mark.slow
-
-
-def section(heading: str) -> str:
-    """A section of README."""
-    found = re.search(
-        rf"^### {re.escape(heading)}\n(.*?)^##", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
-    )
-    assert found is not None
-    return found[1]
+README = ROOT / "README.md"
 
 
 def test_a_phrase_table(folder: Path) -> None:
-    shell = "".join(blocks(section("1. Neural scores in a phrase table")))
+    shell = "".join(blocks(section(README, "1. Neural scores in a phrase table")))
     run(shell, folder)
     assert len(gzip.decompress((folder / "runs" / "nmt-table.gz").read_bytes()).splitlines()) == PHRASES
     assert "num-features=5" in (folder / "runs" / "nmt.ini").read_text()
@@ -34,7 +26,7 @@ def test_a_phrase_table(folder: Path) -> None:
 
 
 def test_lists(folder: Path) -> None:
-    run("".join(blocks(section("2. N-best reranking"))), folder)
+    run("".join(blocks(section(README, "2. N-best reranking"))), folder)
     assert len((folder / "runs" / "test.best.fr").read_text().splitlines()) == SENTENCES
     assert b"InNmt0= 1" in gzip.decompress((folder / "runs" / "test.merged.gz").read_bytes())
 
@@ -44,7 +36,7 @@ def test_a_server(folder: Path) -> None:
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = str(free.getsockname()[1])
-    text = section("3. gRPC").replace("50551", port)
+    text = section(README, "3. gRPC").replace("50551", port)
     in_shell = re.sub(
         r"^```python\n(.*?)^```", rf"```\n{sys.executable} - <<'PYTHON'\n\1PYTHON\n```", text, flags=re.M | re.S
     )
@@ -56,7 +48,7 @@ def test_a_server(folder: Path) -> None:
 
 
 def test_standalone(folder: Path) -> None:
-    output = run("".join(blocks(section("4. Decoding and scoring on the command line"))), folder).splitlines()
+    output = run("".join(blocks(section(README, "4. Decoding and scoring on the command line"))), folder).splitlines()
     assert len(output) == 1
     assert output[0]
     assert len((folder / "runs" / "logprobs").read_text().splitlines()) == SENTENCES

@@ -10,7 +10,9 @@ from tests.docs.commands import PROGRAMS, ROOT
 
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text().partition("## Doctor")[0]
 MESSAGES = [
-    message for row in re.findall(r"^\| (`.*?) \| ", PAGE, re.MULTILINE) for message in re.findall(r"`([^`]+)`", row)
+    message.replace(r"\|", "|")
+    for row in re.findall(r"^\| (`.*?) \| ", PAGE, re.MULTILINE)
+    for message in re.findall(r"`([^`]+)`", row)
 ]
 CODE = "".join(path.read_text() for package in PROGRAMS.values() for path in (ROOT / package).rglob("*.py"))
 JOINED = re.sub(r'["\'](?:\n\s*)f?["\']', "", CODE)  # strings that are cut into lines
