@@ -11,11 +11,11 @@ import re
 from typing import Literal
 
 from nmt_core.base.errors import ConfigError
+from nmt_core.base.languages import Language
 from nmt_core.base.words import split_words
 from nmt_core.config import Config, read_yaml
 from nmt_core.preparation.steps import ModelFile
 from nmt_core.preparation.subwords import Bpe, SentencePieces
-from nmt_core.text.languages import Language
 from nmt_core.text.processing import TextConfig, TextProcessor
 
 SETTINGS = "hybridmt.yaml"

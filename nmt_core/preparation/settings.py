@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from nmt_core.base.errors import ConfigError
+from nmt_core.base.languages import Language
 from nmt_core.config import Config
 from nmt_core.preparation.filters import FiltersConfig
 from nmt_core.preparation.steps import (
@@ -29,7 +30,6 @@ from nmt_core.preparation.steps import (
 from nmt_core.preparation.subwords import SubwordsConfig, learn_subwords, open_subwords
 from nmt_core.preparation.truecasing import TruecasingConfig, learn_truecasing, open_truecasing
 from nmt_core.preparation.words import Compounds, CompoundsConfig, learn_compounds
-from nmt_core.text.languages import Language
 
 Learned = Literal["truecasing", "compounds", "subwords"]
 PLAIN = ("cleanup", "punctuation", "tokenization")

@@ -17,9 +17,9 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
+from nmt_core.base.languages import Language
 from nmt_core.base.words import split_words
 from nmt_core.config import Config
-from nmt_core.text.languages import Language
 from nmt_core.text.moses_scripts import PunctuationNormalizer, import_sacremoses, open_tokenizer
 
 # tokenizer.perl always cuts the full stop off the last word of a line; the port keeps it on abbreviations.
