@@ -27,9 +27,9 @@ from nmt_core.serving.credentials import Tokens, address_of, certified_name, ide
 from nmt_core.serving.engine.slices import off_loop
 from nmt_core.serving.errors import RpcError, internal, trailers
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.message_reader import MessageReader
 from nmt_core.serving.streams import StreamRequest, write
 from nmt_core.serving.telemetry import CALL, SERVICE, Call, LogQueue, Metrics
+from nmt_core.serving.wire import MessageReader
 
 HEALTH = "grpc.health.v1.Health"
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import logging
 import signal
-from collections.abc import Coroutine, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
-from nmt_core.base.errors import ConfigError
+import torch
+
+from nmt_core.base.errors import ConfigError, NmtError
+from nmt_core.device import choose_device
 from nmt_core.serving.credentials import Certificates, check_exposure, read_tokens
 from nmt_core.serving.limits import read_limits
-from nmt_core.serving.loading import PluginModels, Reloader, model_loader, open_hybrids
-from nmt_core.serving.models.options import read_devices
+from nmt_core.serving.loading import PluginModels, model_loader, open_hybrids
+from nmt_core.serving.models.devices import Load
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.service import NmtServicer
 from nmt_core.serving.telemetry import STANDARD_ERROR, LogQueue, Metrics, OneLine, serve_metrics
@@ -37,8 +40,8 @@ def serve(args: argparse.Namespace) -> int:
 
 
 async def _serve(args: argparse.Namespace, plugins: PluginModels | None, metrics: Metrics, stack: ExitStack) -> None:
-    stop, limits = _stop_signals(), read_limits(args.limits, args.limit)
-    address, load, devices = read_address(args), model_loader(args, plugins, limits), read_devices(args)
+    limits, address, devices = read_limits(args.limits, args.limit), read_address(args), read_devices(args)
+    load = model_loader(args, plugins, limits)
     tokens = read_tokens(args.token_file) if args.token_file else None
     if args.metrics_port is not None:
         port = serve_metrics(metrics, args.metrics_host, args.metrics_port)
@@ -53,17 +56,24 @@ async def _serve(args: argparse.Namespace, plugins: PluginModels | None, metrics
     try:
         reloader = Reloader(server, args.token_file, address.certificates, lambda: model_loader(args, plugins, limits))
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request)
-        if not await _unless_stopped(server.load(load), stop):
-            _log.info("ended while the models were being loaded")
-            return
-        _log.info("ready on %s:%d", args.host, server.port)
-        await _unless_stopped(reloader.run(), stop)
-        _log.info("finishing what was accepted; a second signal ends at once")
+
+        async def work() -> None:
+            await server.load(load)
+            _log.info("ready on %s:%d", args.host, server.port)
+            await reloader.run()
+
+        working = asyncio.create_task(work())
+        _cancel_at_signal(working)
+        await asyncio.wait([working])
+        if not working.cancelled():
+            working.result()  # raises why the models cannot be loaded
+        finishing = "finishing what was accepted; a second signal ends at once"
+        _log.info(finishing if server.servicer.devices.models else "ended while the models were being loaded")
     finally:
         await server.stop(limits.grace, delay=limits.drain)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _server_log(program: str, metrics: Metrics) -> Iterator[None]:
     """The server's own messages, on standard error: of hybridmt all from INFO on, of others warnings."""
     log, ours = LogQueue(STANDARD_ERROR, metrics.log_dropped.labels("server").inc), logging.getLogger(__package__)
@@ -78,31 +88,81 @@ def _server_log(program: str, metrics: Metrics) -> Iterator[None]:
         log.close()
 
 
-async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:
-    """Whether work was done before the server was told to stop. Raises what it raises."""
-    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
-    await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if not working.done():
-        working.cancel()
-        return False
-    working.result()
-    return True
-
-
-def _stop_signals() -> asyncio.Event:
-    """An event set by the first SIGTERM or SIGINT; a second one ends the process at once."""
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+def _cancel_at_signal(task: asyncio.Task[None]) -> None:
+    """Cancel a task at the first SIGTERM or SIGINT; a second one ends the process at once."""
+    loop = asyncio.get_running_loop()
 
     def first() -> None:
-        stop.set()
+        task.cancel()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_DFL)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, first)
-    return stop
+
+
+class Reloader:
+    """Exchanges tokens and models while the server answers; what fails is logged, and the old ones stay."""
+
+    def __init__(
+        self, server: NmtServer, token_file: str | None, certificates: Certificates | None, loader: Callable[[], Load]
+    ) -> None:
+        self._server, self._token_file, self._certificates, self._loader = server, token_file, certificates, loader
+        self._wanted = asyncio.Event()
+        if certificates is not None:
+            certificates.check()
+            server.servicer.metrics.watch_certificate(certificates.end)
+
+    def request(self) -> None:
+        """Exchange the tokens now, and the models soon; called by a signal.
+
+        Tokens that are revoked do not wait until large models are loaded.
+        """
+        with self._reported("the tokens there were stay"):
+            if self._token_file is not None:
+                self._server.admission.tokens = read_tokens(self._token_file, regular=True)
+        with self._reported("new connections use what there was"):
+            if self._certificates is not None:
+                self._certificates.check()
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Exchange the models whenever it is requested, one time after the other."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            with self._reported("the models there were stay"):
+                await self._server.load(self._loader())
+                _log.warning("reload: the models were exchanged")
+                self._count("done")
+
+    @contextlib.contextmanager
+    def _reported(self, stays: str) -> Iterator[None]:
+        """What goes wrong inside is logged and counted."""
+        try:
+            yield
+        except NmtError as error:
+            _log.error("reload: %s; %s", error, stays)
+            self._count("failed")
+        except Exception:
+            _log.exception("reload failed; %s", stays)
+            self._count("failed")
+
+    def _count(self, outcome: str) -> None:
+        self._server.servicer.metrics.reloads.labels(outcome).inc()
+
+
+def read_devices(args: argparse.Namespace) -> list[str]:
+    """The devices to serve on. Raises ConfigError."""
+    devices = [str(choose_device(name)) for name in args.device.split(",")]
+    if len(set(devices)) < len(devices):
+        raise ConfigError(f"--device {args.device}: a device is named twice")
+    if args.threads is not None:
+        if args.threads < 1:
+            raise ConfigError(f"--threads {args.threads}: expected at least 1")
+        torch.set_num_threads(args.threads)
+    return devices
 
 
 def read_address(args: argparse.Namespace) -> Address:

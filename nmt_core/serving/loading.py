@@ -1,4 +1,4 @@
-"""The models of a server: those of directories and of plugins, how they are loaded, and loaded again at SIGHUP.
+"""The models of a server: those that its options name and those of plugins, and how they are loaded.
 
 Another package adds models by an entry point of the group ``hybridmt.served_models``; ``hybrid`` is ``--hybrid``'s.
 """
@@ -6,35 +6,22 @@ Another package adds models by an entry point of the group ``hybridmt.served_mod
 from __future__ import annotations
 
 import argparse
-import asyncio
-import contextlib
 import functools
-import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+import re
+import stat
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import metadata
 from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
 
-from nmt_core.base.errors import ConfigError, NmtError
+from nmt_core.base.errors import ConfigError
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.credentials import Certificates, read_tokens
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.models.devices import Load
-from nmt_core.serving.models.opening import open_served_model
-from nmt_core.serving.models.options import (
-    CandidateChoice,
-    LexiconChoice,
-    model_folders,
-    named,
-    named_candidates,
-    named_folders,
-    named_lexicons,
-)
+from nmt_core.serving.models.opening import CandidateChoice, LexiconChoice, open_served_model
 from nmt_core.serving.models.served import ServedModel
-from nmt_core.serving.server import NmtServer
-
-_log = logging.getLogger(__name__)
 
 GROUP = "hybridmt.served_models"
 
@@ -63,6 +50,18 @@ class PluginModels(Protocol):
         ...
 
 
+_OF_FILE_SYSTEMS = "lost+found"  # at the top of a volume, for root alone
+_FORMS = {
+    "model": ("[^,]+(?:,[^,]+)*", "NAME=DIR, or NAME=DIR,DIR for an ensemble"),
+    "lexicon": ("([^,]+)(?:,(lexicon|lexicon-lowercase))?", "NAME=FILE, or NAME=FILE,lexicon-lowercase"),
+    "candidates": (
+        "0*[1-9][0-9]{0,17}(?:,[0-9]{1,18})?",
+        "NAME=K or NAME=K,L: K frequent words, L of the lexicon for a source word",
+    ),
+    "hybrid": (".+", "NAME=RECIPE"),
+}
+
+
 def open_hybrids(arguments: Sequence[str]) -> PluginModels | None:
     """The hybrids of every NAME=RECIPE, if any. Raises ConfigError."""
     recipes = {name: value[0] for name, value in named("hybrid", arguments).items()}
@@ -80,7 +79,8 @@ def open_hybrids(arguments: Sequence[str]) -> PluginModels | None:
 
 def served_folders(args: argparse.Namespace, plugins: PluginModels | None) -> dict[str, list[str]]:
     """The directories of all models but the ``plugins`` ones. Raises ConfigError."""
-    folders, hybrids = named_folders(args.model), plugins.names if plugins else ()
+    folders = {name: value[0].split(",") for name, value in named("model", args.model).items()}
+    hybrids = plugins.names if plugins else ()
     for name, parts in (model_folders(args.models) if args.models else {}).items():
         if name in folders:
             raise ConfigError(f"--models {args.models}: there is a model {name} already")
@@ -95,7 +95,9 @@ def served_folders(args: argparse.Namespace, plugins: PluginModels | None) -> di
 def model_loader(args: argparse.Namespace, plugins: PluginModels | None, limits: Limits) -> Load:
     """What loads the models for a device. Raises ConfigError."""
     folders = served_folders(args, plugins)
-    lexicons, candidates = named_lexicons(args.lexicon, folders), named_candidates(args.candidates, folders)
+    lexicons, candidates = (named(option, getattr(args, option), folders) for option in ("lexicon", "candidates"))
+    lexicon_of = {name: LexiconChoice(value[1], value[2] or "lexicon") for name, value in lexicons.items()}
+    candidates_of = {name: CandidateChoice(*map(int, value[0].split(","))) for name, value in candidates.items()}
     if args.beam > limits.beam:
         raise ConfigError(f"--beam {args.beam}: at most {limits.beam}")
     defaults = DecodingConfig.from_mapping({"beam": args.beam}, origin="--beam")
@@ -110,7 +112,8 @@ def model_loader(args: argparse.Namespace, plugins: PluginModels | None, limits:
             return open_served_model(parts, defaults, lexicon=lexicon, candidates=candidates, **options)
 
         models = {
-            name: of_folders(tuple(parts), lexicons.get(name), candidates.get(name)) for name, parts in folders.items()
+            name: of_folders(tuple(parts), lexicon_of.get(name), candidates_of.get(name))
+            for name, parts in folders.items()
         }
         if plugins is not None:  # all arguments are given, so that a model that is served already has the same key
             models |= plugins.load(device, lambda parts: of_folders(tuple(parts), None, None))
@@ -119,52 +122,39 @@ def model_loader(args: argparse.Namespace, plugins: PluginModels | None, limits:
     return load
 
 
-class Reloader:
-    """Exchanges tokens and models while the server answers; what fails is logged, and the old ones stay."""
+def model_folders(root: str) -> dict[str, list[str]]:
+    """The models in a folder of model folders, by name. Raises ConfigError for none, and for what cannot be read."""
+    try:
+        names = sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and not entry.name.startswith("."))
+    except OSError as error:
+        raise ConfigError(f"--models {root}: cannot be read ({error.strerror})") from error
+    folders = {name: [os.path.join(root, name)] for name in names if name != _OF_FILE_SYSTEMS and _is_model(root, name)}
+    if not folders:
+        raise ConfigError(f"--models {root}: no model folder (one with a config.yaml) in it")
+    return folders
 
-    def __init__(
-        self, server: NmtServer, token_file: str | None, certificates: Certificates | None, loader: Callable[[], Load]
-    ) -> None:
-        self._server, self._token_file, self._certificates, self._loader = server, token_file, certificates, loader
-        self._wanted = asyncio.Event()
-        if certificates is not None:
-            certificates.check()
-            server.servicer.metrics.watch_certificate(certificates.end)
 
-    def request(self) -> None:
-        """Exchange the tokens now, and the models soon; called by a signal.
+def _is_model(root: str, name: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(os.path.join(root, name, "config.yaml")).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise ConfigError(f"--models {root}: {name}/config.yaml: cannot be read ({error.strerror})") from error
 
-        Tokens that are revoked do not wait until large models are loaded.
-        """
-        with self._reported("the tokens there were stay"):
-            if self._token_file is not None:
-                self._server.admission.tokens = read_tokens(self._token_file, regular=True)
-        with self._reported("new connections use what there was"):
-            if self._certificates is not None:
-                self._certificates.check()
-        self._wanted.set()
 
-    async def run(self) -> None:
-        """Exchange the models whenever it is requested, one time after the other."""
-        while True:
-            await self._wanted.wait()
-            self._wanted.clear()
-            with self._reported("the models there were stay"):
-                await self._server.load(self._loader())
-                _log.warning("reload: the models were exchanged")
-                self._count("done")
-
-    @contextlib.contextmanager
-    def _reported(self, stays: str) -> Iterator[None]:
-        """What goes wrong inside is logged and counted."""
-        try:
-            yield
-        except NmtError as error:
-            _log.error("reload: %s; %s", error, stays)
-            self._count("failed")
-        except Exception:
-            _log.exception("reload failed; %s", stays)
-            self._count("failed")
-
-    def _count(self, outcome: str) -> None:
-        self._server.servicer.metrics.reloads.labels(outcome).inc()
+def named(option: str, arguments: Sequence[str], models: Collection[str] | None = None) -> dict[str, re.Match[str]]:
+    """The value of every NAME=VALUE of an option, by name; the names are model names. Raises ConfigError."""
+    pattern, expected = _FORMS[option]
+    values: dict[str, re.Match[str]] = {}
+    for text in arguments:
+        name, _, value = text.partition("=")
+        match = re.fullmatch(pattern, value, re.DOTALL)
+        if not (name and match):
+            raise ConfigError(f"--{option} {text}: expected {expected}")
+        if name in values:
+            raise ConfigError(f"--{option} {text}: {name} was named already")
+        if models is not None and name not in models:
+            raise ConfigError(f"--{option} {text}: the model {name} is none of {', '.join(sorted(models))}")
+        values[name] = match
+    return values

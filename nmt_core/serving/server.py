@@ -136,7 +136,7 @@ class NmtServer:
     async def load(self, load: Load) -> None:
         """Load and warm the models, then say SERVING; later: exchange them. Raises what ``load`` raises."""
         try:
-            await self.servicer.load(load)
+            await self.servicer.devices.load(load)
         finally:
             _freeze()
         self.health.set(serving=self.servicer.devices.works)
@@ -157,7 +157,7 @@ class NmtServer:
             await asyncio.wait(self.admission.unfinished, timeout=end - time.monotonic())
         await asyncio.wait([stopping], timeout=_LAST)
         await self._server.stop(None)
-        await self.servicer.close(max(0.0, end - time.monotonic()))
+        await self.servicer.devices.close(max(0.0, end - time.monotonic()))
         if self._watchdog is not None:
             self._watchdog.cancel()
             with contextlib.suppress(asyncio.CancelledError):

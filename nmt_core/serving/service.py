@@ -6,9 +6,10 @@ concerns one item is an ``RpcError`` among the answers and becomes its ``Error``
 
 from __future__ import annotations
 
+import functools
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from nmt_core.serving.accounts import ACCOUNT, Memory
@@ -20,7 +21,7 @@ from nmt_core.serving.methods.plan import Method, Reply, check_cost
 from nmt_core.serving.methods.rerank import rerank
 from nmt_core.serving.methods.score import score
 from nmt_core.serving.methods.translate import translate
-from nmt_core.serving.models.devices import Devices, Load
+from nmt_core.serving.models.devices import Devices
 from nmt_core.serving.models.served import describe
 from nmt_core.serving.streams import Read, Stream
 from nmt_core.serving.telemetry import CALL, Metrics
@@ -28,8 +29,22 @@ from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 
 
+def _unary(method: Method) -> Any:
+    async def answer(self: NmtServicer, request: Any, context: Any) -> bytes:
+        return await self.answer(method, request, context)
+
+    return answer
+
+
+def _stream(method: Method, message: Callable[..., Any]) -> Any:
+    async def answer(self: NmtServicer, read: Read, context: Any) -> None:
+        await self.answer_stream(read, context, method, message)
+
+    return answer
+
+
 class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
-    """Answers the methods of the service, UNAVAILABLE before ``load`` is done."""
+    """Answers the methods of the service (see the .proto), UNAVAILABLE before ``devices`` have models."""
 
     def __init__(
         self,
@@ -45,54 +60,26 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         self._streams: set[Stream] = set()
         self.metrics.held.set_function(lambda: memory.held.total + memory.waiting.total)
 
-    async def load(self, load: Load) -> None:
-        """Take the models that ``load`` makes for each device. Raises what it raises."""
-        await self.devices.load(load)
-
     def begin_drain(self) -> None:
         """Read nothing more from streams; what was read is answered."""
         self.devices.draining = True
         for stream in self._streams:
             stream.stop_reading()
 
-    async def close(self, timeout: float = 60.0) -> None:
-        """Finish what was accepted, in that time."""
-        await self.devices.close(timeout)
-
-    async def Translate(self, request: pb.TranslateRequest, context: Any) -> bytes:
-        """See the .proto."""
-        return await self._answer(translate, request, context)
-
-    async def TranslateStream(self, requests: Any, context: Any) -> None:
-        """See the .proto."""
-        await self._stream(requests, context, translate, pb.TranslateStreamResponse)
-
-    async def Score(self, request: pb.ScoreRequest, context: Any) -> bytes:
-        """See the .proto."""
-        return await self._answer(score, request, context)
-
-    async def ScoreStream(self, requests: Any, context: Any) -> None:
-        """See the .proto."""
-        await self._stream(requests, context, score, pb.ScoreStreamResponse)
-
-    async def Rerank(self, request: pb.RerankRequest, context: Any) -> bytes:
-        """See the .proto."""
-        return await self._answer(rerank, request, context)
-
-    async def Encode(self, request: pb.EncodeRequest, context: Any) -> bytes:
-        """See the .proto."""
-        return await self._answer(encode, request, context)
+    Translate, TranslateStream = _unary(translate), _stream(translate, pb.TranslateStreamResponse)
+    Score, ScoreStream = _unary(score), _stream(score, pb.ScoreStreamResponse)
+    Rerank, Encode = _unary(rerank), _unary(encode)
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> bytes:
-        """See the .proto."""
+        """Describe the models that the caller may use."""
         models = [self._describe(name) for name in self.devices.names(CALL.get().models)]
         return pb.ListModelsResponse(models=models).SerializeToString()
 
     async def GetModel(self, request: pb.GetModelRequest, context: Any) -> bytes:
-        """See the .proto."""
+        """Describe one of them."""
         return pb.GetModelResponse(model=self._describe(request.name)).SerializeToString()
 
-    async def _answer(self, method: Method, request: Any, context: Any) -> bytes:
+    async def answer(self, method: Method, request: Any, context: Any) -> bytes:
         """Plan a request, submit it to the device with the shortest queue, and make the reply. Raises RpcError."""
         call, held, left = CALL.get(), ACCOUNT.get(), context.time_remaining()
         deadline = None if left is None else time.monotonic() + left
@@ -121,17 +108,10 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         route = self.devices.find(name, CALL.get().models)
         return describe(route.name, route.model, self.limits, route.engine.device)
 
-    def _refused(self, reason: str) -> None:
-        """A request of a stream has no answer."""
-        self.metrics.refused.labels(reason).inc()
-
-    async def _stream(self, read: Read, context: Any, method: Method, message: Callable[..., Any]) -> None:
-        """Answer the requests of a stream; all have its deadline."""
-
-        def answer(request: Any) -> Awaitable[bytes]:
-            return self._answer(method, request, context)
-
-        stream = Stream(context, answer, message, self.limits, self.memory, self._refused)
+    async def answer_stream(self, read: Read, context: Any, method: Method, message: Callable[..., Any]) -> None:
+        """Answer the requests of a stream; all have its deadline. Raises RpcError."""
+        answer = functools.partial(self.answer, method, context=context)
+        stream = Stream(context, answer, message, self.limits, self.memory, self.metrics)
         self._streams.add(stream)
         try:
             if not self.devices.draining:

@@ -14,7 +14,7 @@ from nmt_core.serving.accounts import ACCOUNT, Account, Memory
 from nmt_core.serving.engine.slices import off_loop
 from nmt_core.serving.errors import RpcError, internal, invalid, to_error, unavailable
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.telemetry import CALL
+from nmt_core.serving.telemetry import CALL, Metrics
 from nmt_core.serving.wire import in_stream
 
 _LONGEST_ID = 128
@@ -41,8 +41,7 @@ class _Unread(RpcError):
 class Stream:
     """The requests and answers of one call. Each request has a task, which starts the next one when it has its message.
 
-    ``answer`` makes the response to a request, ``message`` what an error travels in; ``refused`` is called with the
-    reason where a request is rejected.
+    ``answer`` makes the response to a request, ``message`` what an error travels in.
     """
 
     def __init__(
@@ -52,10 +51,10 @@ class Stream:
         message: Callable[..., Any],
         limits: Limits,
         memory: Memory,
-        refused: Callable[[str], object],
+        metrics: Metrics,
     ) -> None:
         self._context, self._answer, self._message = context, answer, message
-        self._limits, self._memory, self._refused = limits, memory, refused
+        self._limits, self._memory, self._metrics = limits, memory, metrics
         self._free = asyncio.Semaphore(limits.stream_requests)
         self._writing = asyncio.Lock()
         self._unused = asyncio.timeout(None)
@@ -137,7 +136,7 @@ class Stream:
             await self._refuse(name, internal())
 
     async def _refuse(self, name: str, refusal: RpcError) -> None:
-        self._refused(refusal.reason)
+        self._metrics.refused.labels(refusal.reason).inc()
         await self._write(self._message(id=name, error=to_error(refusal)).SerializeToString())
 
     async def _retried(self, request: Any, size: int, account: Account) -> bytes:

@@ -20,12 +20,10 @@ from datetime import UTC, datetime
 from logging.handlers import QueueHandler, QueueListener, WatchedFileHandler
 from typing import Any
 
-import torch
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from nmt_core.base.errors import InputError, NmtError
 from nmt_core.base.messages import show
-from nmt_core.serving.engine.engine import Observer
 
 SERVICE = "nmt_core.v1.NmtService"
 STANDARD_ERROR = "-"
@@ -77,8 +75,8 @@ CALL: contextvars.ContextVar[Call] = contextvars.ContextVar("call")
 """The call that is being handled."""
 
 
-class Metrics(Observer):
-    """All metrics of a server, in a registry of their own, and the ``Observer`` of the engines."""
+class Metrics:
+    """All metrics of a server, in a registry of their own."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -114,32 +112,18 @@ class Metrics(Observer):
         self.handled.labels(SERVICE, call.method, call.code).inc()
         self.seconds.labels(SERVICE, call.method).observe(seconds)
 
-    def began(self, device: str, waited: float) -> None:
-        """See ``Observer``."""
-        self.queue_seconds.labels(device).observe(waited)
-
     def iterated(self, device: str, kind: str, *, tokens: int, room: int, seconds: float) -> None:
-        """See ``Observer``."""
+        """An iteration, or a slice of one, was done with ``tokens`` of the ``room`` there was."""
         self.turns.labels(device, kind).observe(seconds)
         self.fill.labels(device, kind).observe(min(1.0, tokens / room) if room else 1.0)
 
-    def cancelled(self, device: str, items: int) -> None:
-        """See ``Observer``."""
-        self.dropped.labels(device).inc(items)
-
-    def expired(self, device: str, jobs: int) -> None:
-        """See ``Observer``."""
-        self.late.labels(device).inc(jobs)
-
     def watch(self, device: str, engine: Any) -> None:
-        """Read queue and memory of a device whenever somebody asks for the metrics."""
+        """Read the queue of a device whenever somebody asks for the metrics."""
         self.queue_tokens.labels(device).set_function(lambda: engine.waiting_tokens)
         self.running.labels(device).set_function(lambda: engine.running_items)
         self.up.labels(device).set_function(lambda: not engine.down)
         for counter in (self.dropped, self.late):
             counter.labels(device)  # shown as 0 before the first
-        if device.startswith("cuda"):
-            self.memory.labels(device).set_function(functools.partial(torch.cuda.memory_allocated, device))
 
     def watch_certificate(self, end: Callable[[], float]) -> None:
         """Read when the server's certificate ends whenever somebody asks for the metrics."""

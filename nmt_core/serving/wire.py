@@ -1,9 +1,11 @@
-"""Messages on the wire: their fields, counted before they are parsed, since a few bytes can be millions of objects.
+"""Messages on the wire: each is read within a time, and its fields are counted before it is parsed.
 
-Answers are put together of small pieces, so that no other thread waits long for Python meanwhile. What would be large
-as Python values, the weights of attention, goes from an array to the bytes as it is. Small messages of which there may
-be thousands are made inside another one and share its memory: with each 10,000 blocks that messages free, protobuf
-has the C library return all free memory to the kernel (malloc_trim), and what comes next takes it page by page again.
+What a client has sent of a message stays in the library's memory until the rest is there, and a few bytes of it can be
+millions of objects. Answers are put together of small pieces, so that no other thread waits long for Python meanwhile.
+What would be large as Python values, the weights of attention, goes from an array to the bytes as it is. Small messages
+of which there may be thousands are made inside another one and share its memory: with each 10,000 blocks that messages
+free, protobuf has the C library return all free memory to the kernel (malloc_trim), and what comes next takes it page
+by page again.
 
 The format is protobuf's (protobuf.dev/programming-guides/encoding): a message is its fields one after
 the other. A field is a tag, a varint of its number and its wire type, and a value, which has a length of its own or
@@ -12,11 +14,17 @@ one that the type gives.
 
 from __future__ import annotations
 
+import asyncio
+import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
+from google.rpc import code_pb2
 
+from nmt_core.serving.errors import RpcError, invalid
+from nmt_core.serving.limits import Limits
 from nmt_core.v1 import nmt_pb2 as pb
 
 Shape = Mapping[int, Any]
@@ -40,6 +48,52 @@ ITEMS = 1
 
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
 _SHORTEST = 2  # bytes of a field
+_READ_OF_A_CLIENT = 4  # messages at once
+_ENDED = 0.1  # seconds
+
+
+class MessageReader:
+    """Reads and parses the messages of calls: each within ``limits.body`` seconds, and few of one client at once.
+
+    ``largest`` is the most bytes of a message, where that is less than what the library takes.
+    """
+
+    def __init__(self, limits: Limits, largest: int | None = None) -> None:
+        self._limits, self._largest = limits, largest
+        self._of: weakref.WeakValueDictionary[str, asyncio.Semaphore] = weakref.WeakValueDictionary()
+
+    async def first(self, context: Any, client: str) -> bytes:
+        """The first message of a call. Raises RpcError."""
+        content = await self.next(context, client)
+        if content is None:
+            await asyncio.sleep(_ENDED)  # a call that the library ended, as with too large a message, is cancelled here
+            raise invalid("", "the call ended without a request", reason="NOT_A_MESSAGE")
+        return content
+
+    async def next(self, context: Any, client: str) -> bytes | None:
+        """The next message; None where there is none any more. Raises RpcError."""
+        permits = self._of.setdefault(client, asyncio.Semaphore(_READ_OF_A_CLIENT))
+        try:
+            async with permits, asyncio.timeout(self._limits.body):
+                content = await context.read()
+        except TimeoutError:
+            problem = f"the request did not arrive within {self._limits.body:g} s"
+            raise RpcError(problem, code=code_pb2.DEADLINE_EXCEEDED, reason="SLOW_MESSAGE") from None
+        return content if isinstance(content, bytes) else None  # the library's EOF
+
+    def parse(self, handler: Any, method: str, content: bytes) -> Any:
+        """The message for the method's ``handler``. Raises RpcError."""
+        if self._largest is not None and len(content) > self._largest:
+            problem = f"the request has {len(content)} bytes; at most {self._largest}"
+            raise invalid("", problem, reason="TOO_MANY_ITEMS")
+        if has_more_fields(content, SHAPES.get(method, {}), self._limits.fields):
+            problem = f"the request has more fields than {self._limits.items} items need; send several requests"
+            raise invalid("", problem, reason="TOO_MANY_ITEMS")
+        try:
+            return handler.request_deserializer(content)
+        except DecodeError as error:
+            problem = "the request is not a message of this method, or a text in it is not UTF-8"
+            raise invalid("", problem, reason="NOT_A_MESSAGE") from error
 
 
 def has_more_fields(content: bytes, shape: Shape, most: int) -> bool:

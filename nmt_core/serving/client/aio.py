@@ -15,6 +15,8 @@ import grpc
 
 from nmt_core.serving.client.requests import (
     encode_requests,
+    items_of,
+    method_of,
     request_of,
     rerank_requests,
     score_requests,
@@ -66,23 +68,19 @@ class AsyncNmtClient:
 
     async def translate(self, texts: Iterable[str], *, window: int = 200, **options: Any) -> list[pb.Translations]:
         """The translations of every text."""
-        requests = translate_requests(texts, window, model=self.model, **options)
-        return await self._items("Translate", requests, "sentences")
+        return await self._items(translate_requests(texts, window, model=self.model, **options))
 
     async def score(self, pairs: Iterable[tuple[str, str]], **options: Any) -> list[pb.PairScore]:
         """The score of every pair."""
-        requests = score_requests(pairs, model=self.model, **options)
-        return await self._items("Score", requests, "scores")
+        return await self._items(score_requests(pairs, model=self.model, **options))
 
     async def rerank(self, lists: Iterable[pb.NbestList], **options: Any) -> list[pb.Ranking]:
         """The rankings of n-best lists."""
-        requests = rerank_requests(lists, model=self.model, **options)
-        return await self._items("Rerank", requests, "rankings")
+        return await self._items(rerank_requests(lists, model=self.model, **options))
 
     async def encode(self, texts: Iterable[str], **options: Any) -> list[pb.PhraseVector]:
         """The vectors of phrases."""
-        requests = encode_requests(texts, model=self.model, **options)
-        return await self._items("Encode", requests, "vectors")
+        return await self._items(encode_requests(texts, model=self.model, **options))
 
     async def translate_stream(
         self, texts: AsyncIterable[str] | Iterable[str], *, ahead: int = 32, **options: Any
@@ -118,11 +116,8 @@ class AsyncNmtClient:
             for one in [*asked, *([reading] if reading else [])]:
                 one.cancel()
 
-    async def _items(self, method: str, requests: Iterable[Any], field: str) -> list[Any]:
-        """The items of the answers in order, with a few requests in progress; when one fails the others are cancelled.
-
-        ``field`` names the response's field with its items.
-        """
+    async def _items(self, requests: Iterable[Any]) -> list[Any]:
+        """The items of the answers in order, of a few requests at once; where one fails the others are cancelled."""
         in_progress: collections.deque[asyncio.Task[tuple[Any, str]]] = collections.deque()
         one_model = self._one_model or OneModel()
         items: list[Any] = []
@@ -130,11 +125,11 @@ class AsyncNmtClient:
         async def take_one() -> None:
             answer, address = await in_progress.popleft()
             one_model.check(answer, address)
-            items.extend(getattr(answer, field))
+            items.extend(items_of(answer))
 
         try:
             for request in requests:
-                in_progress.append(asyncio.create_task(self._ask(method, request)))
+                in_progress.append(asyncio.create_task(self._ask(method_of(request), request)))
                 if len(in_progress) >= IN_PROGRESS * len(self.connection.addresses):
                     await take_one()
             while in_progress:

@@ -23,6 +23,8 @@ from nmt_core.serving.client.requests import (
     CHARACTERS,
     PAIRS,
     encode_requests,
+    items_of,
+    method_of,
     rerank_requests,
     score_requests,
     translate_requests,
@@ -73,7 +75,7 @@ class NmtClient:
 
     def translate_lines(self, lines: Iterable[str], *, window: int = 200, **options: Any) -> Iterator[pb.Translations]:
         """The translations of lines of any number, in order; a few windows of lines are read ahead."""
-        return self._items("Translate", translate_requests(lines, window, model=self.model, **options), "sentences")
+        return self._items(translate_requests(lines, window, model=self.model, **options))
 
     def score(self, pairs: Iterable[tuple[str, str]], **options: Any) -> list[pb.PairScore]:
         """The score of every pair."""
@@ -86,33 +88,29 @@ class NmtClient:
 
         A request has at most so many ``characters``, or one pair.
         """
-        return self._items("Score", score_requests(pairs, window, characters, model=self.model, **options), "scores")
+        return self._items(score_requests(pairs, window, characters, model=self.model, **options))
 
     def rerank(self, lists: Iterable[pb.NbestList], **options: Any) -> list[pb.Ranking]:
         """The rankings of n-best lists."""
-        return list(self._items("Rerank", rerank_requests(lists, model=self.model, **options), "rankings"))
+        return list(self._items(rerank_requests(lists, model=self.model, **options)))
 
     def encode(self, texts: Iterable[str], **options: Any) -> list[pb.PhraseVector]:
         """The vectors of phrases."""
-        return list(self._items("Encode", encode_requests(texts, model=self.model, **options), "vectors"))
+        return list(self._items(encode_requests(texts, model=self.model, **options)))
 
-    def _items(self, method: str, requests: Iterable[Any], field: str) -> Iterator[Any]:
-        """The items of the answers in order, with a few requests in progress; when one fails the others are cancelled.
-
-        ``field`` names the response's field with its items.
-        """
+    def _items(self, requests: Iterable[Any]) -> Iterator[Any]:
+        """The items of the answers in order, of a few requests at once; where one fails the others are cancelled."""
         in_progress: collections.deque[_Pending] = collections.deque()
         one_model = self._one_model or OneModel()
 
-        def next_items() -> Iterable[Any]:
+        def next_items() -> list[Any]:
             answer, address = in_progress.popleft().result()
             one_model.check(answer, address)
-            found: Iterable[Any] = getattr(answer, field)
-            return found
+            return items_of(answer)
 
         try:
             for request in requests:
-                in_progress.append(_Pending(self.connection, method, request))
+                in_progress.append(_Pending(self.connection, method_of(request), request))
                 if len(in_progress) >= IN_PROGRESS * len(self.connection.addresses):
                     yield from next_items()
             while in_progress:

@@ -45,13 +45,22 @@ def encode_requests(texts: Iterable[str], **fields: Any) -> Iterator[pb.EncodeRe
     return (request_of(pb.EncodeRequest, texts=part, **fields) for part in _cut(map(utf8, texts), _PHRASES))
 
 
+def method_of(request: Any) -> str:
+    """The method that a request is of."""
+    return type(request).__name__.removesuffix("Request")
+
+
+def items_of(answer: Any) -> list[Any]:
+    """The sentences, scores, rankings or vectors of an answer: its first field."""
+    return list(getattr(answer, answer.DESCRIPTOR.fields_by_number[1].name))
+
+
 def request_of(kind: Callable[..., _Request], **fields: Any) -> _Request:
     """The message with these fields. Raises ConfigError for a field that there is none of."""
     try:
         return kind(**fields)
     except ValueError as error:
-        name = kind.__name__.removesuffix("Request").lower()
-        raise ConfigError(f"an option of a {name} request is wrong: {error}") from error
+        raise ConfigError(f"an option of a {method_of(kind()).lower()} request is wrong: {error}") from error
 
 
 def _cut(

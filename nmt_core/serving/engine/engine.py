@@ -27,27 +27,12 @@ from nmt_core.serving.engine.queue import BatchQueue, Job, Key, Queues
 from nmt_core.serving.engine.slices import SLICE, Sliced
 from nmt_core.serving.engine.work import Entry, Item, Unfinished, Work
 from nmt_core.serving.errors import draining, expired, internal, unavailable
+from nmt_core.serving.telemetry import Metrics
 
 _FAILURES, _WITHIN = 5, 60.0  # of the thread, in seconds, until it stays down
 _FAILED_ITERATIONS = 20  # of a queue, one after the other, until what runs is not divided any more
 _LONG = 2  # times the seconds that an iteration should take: others do not wait so long for its end
 _log = logging.getLogger(__name__)
-
-
-class Observer:
-    """Notices what a device does; the device's thread calls it."""
-
-    def began(self, device: str, waited: float) -> None:
-        """A job left the queue after so many seconds."""
-
-    def iterated(self, device: str, kind: str, *, tokens: int, room: int, seconds: float) -> None:
-        """An iteration, or a slice of one, was done with ``tokens`` of the ``room`` there was."""
-
-    def cancelled(self, device: str, items: int) -> None:
-        """Items of callers that had gone were dropped, waiting or running."""
-
-    def expired(self, device: str, jobs: int) -> None:
-        """Jobs were dropped because their deadlines had passed."""
 
 
 class Engine(Generic[Key]):
@@ -66,9 +51,9 @@ class Engine(Generic[Key]):
         capacity: int = 2_000_000,
         client_capacity: int | None = None,
         delay: float = 0.002,
-        observer: Observer | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
-        self.device, self._open_work, self._observer = device, open_work, observer or Observer()
+        self.device, self._open_work, self._metrics = device, open_work, metrics or Metrics()
         self._changed = threading.Condition()
         self._queues = Queues[Key](capacity=capacity, client_capacity=client_capacity, delay=delay)
         self._iteration_began: float | None = None
@@ -129,7 +114,7 @@ class Engine(Generic[Key]):
         with self._changed:
             dropped = sum(self._queues.cancel(job) for job in jobs if job.queue is not None)
             self._changed.notify_all()
-        self._observer.cancelled(self.device, dropped)
+        self._metrics.dropped.labels(self.device).inc(dropped)
 
     def forget(self, unwanted: Callable[[Key], bool]) -> None:
         """Let go of the works of keys that nobody will use again, when they are idle."""
@@ -211,7 +196,7 @@ class Engine(Generic[Key]):
             self._queues.used(queue, tokens=answered, begin=begin, seconds=seconds)
         _deliver(finished)
         if tokens:
-            self._observer.iterated(self.device, work.kind, tokens=tokens, room=room, seconds=seconds)
+            self._metrics.iterated(self.device, work.kind, tokens=tokens, room=room, seconds=seconds)
 
     def _drop(self, queue: BatchQueue[Key], work: Work, gone: Sequence[Entry]) -> None:
         """Free what callers that have gone have in the work; within an iteration only if all of it is theirs."""
@@ -224,7 +209,7 @@ class Engine(Generic[Key]):
         with self._changed:
             for entry in gone:
                 queue.leave(queue.running.pop(entry.key).job.client, 1)
-        self._observer.cancelled(self.device, len(gone))
+        self._metrics.dropped.labels(self.device).inc(len(gone))
 
     def _admit(self, queue: BatchQueue[Key], work: Work, seconds: float, now: float) -> list[Entry]:
         """Move waiting items into the work; after a failure some of those that ran, by themselves."""
@@ -234,10 +219,10 @@ class Engine(Generic[Key]):
             entries, late = queue.admit(work, seconds, now)
         if late:
             _fail(late, expired())
-            self._observer.expired(self.device, len(late))
+            self._metrics.late.labels(self.device).inc(len(late))
         for entry in entries:
             if entry.number == 0 and entry.job.parent is None:
-                self._observer.began(self.device, now - entry.job.since)
+                self._metrics.queue_seconds.labels(self.device).observe(now - entry.job.since)
         return entries
 
     def _settle(self, queue: BatchQueue[Key], found: Iterable[tuple[int, Any]]) -> list[Job]:

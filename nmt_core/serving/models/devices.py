@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple, TypeVar
 
+import torch
 from google.rpc import code_pb2
 
 from nmt_core.serving.engine.engine import Engine
@@ -44,13 +46,15 @@ class Devices:
         queue = {"capacity": limits.queue, "client_capacity": limits.client_work}
         self.engines = {
             name: Engine[Key](
-                lambda key: key.model.work(key), device=name, delay=limits.delay, observer=metrics, **queue
+                lambda key: key.model.work(key), device=name, delay=limits.delay, metrics=metrics, **queue
             )
             for name in names
         }
         self.draining = False
         for name, engine in self.engines.items():
             metrics.watch(name, engine)
+            if name.startswith("cuda"):
+                metrics.memory.labels(name).set_function(functools.partial(torch.cuda.memory_allocated, name))
 
     async def load(self, load: Load) -> None:
         """Take the models that ``load`` makes for each device, in place of those there were.

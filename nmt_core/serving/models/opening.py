@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,13 +25,26 @@ from nmt_core.model_directory.ensembles import open_raw_text
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models
 from nmt_core.models.rnnencdec import RNNencdec
 from nmt_core.serving.engine.work import StepDecoder
-from nmt_core.serving.models.options import CandidateChoice, LexiconChoice
 from nmt_core.serving.models.search import RunningSearch, finish, open_finisher
 from nmt_core.serving.models.served import Proportions, ServedModel, Vector
 from nmt_core.text.lexicon import Keep, Lexicon, fit_lexicon, read_lexicon
 from nmt_core.text.unknown_share import UnknownShare, usual_share
 from nmt_core.text.vocabulary import UNKNOWN_ID, joint_vocabulary
 from nmt_core.v1 import nmt_pb2 as pb
+
+
+class LexiconChoice(NamedTuple):
+    """A lexicon for ``<unk>`` and for candidate lists, and the rule of its use for ``<unk>``."""
+
+    path: str
+    rule: str = "lexicon"
+
+
+class CandidateChoice(NamedTuple):
+    """How many frequent words candidate lists have, and how many of the lexicon for each source word."""
+
+    frequent: int
+    per_word: int = 10
 
 
 class ArrayPairScorer(ModelPairScorer):

@@ -10,7 +10,7 @@ import pytest
 
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.work import BatchWork
-from nmt_core.serving.message_reader import MessageReader
+from nmt_core.serving.wire import MessageReader
 from nmt_core.v1 import nmt_pb2 as pb
 from tests.nmt_core.serving.in_process import one_pair, serving
 from tests.nmt_core.serving.test_engine import submit

@@ -22,10 +22,10 @@ from nmt_core.serving.admission import HEALTH, Admission
 from nmt_core.serving.engine.slices import off_loop
 from nmt_core.serving.errors import RpcError, invalid
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.message_reader import MessageReader
 from nmt_core.serving.methods.texts import ReadText, read_texts
 from nmt_core.serving.models.served import ServedModel
 from nmt_core.serving.telemetry import CALL, Call, Metrics
+from nmt_core.serving.wire import MessageReader
 from nmt_core.v1 import nmt_pb2 as pb
 from tests.nmt_core.serving.http2 import RudeClient
 from tests.nmt_core.serving.in_process import one_pair, serving, until
@@ -221,7 +221,7 @@ async def test_a_stream_that_has_ended_does_not_hold_what_waited_for_room() -> N
     memory = Memory(10)
     memory.held.add("another", 10)
     nothing: Any = None  # is answered
-    stream = streams.Stream(nothing, nothing, nothing, Limits(), memory, print)
+    stream = streams.Stream(nothing, nothing, nothing, Limits(), memory, nothing)
     before = sys.getrefcount(content)
     running = asyncio.create_task(stream.run(read))
     for _ in range(10):

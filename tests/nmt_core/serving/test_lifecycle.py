@@ -19,7 +19,7 @@ from nmt_core.commands.main import main
 from nmt_core.serving.client.aio import AsyncNmtClient
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.limits import Limits, read_limits
-from nmt_core.serving.models.options import model_folders
+from nmt_core.serving.loading import model_folders
 from nmt_core.v1 import nmt_pb2 as pb
 from tests.nmt_core.serving.in_process import Gate, gated, one_pair, serving, until
 from tests.nmt_core.serving.test_reload import eventually

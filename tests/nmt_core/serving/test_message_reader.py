@@ -8,7 +8,7 @@ import pytest
 
 from nmt_core.serving.errors import RpcError
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.message_reader import MessageReader
+from nmt_core.serving.wire import MessageReader
 
 
 class Context:

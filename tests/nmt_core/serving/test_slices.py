@@ -20,7 +20,6 @@ from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.model_directory.loaded_model import load_model
-from nmt_core.serving.engine.engine import Observer
 from nmt_core.serving.engine.queue import Job
 from nmt_core.serving.engine.slices import Sliced, off_loop
 from nmt_core.serving.engine.work import LARGE, BatchWork, Entry, Item, StepWork
@@ -29,6 +28,7 @@ from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.plan import Cost, Plan, Words, make_plan
 from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.serving.models.served import Key, Proportions, ServedModel
+from nmt_core.serving.telemetry import Metrics
 from tests.model_files import open_pair_scorer
 from tests.nmt_core.serving.test_engine import held, submit, unthreaded, until
 
@@ -166,7 +166,7 @@ def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_iterations
             device._iterate(queue)
         return len(counted.iterations)
 
-    device = unthreaded(lambda key: BatchWork("test", run), observer=counted)
+    device = unthreaded(lambda key: BatchWork("test", run), metrics=counted)
     device._queues.put("other", "interactive", Job("other", [Item("item", 1)]))  # next to which iterations are short
     iterations()  # of which nothing is known before: in slices
     seconds = 0.3
@@ -178,10 +178,11 @@ def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_iterations
     assert iterations("y", tokens=LARGE) >= 5
 
 
-class Counted(Observer):
+class Counted(Metrics):
     """Notes the iterations of a device."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.iterations: list[float] = []
 
     def iterated(self, device: str, kind: str, *, tokens: int, room: int, seconds: float) -> None:
