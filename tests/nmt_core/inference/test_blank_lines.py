@@ -22,7 +22,7 @@ from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.text.sentence import TargetOrder
 from tests.annotated_models import make_annotated
 from tests.nmt_core.inference.test_one_score import confident
-from tests.nmt_core.serving.test_one_score import completed
+from tests.nmt_core.serving.test_running_search import completed
 from tests.spelling_models import spelling_model
 
 BLANK = SentencePair("", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import inspect
 import os
 import shutil
@@ -15,10 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from nmt_core.commands.main import main
+from nmt_core.serving.client.connection import OPTIONS
 from nmt_core.serving.engine.engine import Engine
+from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.http2 import RudeClient
 
 ROOT = Path(__file__).parents[3]
@@ -94,6 +98,15 @@ class ServerProcess:
     def metrics(self) -> str:
         return self._said("metrics on ")
 
+    @functools.cached_property
+    def channel(self) -> grpc.Channel:
+        """Without encryption; closed with the server."""
+        return grpc.insecure_channel(self.address, options=OPTIONS)
+
+    @property
+    def stub(self) -> Any:
+        return nmt_pb2_grpc.NmtServiceStub(self.channel)
+
     def terminate(self) -> None:
         self.process.send_signal(signal.SIGTERM)
 
@@ -103,6 +116,8 @@ class ServerProcess:
         return code
 
     def stop(self) -> None:
+        if "channel" in vars(self):
+            self.channel.close()
         if self.process.poll() is None:
             self.process.kill()
         self.wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import struct
+import time
 from collections.abc import Sequence
 from typing import Self
 
@@ -106,6 +107,13 @@ class RudeClient:
             if not self.listen(seconds):
                 return False
         return True
+
+    def seconds_until_going_away(self) -> float:
+        """Until the server takes no new calls here, or a minute."""
+        begin = time.monotonic()
+        while not self.going_away and time.monotonic() - begin < 60:
+            self.listen(1.0)
+        return time.monotonic() - begin
 
     def close(self) -> None:
         """Hang up."""

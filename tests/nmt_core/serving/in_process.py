@@ -81,11 +81,17 @@ class Running(NamedTuple):
 
 @contextlib.asynccontextmanager
 async def serving(
-    limits: Limits | None = None, *, loads: bool = True, address: Address | None = None, tokens: Any = None, **more: Any
+    limits: Limits | None = None,
+    *,
+    loads: bool = True,
+    address: Address | None = None,
+    tokens: Any = None,
+    log: Any = None,
+    **more: Any,
 ) -> AsyncIterator[Running]:
     """A server whose model is a gate: open, unless nothing is loaded."""
     gate = Gate()
-    server = NmtServer(NmtServicer(limits=limits, **more), address or Address(port=0), tokens=tokens)
+    server = NmtServer(NmtServicer(limits=limits, **more), address or Address(port=0), tokens=tokens, log=log)
     await server.start()
     if loads:
         gate.open.set()
@@ -101,11 +107,3 @@ async def serving(
 
 def one_pair(source: str = "a", target: str = "b") -> pb.ScoreRequest:
     return pb.ScoreRequest(pairs=[pb.Pair(source=source, target=target)])
-
-
-async def until(condition: Callable[[], object]) -> None:
-    for _ in range(3000):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not happen within 30 s")

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -18,9 +19,9 @@ from nmt_core.base.words import count_words
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.serving.accounts import Account, ClientLimit, Memory
 from nmt_core.serving.client.client import NmtClient
-from nmt_core.serving.client.connection import OPTIONS, Access
+from nmt_core.serving.client.connection import Access
 from nmt_core.serving.engine.work import Item
-from nmt_core.serving.errors import RpcError, from_trailers
+from nmt_core.serving.errors import RpcError
 from nmt_core.serving.methods.plan import score_cost, translation_cost
 from nmt_core.serving.methods.texts import ReadText
 from nmt_core.serving.methods.translate import item_of
@@ -28,8 +29,7 @@ from nmt_core.serving.models.served import Proportions
 from nmt_core.serving.wire import SHAPES, has_more_fields
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
-from tests.nmt_core.serving.test_reload import eventually
-from tests.nmt_core.serving.test_streams import metrics_of, wait_for_quiet
+from tests.nmt_core.serving.support import eventually, metrics_of, refusal_of, wait_for_quiet
 
 TOKEN = "a-token-of-many-letters"
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
@@ -54,18 +54,11 @@ def strict(start, folder: str, token_file: str):
 
 
 @pytest.fixture
-def stub(strict) -> Iterator[nmt_pb2_grpc.NmtServiceStub]:
-    with grpc.insecure_channel(strict.address, options=OPTIONS) as channel:
-        yield nmt_pb2_grpc.NmtServiceStub(channel)
+def stub(strict) -> Any:
+    return strict.stub
 
 
 METADATA = [("authorization", f"Bearer {TOKEN}")]
-
-
-def refusal_of(call) -> tuple[grpc.StatusCode, str]:
-    with pytest.raises(grpc.RpcError) as caught:
-        call()
-    return caught.value.code(), from_trailers(caught.value.trailing_metadata())[0]
 
 
 def resident(server) -> float:
@@ -116,13 +109,12 @@ def test_a_message_that_is_compressed_is_refused(strict) -> None:
 
 
 def test_questions_to_reflection_are_small_and_come_soon(strict, rude) -> None:
-    with grpc.insecure_channel(strict.address) as channel:
-        ask = channel.stream_stream(REFLECTION)
-        for content in (b"\xff\xff", b"\x22\xff\xff\x07" + b"a" * ((1 << 17) - 1)):
-            code, _ = refusal_of(lambda: list(ask(iter([content]), metadata=METADATA)))  # noqa: B023 (called at once)
-            assert code == grpc.StatusCode.INVALID_ARGUMENT
-        health = channel.unary_unary("/grpc.health.v1.Health/Check")
-        assert refusal_of(lambda: health(bytes(1 << 17)))[0] == grpc.StatusCode.INVALID_ARGUMENT
+    ask = strict.channel.stream_stream(REFLECTION)
+    for content in (b"\xff\xff", b"\x22\xff\xff\x07" + b"a" * ((1 << 17) - 1)):
+        code, _ = refusal_of(lambda: list(ask(iter([content]), metadata=METADATA)))  # noqa: B023 (called at once)
+        assert code == grpc.StatusCode.INVALID_ARGUMENT
+    health = strict.channel.unary_unary("/grpc.health.v1.Health/Check")
+    assert refusal_of(lambda: health(bytes(1 << 17)))[0] == grpc.StatusCode.INVALID_ARGUMENT
     client = rude(strict.address)
     stream = client.call(REFLECTION, [("authorization", f"Bearer {TOKEN}")])
     client.send_half(stream, 1000)
@@ -130,10 +122,9 @@ def test_questions_to_reflection_are_small_and_come_soon(strict, rude) -> None:
 
 
 def test_a_call_without_a_message_is_refused(strict) -> None:
-    with grpc.insecure_channel(strict.address) as channel:
-        call = channel.stream_unary(SCORE)
-        code, reason = refusal_of(lambda: call(iter([]), metadata=METADATA))
-    assert (code, reason) == (grpc.StatusCode.INVALID_ARGUMENT, "NOT_A_MESSAGE")
+    call = strict.channel.stream_unary(SCORE)
+    rejected = refusal_of(lambda: call(iter([]), metadata=METADATA))
+    assert rejected == (grpc.StatusCode.INVALID_ARGUMENT, "NOT_A_MESSAGE")
 
 
 def test_one_client_cannot_have_all_the_streams(strict, stub) -> None:
@@ -161,10 +152,10 @@ def test_answers_that_nobody_reads_are_given_up(strict, stub) -> None:
             yield pb.TranslateStreamRequest(id=str(number), request=request)
 
     call = stub.TranslateStream(requests(), metadata=METADATA)
-    end, refused = time.monotonic() + 60, 'nmt_refused_total{reason="ANSWER_UNREAD"}'
-    while not metrics_of(strict).get(refused):
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    eventually(lambda: metrics_of(strict)["nmt_memory_held_bytes"])
+    with NmtClient(strict.address, access=Access(token=TOKEN), timeout=30) as other:
+        assert other.translate(["un"])[0].translations
+    eventually(lambda: metrics_of(strict).get('nmt_refused_total{reason="ANSWER_UNREAD"}'), 60)
     call.cancel()
     wait_for_quiet(strict)
     assert metrics_of(strict)["nmt_memory_held_bytes"] == 0
@@ -183,6 +174,10 @@ def test_a_single_answer_that_nobody_reads_is_held_while_its_client_is_there(str
         client.close()
     wait_for_quiet(strict)
     assert metrics_of(strict)["nmt_memory_held_bytes"] == 0
+
+
+def test_a_connection_without_calls_is_given_up(strict, rude) -> None:
+    assert 0.5 < rude(strict.address).seconds_until_going_away() < 60  # the age is an hour
 
 
 def test_health_watches_are_limited_and_end_with_the_server(start, folder: str) -> None:
@@ -238,37 +233,26 @@ def test_the_count_is_that_of_the_message(groups: list[tuple[str, list[str]]]) -
         assert has_more_fields(content, SHAPES["Score"], fields - 1)
 
 
-def test_millions_of_empty_pairs_are_refused_unparsed(stub) -> None:
-    with pytest.raises(grpc.RpcError) as caught:
-        stub.Score(pb.ScoreRequest(pairs=[pb.Pair()] * 200_000), metadata=METADATA)
-    assert "more fields than 20000 items need" in caught.value.details()
+GROUP = pb.SourceGroup(source="un " * 1000, targets=["one " * 1000] * 120)
 
 
 @pytest.mark.parametrize(
-    ("options", "reason"),
+    ("request_", "reason"),
     [
-        ({"texts": ["un " * 1500], "beam": 200, "nbest": 200, "with_attention": True}, "ANSWER_TOO_LARGE"),
-        ({"texts": ["un " * 400], "beam": 200, "with_attention": True}, "TOO_COSTLY"),
-        ({"texts": ["un " * 1500] * 40, "beam": 200}, "TOO_COSTLY"),
+        (pb.TranslateRequest(texts=["un " * 1500], beam=200, nbest=200, with_attention=True), "ANSWER_TOO_LARGE"),
+        (pb.TranslateRequest(texts=["un " * 400], beam=200, with_attention=True), "TOO_COSTLY"),
+        (pb.TranslateRequest(texts=["un " * 1500] * 40, beam=200), "TOO_COSTLY"),
+        (pb.ScoreRequest(groups=[GROUP], with_attention=True), "ANSWER_TOO_LARGE"),
     ],
 )
-def test_a_translation_that_costs_too_much_is_refused_before_it_begins(strict, stub, options, reason: str) -> None:
-    steps = 'nmt_turn_seconds_count{device="cpu",kind="translate"}'
-    before = metrics_of(strict).get(steps, 0)
-    found = refusal_of(lambda: stub.Translate(pb.TranslateRequest(**options), metadata=METADATA))
-    assert found == (grpc.StatusCode.INVALID_ARGUMENT, reason)
-    assert metrics_of(strict).get(steps, 0) == before
+def test_what_costs_too_much_is_refused_before_it_begins(strict, stub, request_: Any, reason: str) -> None:
+    method = type(request_).__name__.removesuffix("Request")
+    iterations = f'nmt_turn_seconds_count{{device="cpu",kind="{method.lower()}"}}'
+    before = metrics_of(strict).get(iterations, 0)
+    rejected = refusal_of(lambda: getattr(stub, method)(request_, metadata=METADATA))
+    assert rejected == (grpc.StatusCode.INVALID_ARGUMENT, reason)
+    assert metrics_of(strict).get(iterations, 0) == before
     assert metrics_of(strict)["nmt_memory_held_bytes"] == 0
-
-
-def test_scores_whose_attention_is_too_large_are_refused_before_they_are_computed(strict, stub) -> None:
-    group = pb.SourceGroup(source="un " * 1000, targets=["one " * 1000] * 120)
-    batches = 'nmt_turn_seconds_count{device="cpu",kind="score"}'
-    before = metrics_of(strict).get(batches, 0)
-    request = pb.ScoreRequest(groups=[group], with_attention=True)
-    found = refusal_of(lambda: stub.Score(request, metadata=METADATA))
-    assert found == (grpc.StatusCode.INVALID_ARGUMENT, "ANSWER_TOO_LARGE")
-    assert metrics_of(strict).get(batches, 0) == before
 
 
 @pytest.mark.parametrize("attention", [False, True])

@@ -112,8 +112,12 @@ def test_vectors() -> None:
     assert answer.vectors[1].error == to_error(REFUSED)
 
 
-def test_an_empty_answer_in_a_stream_is_an_answer() -> None:
-    assert pb.TranslateStreamResponse.FromString(in_stream("", b"")).HasField("response")
+@pytest.mark.parametrize("size", [0, 10, 500_000])
+def test_an_answer_in_a_stream_has_the_id_of_its_request(size: int) -> None:
+    content = pb.ScoreResponse(scores=[pb.PairScore(attention=[1.0] * size)] if size else []).SerializeToString()
+    answer = pb.ScoreStreamResponse.FromString(in_stream("a", content))
+    assert (answer.id, answer.HasField("response")) == ("a", True)
+    assert answer.response.SerializeToString() == content
 
 
 def test_features_of_hybrids_can_use_the_attention_of_a_served_model(folder: str) -> None:
@@ -132,12 +136,13 @@ def test_attention_in_arrays_is_in_the_order_of_the_text(order: TargetOrder) -> 
     assert not np.shares_memory(found, weights)
 
 
-def test_pairs_with_attention_are_done_some_at_a_time_the_smallest_first(folder: str) -> None:
+def test_pairs_with_attention_are_done_some_at_a_time_the_smallest_first(folder: str, monkeypatch) -> None:
+    monkeypatch.setattr("nmt_core.serving.models.served._WEIGHTS", 20_000)
     served = open_served_model([folder], DecodingConfig(), device="cpu", dtype="float32")
-    pairs = [SentencePair(" ".join(["un"] * length), " ".join(["one"] * length)) for length in (1500, 2, 900, 990, 3)]
+    pairs = [SentencePair(" ".join(["un"] * length), " ".join(["one"] * length)) for length in (150, 2, 90, 99, 3)]
     work = served.work(Key(served, "score", attention=True))
     entries = [Entry(place, None, place, Item(pair, 1)) for place, pair in enumerate(pairs)]
     batches = [
         [(key, value.attention.shape) for key, value in work.iterate(entering)] for entering in (entries, [], [])
     ]
-    assert batches == [[(1, (3, 3)), (4, (4, 4))], [(2, (901, 901)), (3, (991, 991))], [(0, (1501, 1501))]]
+    assert batches == [[(1, (3, 3)), (4, (4, 4))], [(2, (91, 91)), (3, (100, 100))], [(0, (151, 151))]]

@@ -10,26 +10,22 @@ import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from nmt_core.base.errors import ServiceError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
-from nmt_core.serving.client.connection import OPTIONS
 from nmt_core.serving.errors import DETAILS
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 INFINITY, NAN = float("inf"), float("nan")
-METHODS = ["Translate", "Score", "Rerank", "Encode", "ListModels", "GetModel"]
+METHODS = ["Translate", "Score", "Rerank", "Encode", "ListModels", "GetModel", "TranslateStream", "ScoreStream"]
 
 
 @pytest.fixture(scope="module")
-def channel(server):
-    with grpc.insecure_channel(server.address, options=OPTIONS) as channel:
-        yield channel
+def channel(server) -> grpc.Channel:
+    return server.channel
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +71,7 @@ SAMPLES = {"texts": ["a"], "samples": 2}
         ("Translate", {"texts": ["a"] * 700, "nbest": 9}, "TOO_MANY_ITEMS", "texts"),
         ("Translate", {"texts": ["a"] * 700, "samples": 9}, "TOO_MANY_ITEMS", "texts"),
         ("Score", {"pairs": [pb.Pair()] * 6001}, "TOO_MANY_ITEMS", "pairs"),
+        ("Score", {"pairs": [pb.Pair()] * 200_000}, "TOO_MANY_ITEMS", None),  # before it is parsed
         *(("Translate", {"beam": beam}, "BAD_OPTION", "beam") for beam in (0, 11, 2**32 - 1)),
         ("Translate", {"beam": 2, "nbest": 3}, "BAD_OPTION", "nbest"),
         ("Translate", {"beam": 10, "nbest": 10}, "BAD_OPTION", "nbest"),
@@ -138,8 +135,8 @@ def test_a_raw_text_is_measured_after_it_was_tokenised(server) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_bytes_that_are_no_message_are_an_invalid_argument(channel, method: str) -> None:
-    call = channel.unary_unary(f"/nmt_core.v1.NmtService/{method}")
-    error, details = refused(lambda: call(b"\xff\xff\xff\xff"))
+    call = channel.stream_stream(f"/nmt_core.v1.NmtService/{method}")
+    error, details = refused(lambda: list(call(iter([b"\xff\xff\xff\xff"]))))
     assert error.code() == INVALID
     assert details["ErrorInfo"].reason == "NOT_A_MESSAGE"
 
@@ -158,14 +155,6 @@ def test_a_message_that_is_too_large_is_refused_and_not_sent_again(server) -> No
     with pytest.raises(ServiceError, match=r"max \(36\d{5} vs. 3145728\); send less .* a larger --limit request_mib="):
         client.translate(["x" * 3_600_000])  # an answer could be as large
     assert time.monotonic() - begin < 60  # ten attempts take longer
-
-
-def test_an_answer_that_is_too_large_is_refused(channel) -> None:
-    pairs = [pb.Pair(source="un " * 12, target="one " * 12)] * 6000
-    request = pb.ScoreRequest(pairs=pairs, per_word=True, with_attention=True)
-    error, details = refused(lambda: nmt_pb2_grpc.NmtServiceStub(channel).Score(request, timeout=100))
-    assert error.code() == INVALID
-    assert details["ErrorInfo"].reason == "ANSWER_TOO_LARGE"
 
 
 def test_a_method_that_is_not_there(channel) -> None:
@@ -192,46 +181,3 @@ def test_what_is_not_http2_is_hung_up_on(server) -> None:
                     pass
             except ConnectionResetError:
                 pass
-
-
-def outcome(method, request_):
-    """The answer, or the status instead of it."""
-    try:
-        return method(request_, timeout=20)
-    except grpc.RpcError as error:
-        return error.code()
-
-
-TEXT = st.text(max_size=70)
-SMALL = st.integers(0, 12)
-
-
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    texts=st.lists(TEXT, max_size=4),
-    beam=SMALL | st.none(),
-    nbest=SMALL | st.none(),
-    ratio=st.floats() | st.none(),
-    flags=st.tuples(*[st.booleans()] * 4),
-    priority=st.integers(-5, 5),
-)
-def test_any_request_gets_an_answer_or_a_status(channel, texts, beam, nbest, ratio, flags, priority) -> None:
-    raw, forbid, attention, replace = flags
-    request = pb.TranslateRequest(
-        texts=texts,
-        beam=beam,
-        nbest=nbest,
-        max_length_ratio=ratio,
-        raw=raw,
-        forbid_unknown=forbid,
-        with_attention=attention,
-        replace_unknown=replace,
-        priority=priority,
-    )
-    response = outcome(nmt_pb2_grpc.NmtServiceStub(channel).Translate, request)
-    if isinstance(response, grpc.StatusCode):
-        assert response == INVALID
-        return
-    assert len(response.sentences) == len(texts)
-    for sentence in response.sentences:
-        assert bool(sentence.translations) != sentence.HasField("error")

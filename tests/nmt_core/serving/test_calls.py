@@ -1,4 +1,4 @@
-"""What the server spends on each call: wake-ups of threads, turns that they take, ids."""
+"""How messages are read, and what the server spends on each call: wake-ups of threads, and turns that they take."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ import pytest
 
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.work import BatchWork
+from nmt_core.serving.errors import RpcError
+from nmt_core.serving.limits import Limits
 from nmt_core.serving.wire import MessageReader
 from nmt_core.v1 import nmt_pb2 as pb
 from tests.nmt_core.serving.in_process import one_pair, serving
-from tests.nmt_core.serving.test_engine import submit
+from tests.nmt_core.serving.test_engine import asked, submit
 
 
 async def test_a_batch_that_fills_wakes_the_thread_once_and_its_answers_the_event_loop_once(monkeypatch) -> None:
     woken, chosen = [], []
 
     engine, loop = Engine(lambda key: BatchWork("test", list), delay=1.5), asyncio.get_running_loop()
-    await submit(engine, "x", [0], tokens=[1])  # the thread runs
+    await submit(engine, "x", [0])  # the thread runs
     choose, wake = engine._queues.choose, loop.call_soon_threadsafe
     monkeypatch.setattr(engine._queues, "choose", lambda: (chosen.append(1), choose())[1])
     monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *call: (woken.append(1), wake(*call))[1])
-    asked = []
+    jobs = []
     for number in range(30):
-        asked.append(asyncio.create_task(submit(engine, "x", [number], tokens=[1])))
+        jobs.append(asked(engine, "x", [number]))
         await asyncio.sleep(0.005)
-    assert await asyncio.gather(*asked) == [[number] for number in range(30)]
+    assert await asyncio.gather(*jobs) == [[number] for number in range(30)]
     await engine.close()
     assert len(woken) == 1
     assert len(chosen) < 10  # and not after each of the jobs
@@ -65,3 +67,42 @@ async def test_a_server_lets_python_change_often_between_threads(monkeypatch: py
     async with serving(loads=False):
         pass
     assert max(intervals) < 0.001
+
+
+class Context:
+    """A call whose message comes when it is told to."""
+
+    def __init__(self, content: bytes | None = None) -> None:
+        self._content = asyncio.get_running_loop().create_future()
+        if content is not None:
+            self.send(content)
+
+    def send(self, content: bytes) -> None:
+        self._content.set_result(content)
+
+    async def read(self) -> bytes:
+        return await self._content
+
+
+async def test_half_sent_messages_of_one_client_do_not_hold_up_another() -> None:
+    reader = MessageReader(Limits(body=60.0))
+    half = [asyncio.create_task(reader.first(Context(), "a")) for _ in range(2000)]
+    await asyncio.sleep(0)
+    assert await asyncio.wait_for(reader.first(Context(b"b"), "b"), 20) == b"b"  # of 50 s that those would take
+    assert sum(task.done() for task in half) < 200
+    for task in half:
+        task.cancel()
+    await asyncio.gather(*half, return_exceptions=True)
+    assert await reader.first(Context(b"a"), "a") == b"a"
+
+
+async def test_a_message_that_is_late_is_refused_and_one_that_is_slow_is_read() -> None:
+    reader, slow = MessageReader(Limits(body=0.5)), Context()
+    late = asyncio.create_task(reader.first(Context(), "a"))
+    reading = asyncio.create_task(reader.first(slow, "a"))
+    await asyncio.sleep(0.2)
+    slow.send(b"slow")
+    assert await reading == b"slow"
+    with pytest.raises(RpcError) as caught:
+        await late
+    assert caught.value.reason == "SLOW_MESSAGE"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import collections
+import functools
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent import futures
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -19,45 +22,63 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
 from nmt_core.serving.client.aio import AsyncNmtClient
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
-from nmt_core.serving.client.connection import Access
+from nmt_core.serving.client.connection import Access, OneModel
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 
 
 class Scripted(nmt_pb2_grpc.NmtServiceServicer):
-    """Scores a pair by the length of its target, after the failures that were ordered.
+    """Answers after the failures that were ordered; the score of a pair is minus the length of its target.
 
-    With ``together`` scores are answered when so many requests are in progress. ``lose`` answers are missing.
+    With ``together`` scores are answered when so many requests are in progress. ``lose`` scores are missing. Answers of
+    a model with a ``fingerprint`` name it; after ``lasts`` requests it is another one.
     """
 
     def __init__(
-        self, *failures: grpc.StatusCode, signature: str = "s", together: int = 1, lose: int = 0, **limits: int
+        self,
+        *failures: grpc.StatusCode,
+        fingerprint: str = "",
+        signature: str = "s",
+        lasts: float = math.inf,
+        together: int = 1,
+        lose: int = 0,
+        **limits: int,
     ) -> None:
-        self.failures, self.limits, self.signature, self.lose = list(failures), limits, signature, lose
+        self.failures, self.fingerprint, self.signature, self.lasts = list(failures), fingerprint, signature, lasts
+        self.limits, self.lose = limits, lose
         self.asked: list[int] = []
         self.at_once = self.most_at_once = 0
         self.together = threading.Barrier(together)
         self.lock = threading.Lock()
 
+    def _answers(self, asked: int) -> dict[str, str]:
+        """The name of the model in the answer to a request of so many items."""
+        with self.lock:
+            self.asked.append(asked)
+            self.lasts -= 1
+            fingerprint = self.fingerprint if self.lasts >= 0 else "second"
+        return {"fingerprint": fingerprint, "signature": self.signature} if self.fingerprint else {}
+
     def GetModel(self, request, context):
-        return pb.GetModelResponse(model=pb.Model(name="m", signature=self.signature, limits=pb.Limits(**self.limits)))
+        made = {"version": self.fingerprint, "signature": self.signature}
+        return pb.GetModelResponse(model=pb.Model(name="m", **made, limits=pb.Limits(**self.limits)))
 
     def Translate(self, request, context):
-        self.asked.append(len(request.texts))
-        return pb.TranslateResponse(sentences=[pb.Translations() for _ in request.texts])
+        sentences = [pb.Translations() for _ in request.texts]
+        return pb.TranslateResponse(sentences=sentences, **self._answers(len(sentences)))
 
     def Rerank(self, request, context):
-        self.asked.append(sum(len(one.hypotheses) for one in request.lists))
         totals = [pb.RankedHypothesis(total=len(request.columns) * len(one.hypotheses)) for one in request.lists]
-        return pb.RerankResponse(rankings=[pb.Ranking(hypotheses=[one]) for one in totals])
+        rankings = [pb.Ranking(hypotheses=[one]) for one in totals]
+        return pb.RerankResponse(rankings=rankings, **self._answers(sum(len(one.hypotheses) for one in request.lists)))
 
     def Encode(self, request, context):
-        self.asked.append(len(request.texts))
-        return pb.EncodeResponse(vectors=[pb.PhraseVector(values=[len(text)]) for text in request.texts])
+        vectors = [pb.PhraseVector(values=[len(text)]) for text in request.texts]
+        return pb.EncodeResponse(vectors=vectors, **self._answers(len(vectors)))
 
     def Score(self, request, context):
+        made = self._answers(len(request.pairs))
         with self.lock:
-            self.asked.append(len(request.pairs))
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
             failure = self.failures.pop(0) if self.failures else None
@@ -67,14 +88,16 @@ class Scripted(nmt_pb2_grpc.NmtServiceServicer):
         if failure is not None:
             context.abort(failure, "as ordered")
         scores = [pb.PairScore(log_prob=-len(pair.target)) for pair in request.pairs]
-        return pb.ScoreResponse(scores=scores[self.lose :])
+        return pb.ScoreResponse(scores=scores[self.lose :], **made)
 
 
 @contextmanager
-def serving(servicer: nmt_pb2_grpc.NmtServiceServicer, *, message_bytes: int = 32 << 20) -> Iterator[str]:
+def serving(
+    servicer: nmt_pb2_grpc.NmtServiceServicer, *, message_bytes: int = 32 << 20, address: str = "127.0.0.1:0"
+) -> Iterator[str]:
     server = grpc.server(futures.ThreadPoolExecutor(8), options=[("grpc.max_receive_message_length", message_bytes)])
     nmt_pb2_grpc.add_NmtServiceServicer_to_server(servicer, server)
-    port = server.add_insecure_port("127.0.0.1:0")
+    port = server.add_insecure_port(address)
     server.start()
     try:
         yield f"127.0.0.1:{port}"
@@ -118,40 +141,27 @@ def test_a_few_requests_are_in_progress_at_once() -> None:
     assert servicer.most_at_once == 4
 
 
-def test_long_texts_go_in_requests_of_bounded_size() -> None:
+def test_texts_phrases_and_nbest_lists_go_in_requests_of_bounded_size() -> None:
+    """All of each are more than one request may have."""
     servicer = Scripted()
-    long = SMILE * 20_000  # 80 kB; 200 of them are 15 MiB
-
-    async def translated(address: str) -> int:
-        async with AsyncNmtClient(address) as client:
-            return len(await client.translate([long] * 200))
-
-    with serving(servicer, message_bytes=8 << 20) as address:
-        with NmtClient(address) as client:
-            assert len(client.translate([long] * 200)) == 200
-        assert asyncio.run(translated(address)) == 200
-    assert sorted(servicer.asked) == [44] * 2 + [52] * 6
-
-
-def test_phrases_and_nbest_lists_go_in_requests_of_bounded_size() -> None:
-    """Together they are more than one request may have."""
-    servicer = Scripted()
+    long = [SMILE * 20_000] * 200  # 80 kB each
     lengths = [number % 9 for number in range(1200)] + [20_000] * 200
-    texts = [SMILE * length for length in lengths]
+    phrases = [SMILE * length for length in lengths]
     sizes = [900, 1000, 0, 700, *[3] * 130]
     word = {900: "a", 1000: "a", 0: "a", 700: "a", 3: SMILE * 20_000}
     lists = [pb.NbestList(hypotheses=[pb.Hypothesis(target=word[size])] * size) for size in sizes]
     columns = [pb.FeatureColumn(name="LM0")]
 
-    async def asked(address: str) -> tuple[list[pb.PhraseVector], list[pb.Ranking]]:
-        async with AsyncNmtClient(address) as client:
-            return await client.encode(texts), await client.rerank(iter(lists), columns=columns)
+    async def asked(client: AsyncNmtClient) -> list[list[Any]]:
+        found = client.translate(long), client.encode(phrases), client.rerank(iter(lists), columns=columns)
+        return [await one for one in found]
 
     with serving(servicer, message_bytes=8 << 20) as address:
         with NmtClient(address) as client:
-            found = client.encode(texts), client.rerank(iter(lists), columns=columns)
-        assert servicer.asked and max(servicer.asked) <= 2000
-        for vectors, rankings in (found, asyncio.run(asked(address))):
+            found = [client.translate(long), client.encode(phrases), client.rerank(iter(lists), columns=columns)]
+        assert sorted(servicer.asked[:4]) == [44, 52, 52, 52] and max(servicer.asked) <= 2000
+        for sentences, vectors, rankings in (found, asynchronous(address, asked)):
+            assert len(sentences) == 200
             assert [vector.values[0] for vector in vectors] == lengths
             assert [ranking.hypotheses[0].total for ranking in rankings] == sizes
 
@@ -232,24 +242,26 @@ def test_servers_with_different_models_are_not_mixed() -> None:
         RemotePairScorer(f"{first},{second}")
 
 
+ADDRESSES = ("localhost", "localhost:", ":50551", "a:1,", "a:1,b", "a:x", "a:0", "a:65536", "\udcff:1")
+
+
 @pytest.mark.parametrize(
-    "address", ["localhost", "localhost:", ":50551", "a:1,", "a:1,b", "a:x", "a:0", "a:65536", "\udcff:1"]
+    ("open_", "problem"),
+    [
+        *((functools.partial(NmtClient, address), "expected HOST:PORT") for address in ADDRESSES),
+        *(
+            (functools.partial(NmtClient, "a:1", timeout=seconds), "expected more than 0, at most 1000000")
+            for seconds in (0.0, -1.0, 1e300, math.inf, math.nan)
+        ),
+        *(
+            (functools.partial(Access, token=token), "not printable ASCII")
+            for token in ("t\u00f6ken", "to\x01ken", "to\nken")
+        ),
+    ],
 )
-def test_an_address_that_is_none_is_named(address: str) -> None:
-    with pytest.raises(ConfigError, match="expected HOST:PORT"):
-        NmtClient(address)
-
-
-@pytest.mark.parametrize("seconds", [0.0, -1.0, 1e300, math.inf, math.nan])
-def test_a_timeout_that_cannot_be_kept_is_refused(seconds: float) -> None:
-    with pytest.raises(ConfigError, match="expected more than 0, at most 1000000"):
-        NmtClient("127.0.0.1:1", timeout=seconds).models()
-
-
-@pytest.mark.parametrize("token", ["t\u00f6ken", "to\x01ken", "to\nken"])
-def test_a_token_that_no_message_can_carry_is_refused(token: str) -> None:
-    with pytest.raises(ConfigError, match="not printable ASCII"):
-        Access(token=token)
+def test_what_no_client_can_use_is_named(open_: Callable[[], object], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        open_()
 
 
 def test_files_that_are_no_certificates_are_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -268,3 +280,145 @@ def test_a_call_never_takes_longer_than_its_timeout() -> None:
     with pytest.raises(Unavailable):
         NmtClient("127.0.0.1:1", timeout=0.5, first_wait=0.2).models()
     assert time.monotonic() - begin < 30  # as long as it is loaded; five attempts take three
+
+
+named = functools.partial(Scripted, fingerprint="first", items=2)
+CHANGED = "the model changed during the work"
+TEXTS = ["un deux"] * 3
+LISTS = [pb.NbestList(source="un", hypotheses=[pb.Hypothesis(target="one")] * 1500)] * 3
+
+
+async def translated(client: AsyncNmtClient, texts: Any = TEXTS, **options: Any) -> list[int]:
+    return [number async for number, _ in client.translate_stream(texts, ahead=2, **options)]
+
+
+def asynchronous(address: str, ask: Callable[[AsyncNmtClient], Any], **how: Any) -> Any:
+    async def scenario() -> Any:
+        async with AsyncNmtClient(address, **how) as client:
+            return await ask(client)
+
+    return asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+SYNC: dict[str, Callable[[NmtClient], Any]] = {
+    "translate": lambda client: list(client.translate_lines(TEXTS, window=1)),
+    "score": lambda client: list(client.score_pairs([("un", "one")] * 3, window=1)),
+    "rerank": lambda client: client.rerank(LISTS),
+    "encode": lambda client: client.encode(["un"] * 1200),
+}
+ASYNC: dict[str, Callable[[AsyncNmtClient], Any]] = {
+    "translate": lambda client: client.translate(TEXTS, window=1),
+    "stream": translated,
+    "score": lambda client: client.score([("un", "one")] * 5000),
+    "rerank": lambda client: client.rerank(LISTS),
+    "encode": lambda client: client.encode(["un"] * 1200),
+}
+
+
+def answers_of(address: str, kind: str, name: str) -> list[Any]:
+    if kind == "asyncio":
+        return asynchronous(address, ASYNC[name])
+    with NmtClient(address) as client:
+        return SYNC[name](client)
+
+
+@pytest.mark.parametrize(("kind", "name"), [*(("sync", one) for one in SYNC), *(("asyncio", one) for one in ASYNC)])
+def test_all_answers_of_a_call_are_of_one_model(kind: str, name: str) -> None:
+    with serving(named(lasts=3)) as address:
+        assert len(answers_of(address, kind, name)) in (3, 1200, 5000)
+    change = r"\(it was (first, now second|second, now first)\)"
+    with serving(named(lasts=2)) as address, pytest.raises(ServiceError, match=f"{address}: {CHANGED} {change}"):
+        answers_of(address, kind, name)
+
+
+def test_another_call_may_be_of_another_model_unless_all_have_to_be_of_one() -> None:
+    with serving(named(lasts=1)) as address:
+        client = NmtClient(address)
+        assert len(client.translate(["un"])) == len(client.translate(["un"])) == 1
+    with serving(named(lasts=1)) as address:
+        client = NmtClient(address, one_model=OneModel())
+        client.translate(["un"])
+        with pytest.raises(ServiceError, match=CHANGED):
+            client.score([("un", "one")])
+
+
+def test_a_scorer_is_the_model_that_it_described_to_the_end() -> None:
+    pairs = [SentencePair("un", "one")] * 2
+    with serving(named(lasts=1)) as address:
+        scorer = RemotePairScorer(address)
+        assert len(scorer.score(pairs)) == 2
+        with pytest.raises(ServiceError, match=CHANGED):
+            scorer.score(pairs)
+        scorer.close()
+    with serving(named(lasts=0)) as address, pytest.raises(ServiceError, match=CHANGED):
+        RemotePairScorer(address).score(pairs)  # exchanged after it was described
+
+
+@pytest.mark.parametrize("other", [{"fingerprint": "other"}, {"signature": "other"}])
+def test_an_address_that_was_away_at_the_start_is_compared_when_it_answers(other: dict[str, str]) -> None:
+    """One that comes back with another model, or on another processor, does not share the work."""
+    late = named(**other)
+    with serving(named()) as first:
+        with serving(late) as second, pytest.raises(ServiceError, match="the servers differ in model or arithmetic"):
+            RemotePairScorer(f"{first},{second}")
+        scorer = RemotePairScorer(f"{first},{second}", first_wait=0.01)
+        assert len(scorer.score([SentencePair("un", "one")] * 4)) == 4
+        with serving(late, address=second), pytest.raises(ServiceError, match=rf"{second}: {CHANGED}"):
+            scorer.score([SentencePair("un", "one")] * 4000)
+
+
+class Down(nmt_pb2_grpc.NmtServiceServicer):
+    """A server that is away for the first ``failures`` attempts at a text."""
+
+    def __init__(self, failures: float) -> None:
+        self.failures, self.asked = failures, collections.Counter[str]()
+
+    def Translate(self, request, context):
+        (text,) = request.texts
+        self.asked[text] += 1
+        if self.asked[text] <= self.failures:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "the device cpu has failed")
+        return pb.TranslateResponse(sentences=[pb.Translations()])
+
+
+@pytest.mark.parametrize("count", [3, 100])
+def test_a_stream_that_brings_no_answers_ends_after_the_tries_of_a_call(count: int) -> None:
+    down = Down(float("inf"))
+    with serving(down) as address, pytest.raises(Unavailable, match="the device cpu has failed"):
+        asynchronous(address, lambda client: translated(client, map(str, range(count))), first_wait=0.01)
+    assert max(down.asked.values()) == 5 and len(down.asked) <= 2  # as many as are in progress at once
+
+
+def test_no_text_is_lost_where_a_server_is_away_for_a_while() -> None:
+    """Nor is the place of one that is asked again, while more come."""
+    down = Down(2)
+
+    async def slow() -> AsyncIterator[str]:
+        for number in range(9):
+            yield str(number)
+            while down.asked[str(number)] < 2:
+                await asyncio.sleep(0.01)
+
+    with serving(down) as address:
+        found = asynchronous(address, lambda client: translated(client, slow()), first_wait=0.01)
+    assert sorted(found) == list(range(9))
+    assert set(down.asked.values()) == {3}
+
+
+def test_what_is_wrong_with_texts_or_options_ends_the_stream() -> None:
+    """Texts that were sent before are answered first."""
+
+    def broken() -> Iterator[str]:
+        yield "un"
+        raise OSError("the texts end here")
+
+    async def broken_later() -> AsyncIterator[str]:
+        for text in broken():
+            yield text
+
+    with serving(named()) as address:
+        for texts in (broken, broken_later):
+            with pytest.raises(OSError, match="the texts end here"):
+                asynchronous(address, lambda client: translated(client, texts()))  # noqa: B023 (called at once)
+        with pytest.raises(ConfigError, match="bogus"):
+            asynchronous(address, lambda client: translated(client, bogus=3))

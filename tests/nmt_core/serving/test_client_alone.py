@@ -29,15 +29,12 @@ def test_the_command_translates(server: ServerProcess, tmp_path: Path, compresse
     assert found.stdout.splitlines() == expected, found.stderr
 
 
-def test_the_command_asks_for_health(server: ServerProcess) -> None:
-    found = run_without(ALONE, program("nmt_core"), "client", "health", "--address", server.address)
-    assert found.returncode == 0, found.stderr
-
-
-def test_the_class_scores(server: ServerProcess) -> None:
+def test_the_class_scores_and_the_command_asks_for_health(server: ServerProcess) -> None:
     found = run_without(ALONE, _CLASS, server.address)
     with NmtClient(server.address) as client:
         assert float(found.stdout) == client.score([("a b", "b a")])[0].log_prob, found.stderr
+    found = run_without(ALONE, program("nmt_core"), "client", "health", "--address", server.address)
+    assert found.returncode == 0, found.stderr
 
 
 def test_zstd_is_asked_for(server: ServerProcess, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.work import BatchWork, Item, StepWork, Unfinished
 from nmt_core.serving.errors import RpcError
+from tests.nmt_core.serving.support import until
 
 
 def batches(run: Callable[[object, list], list], **bounds) -> Callable[[object], BatchWork]:
@@ -26,13 +27,18 @@ async def submit(
     key: object,
     items: Sequence[Any],
     *,
-    tokens: Sequence[int],
+    tokens: Sequence[int] | None = None,
     priority: str = "interactive",
     **whose: Any,
 ) -> list[Any]:
-    """The answers to a request of one part."""
-    [answers] = await engine.submit(key, {priority: list(map(Item, items, tokens))}, **whose)
+    """The answers to a request of one part, of one token an item unless they are said."""
+    parts = {priority: list(map(Item, items, tokens or [1] * len(items)))}
+    [answers] = await engine.submit(key, parts, **whose)
     return answers
+
+
+def asked(*request: Any, **options: Any) -> asyncio.Task[list[Any]]:
+    return asyncio.create_task(submit(*request, **options))
 
 
 def unthreaded(open_work: Callable[[object], Any], **options: Any) -> Engine:
@@ -77,14 +83,6 @@ class Countdown:
             del self.live[key]
 
 
-async def until(condition: Callable[[], object]) -> None:
-    for _ in range(6000):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not happen within 60 s")
-
-
 class HeldUp:
     """Work of batches, or any, that goes on when it is released; ``done`` has its items."""
 
@@ -120,16 +118,13 @@ async def test_jobs_of_one_key_that_wait_are_done_together() -> None:
 
     engine = Engine(batches(run), delay=0.5)
     async with held(engine, 4):
-        tasks = [
-            asyncio.create_task(submit(engine, key, items, tokens=[1] * len(items)))
-            for key, items in [("x", [1]), ("y", [2]), ("x", [3, 4]), ("x", [5])]
-        ]
+        tasks = [asked(engine, key, items) for key, items in [("x", [1]), ("y", [2]), ("x", [3, 4]), ("x", [5])]]
         await until(lambda: engine.waiting_tokens == 5)
         tasks[3].cancel()
     answers = await asyncio.gather(*tasks, return_exceptions=True)
     await engine.close()
     with pytest.raises(RpcError, match="shutting down"):
-        await submit(engine, "x", [6], tokens=[1])
+        await submit(engine, "x", [6])
     first, other, second, cancelled = answers
     assert (first, other, second) == ([2], [4], [6, 8])
     assert isinstance(cancelled, asyncio.CancelledError)
@@ -155,41 +150,6 @@ async def _one_job(work: BatchWork, items: int) -> None:
     assert all(isinstance(answer, MemoryError) for answer in answers)
 
 
-async def test_a_full_queue_refuses_at_once_and_says_when_to_come_again(open_engine) -> None:
-    work = HeldUp()
-    engine = open_engine(batches(work), capacity=10)
-    running = asyncio.create_task(submit(engine, "x", [1], tokens=[8]))
-    await until(lambda: engine.running_items == 1)
-    waiting = asyncio.create_task(submit(engine, "x", [2], tokens=[8]))
-    await asyncio.sleep(0)
-    with pytest.raises(RpcError, match="8 tokens wait") as caught:
-        await submit(engine, "x", [3], tokens=[8])
-    assert caught.value.reason == "QUEUE_FULL"
-    assert caught.value.retry_after
-    work.release()
-    assert await running == [1]
-    assert await waiting == [2]
-    assert engine.waiting_tokens == engine.running_items == 0
-
-
-async def test_a_caller_who_goes_away_makes_room_at_once(open_engine) -> None:
-    work = HeldUp()
-    engine = open_engine(batches(work), capacity=10)
-    running = asyncio.create_task(submit(engine, "x", ["running"], tokens=[9]))
-    await until(lambda: engine.running_items == 1)
-    gone = asyncio.create_task(submit(engine, "x", ["gone"], tokens=[9]))
-    await asyncio.sleep(0)
-    gone.cancel()
-    await asyncio.gather(gone, return_exceptions=True)
-    assert engine.waiting_tokens == 0
-    stays = asyncio.create_task(submit(engine, "x", ["stays"], tokens=[9]))
-    running.cancel()  # too late to stop it, but nobody else may be hurt
-    await asyncio.sleep(0)
-    work.release()
-    assert await stays == ["stays"]
-    assert work.done == ["running", "stays"]
-
-
 async def test_a_large_job_is_cut_and_others_come_in_between(open_engine) -> None:
     sizes: list[int] = []
 
@@ -199,7 +159,7 @@ async def test_a_large_job_is_cut_and_others_come_in_between(open_engine) -> Non
 
     engine = open_engine(batches(run, most=10))
     large, small = await asyncio.gather(
-        submit(engine, "x", list(range(35)), tokens=[1] * 35),
+        submit(engine, "x", list(range(35))),
         submit(engine, "x", ["small"], tokens=[50]),
     )
     assert large == list(range(35))
@@ -213,12 +173,12 @@ async def test_sentences_enter_and_leave_a_running_batch(open_engine) -> None:
     engine = open_engine(lambda key: StepWork("test", decoder, most=2))
 
     async def ask(name: str, steps: int) -> None:
-        assert await submit(engine, "x", [steps], tokens=[1]) == ["done"]
+        assert await submit(engine, "x", [steps]) == ["done"]
         order.append(name)
 
     async with held(engine, 4):
-        asked = asyncio.gather(ask("long", 40), ask("a", 5), ask("b", 5), ask("c", 5))
-    await asked
+        together = asyncio.gather(ask("long", 40), ask("a", 5), ask("b", 5), ask("c", 5))
+    await together
     assert order == ["a", "b", "c", "long"]
     assert max(decoder.sizes) == 2
     assert len(decoder.sizes) <= 42
@@ -236,11 +196,11 @@ async def test_rows_of_a_caller_who_has_gone_are_freed_within_a_step(open_engine
 
     decoder = Waiting()
     engine = open_engine(lambda key: StepWork("test", decoder, most=10))
-    gone = asyncio.create_task(submit(engine, "x", [10_000, 10_000], tokens=[5, 5]))
+    gone = asked(engine, "x", [10_000, 10_000], tokens=[5, 5])
     await until(lambda: len(decoder.live) == 2)
     gone.cancel()
     await asyncio.wait([gone])
-    following = asyncio.create_task(submit(engine, "x", [1], tokens=[10]))
+    following = asked(engine, "x", [1], tokens=[10])
     await until(lambda: engine.waiting_tokens == 10)
     steps.release(2)
     assert await following == ["done"]
@@ -252,9 +212,9 @@ async def test_rows_of_a_caller_who_has_gone_are_freed_within_a_step(open_engine
 async def test_work_whose_deadline_has_passed_is_never_begun(open_engine) -> None:
     work = HeldUp()
     engine = open_engine(batches(work))
-    running = asyncio.create_task(submit(engine, "x", ["first"], tokens=[1]))
+    running = asked(engine, "x", ["first"])
     await until(lambda: engine.running_items == 1)
-    late = asyncio.create_task(submit(engine, "x", ["late"], tokens=[1], deadline=time.monotonic() + 0.05))
+    late = asked(engine, "x", ["late"], deadline=time.monotonic() + 0.05)
     await asyncio.sleep(0.1)
     work.release()
     assert await running == ["first"]
@@ -279,8 +239,8 @@ async def test_an_item_that_cannot_be_done_takes_no_other_with_it(open_engine, k
         return StepWork("test", decoders[-1], most=100) if kind == "step" else BatchWork("test", run)
 
     engine = open_engine(open_work)
-    answers = await submit(engine, "x", [*range(1, 10), -1, *range(1, 10)], tokens=[1] * 19)
-    assert await submit(engine, "x", [2], tokens=[1]) == ["done"]
+    answers = await submit(engine, "x", [*range(1, 10), -1, *range(1, 10)])
+    assert await submit(engine, "x", [2]) == ["done"]
     assert isinstance(answers.pop(9), ValueError)
     assert answers == ["done"] * 18
     assert not any(decoder.live for decoder in decoders)
@@ -294,17 +254,9 @@ async def test_a_work_that_cannot_be_opened_is_an_answer(open_engine) -> None:
         return BatchWork("test", list)
 
     engine = open_engine(open_work)
-    (answer,) = await submit(engine, "bad", [1], tokens=[1])
+    (answer,) = await submit(engine, "bad", [1])
     assert isinstance(answer, RuntimeError)
-    assert await submit(engine, "good", [1], tokens=[1]) == [1]
-
-
-async def test_closing_finishes_what_was_accepted() -> None:
-    engine = Engine(batches(lambda key, items: items))
-    waiting = [asyncio.create_task(submit(engine, key, [key], tokens=[1])) for key in "abc"]
-    await asyncio.sleep(0)
-    await engine.close()
-    assert [await one for one in waiting] == [["a"], ["b"], ["c"]]
+    assert await submit(engine, "good", [1]) == [1]
 
 
 async def test_many_random_callers_are_all_answered_or_gone(open_engine) -> None:
@@ -370,12 +322,12 @@ async def test_work_that_waits_for_somebody_else_leaves_the_device_to_others(ope
         return BatchWork("test", lambda items: run.append(len(items)) or items)
 
     engine = open_engine(open_work)
-    waiting = asyncio.create_task(submit(engine, "hybrid", [1], tokens=[1]))
+    waiting = asked(engine, "hybrid", [1])
     await until(lambda: decoder.sizes)
     for item in range(5):
-        assert await submit(engine, "x", [item], tokens=[1]) == [item]
+        assert await submit(engine, "x", [item]) == [item]
     assert len(decoder.sizes) == 1
-    gone = asyncio.create_task(submit(engine, "hybrid", [3], tokens=[1]))
+    gone = asked(engine, "hybrid", [3])
     await until(lambda: len(decoder.live) == 2)  # somebody new is let in
     gone.cancel()
     await until(lambda: decoder.gone)  # and who has gone let out
@@ -401,10 +353,10 @@ async def test_a_batch_that_takes_long_leaves_turns_to_others_and_what_is_cancel
 
     engine = open_engine(open_work)
     async with held(engine, 5):
-        long = asyncio.create_task(submit(engine, "long", [3, 1, 2], tokens=[1, 1, 1]))
-        gone = asyncio.create_task(submit(engine, "long", [4, 5], tokens=[1, 1]))
+        long = asked(engine, "long", [3, 1, 2])
+        gone = asked(engine, "long", [4, 5])
     await until(first.is_set)
-    short = asyncio.create_task(submit(engine, "short", ["x"], tokens=[1]))
+    short = asked(engine, "short", ["x"])
     await until(lambda: engine.waiting_tokens == 1)
     gone.cancel()
     await asyncio.wait([gone])
@@ -434,9 +386,9 @@ async def test_second_jobs_finish_what_a_search_has_found(open_engine) -> None:
         return StepWork("test", Unfinishing(), most=100, second="finish") if key == "x" else BatchWork("test", finish)
 
     engine = open_engine(open_work, capacity=10)
-    first = asyncio.create_task(submit(engine, "x", [1, 2], tokens=[4, 4], client="a"))
+    first = asked(engine, "x", [1, 2], tokens=[4, 4], client="a")
     await until(work.begun.is_set)
-    gone = asyncio.create_task(submit(engine, "x", [1], tokens=[1], client="b"))
+    gone = asked(engine, "x", [1], client="b")
     await until(lambda: engine.waiting_tokens == 1)
     gone.cancel()
     await asyncio.wait([gone])
@@ -456,6 +408,6 @@ async def test_a_second_job_that_fails_is_the_answer(open_engine) -> None:
             StepWork("test", Unfinishing(), most=100, second="finish") if key == "x" else BatchWork("test", finish)
         )
     )
-    answers = await submit(engine, "x", [1], tokens=[1])
+    answers = await submit(engine, "x", [1])
     (answer,) = answers
     assert isinstance(answer, ValueError)

@@ -29,10 +29,9 @@ from nmt_core.serving.limits import Limits
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.conftest import ROOT, ServerProcess
+from tests.nmt_core.serving.support import eventually, metrics_of
 from tests.nmt_core.serving.test_deploy import DEPLOY
-from tests.nmt_core.serving.test_reload import eventually
 from tests.nmt_core.serving.test_security import Authority
-from tests.nmt_core.serving.test_streams import metrics_of
 
 TOKEN = "0123456789abcdef-secret"
 PROTO = DEPLOY.parents[1] / "proto"

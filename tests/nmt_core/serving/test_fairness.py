@@ -17,8 +17,8 @@ from nmt_core.serving.engine.work import Item, StepWork
 from nmt_core.serving.errors import RpcError
 from nmt_core.serving.telemetry import Metrics
 from tests.nmt_core.serving.in_process import serving
-from tests.nmt_core.serving.test_engine import Countdown, batches, submit, unthreaded, until
-from tests.nmt_core.serving.test_streams import metrics_of
+from tests.nmt_core.serving.support import metrics_of, until
+from tests.nmt_core.serving.test_engine import Countdown, asked, batches, submit, unthreaded
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 9)), max_size=30), st.integers(1, 20))
@@ -39,25 +39,6 @@ def test_every_job_has_its_turn_and_each_clients_are_in_order(jobs: list[tuple[s
     assert len(found) == len(jobs)
 
 
-async def test_a_client_with_many_jobs_lets_others_pass(open_engine) -> None:
-    order: list[str] = []
-    release = threading.Event()
-
-    def run(key, items):
-        assert release.wait(20)
-        order.extend(items)
-        return items
-
-    engine = open_engine(batches(run, most=100, rate=1e9))
-    many = [asyncio.create_task(submit(engine, "x", ["many"], tokens=[100], client="a")) for _ in range(400)]
-    await until(lambda: engine.waiting_tokens >= 30_000)
-    other = asyncio.create_task(submit(engine, "x", ["one"], tokens=[100], client="b"))
-    await asyncio.sleep(0)
-    release.set()
-    await asyncio.gather(other, *many)
-    assert order.index("one") < 50
-
-
 class Sized(Countdown):
     """Items are their numbers of tokens, and never end by themselves."""
 
@@ -72,10 +53,10 @@ class Sized(Countdown):
 async def test_a_client_that_has_nothing_running_enters_a_full_batch(open_engine) -> None:
     decoder = Countdown(pause=0.002)
     engine = open_engine(lambda key: StepWork("test", decoder, most=10))
-    first = asyncio.create_task(submit(engine, "x", [2000] * 10, tokens=[1] * 10, client="a"))
+    first = asked(engine, "x", [2000] * 10, client="a")
     await until(lambda: len(decoder.live) == 10)
     begin = time.monotonic()
-    assert await submit(engine, "x", [5], tokens=[1], client="b") == ["done"]
+    assert await submit(engine, "x", [5], client="b") == ["done"]
     taken = time.monotonic() - begin
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
@@ -145,8 +126,8 @@ async def test_a_thread_that_fails_fails_its_jobs_and_begins_anew(open_engine, m
 
     monkeypatch.setattr(engine._queues, "choose", fails_once)
     with pytest.raises(RpcError, match="its log says more"):
-        await asyncio.wait_for(submit(engine, "x", [1], tokens=[1]), 10)
-    assert await asyncio.wait_for(submit(engine, "x", [2], tokens=[1]), 10) == [2]
+        await asyncio.wait_for(submit(engine, "x", [1]), 10)
+    assert await asyncio.wait_for(submit(engine, "x", [2]), 10) == [2]
     assert engine.waiting_tokens == engine.running_items == 0
 
 
@@ -165,11 +146,11 @@ async def test_a_device_that_fails_again_and_again_is_down_and_health_says_so(mo
         monkeypatch.setattr(engine._queues, "choose", fails)
         for _ in range(5):
             with pytest.raises(RpcError):
-                await asyncio.wait_for(submit(engine, "key", [1], tokens=[1]), 10)
+                await asyncio.wait_for(submit(engine, "key", [1]), 10)
         await until(lambda: engine.down)
         assert up() == 0
         with pytest.raises(RpcError, match="has failed"):
-            await submit(engine, "key", [1], tokens=[1])
+            await submit(engine, "key", [1])
         await until(lambda: not server.health.serving)
 
 
@@ -184,17 +165,17 @@ async def test_works_that_are_busy_when_nobody_will_use_them_again_are_forgotten
 
     engine = open_engine(batches(run))
     queues = engine._queues.queues
-    running = asyncio.create_task(submit(engine, "old", [1], tokens=[1]))
+    running = asked(engine, "old", [1])
     await until(lambda: engine.running_items == 1)
-    waiting = asyncio.create_task(submit(engine, "older", [1], tokens=[1]))
+    waiting = asked(engine, "older", [1])
     await until(lambda: engine.waiting_tokens == 1)
     engine.forget(lambda key: key != "new")
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     release.set()
     await running
-    await submit(engine, "old", [2], tokens=[1])  # of a call that has the old model
-    await submit(engine, "new", [2], tokens=[1])
+    await submit(engine, "old", [2])  # of a call that has the old model
+    await submit(engine, "new", [2])
     await until(lambda: [key for key, _ in queues] == ["new"])
 
 

@@ -28,7 +28,8 @@ from nmt_core.serving.telemetry import CALL, Call, Metrics
 from nmt_core.serving.wire import MessageReader
 from nmt_core.v1 import nmt_pb2 as pb
 from tests.nmt_core.serving.http2 import RudeClient
-from tests.nmt_core.serving.in_process import one_pair, serving, until
+from tests.nmt_core.serving.in_process import one_pair, serving
+from tests.nmt_core.serving.support import until
 
 MIB = 1 << 20
 

@@ -1,4 +1,4 @@
-"""Models of annotated text, of words with factors and from right to left behind the service: as in process."""
+"""Models of every kind behind one server: the numbers and bytes are those of the model in-process."""
 
 from __future__ import annotations
 
@@ -9,18 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt_core.base.errors import ServiceError
+from nmt_core.base.errors import NmtError, ServiceError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import open_translator
+from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.methods.plan import translation_cost
 from nmt_core.serving.models.opening import open_served_model
+from nmt_core.v1 import nmt_pb2 as pb
+from smt_bridge.models import open_model
 from tests.annotated_models import make_annotated
 from tests.mirrored_models import make_models, mirrored, turned
 from tests.model_files import open_pair_scorer
 from tests.nmt_core.serving.agreement import check_scores, check_translations
+from tests.prepared_models import KINDS, NEW, make_model, pipe
+from tests.spelling_models import TARGET, spelling_model
 
 ANNOTATED = ["w1 Rot w2 Blau w3", "", "Gelb w7 w1 Blau w2"]
 ORDERED = ["w1 w2 w3 w4", "w5 w6 w0"]
@@ -31,6 +37,12 @@ PAIRS = {
     "r2l": [SentencePair("w1 w2 w3", target) for target in ("w4 w5 w6", "w7 unseen", "", "w4 w5 w1 w2")],
     "factors": [SentencePair(source, "one two") for source in FACTORED],
 }
+SURFACE = [
+    SentencePair("the plan &apos;s good .", "der Aktionsplan ist gut ."),
+    SentencePair("men see dogs", "Hunde"),
+    SentencePair("men see dogs", ""),
+]
+SPELLED = ["the axolotl is", "the quokka is of", "of"]
 
 
 def make_factored(place: Path) -> str:
@@ -48,17 +60,31 @@ def make_factored(place: Path) -> str:
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     place = tmp_path_factory.mktemp("models")
-    annotated = {scheme: make_annotated(place, scheme, scheme)[0] for scheme in ("posunk", "posall")}
-    return {**annotated, **make_models(place), "factors": make_factored(place)}
+    found = {scheme: make_annotated(place, scheme, scheme)[0] for scheme in ("posunk", "posall")}
+    found |= {**make_models(place), "factors": make_factored(place), "spells": str(place / "spells")}
+    loaded = spelling_model()
+    save_model(found["spells"], loaded.model, loaded.source, loaded.target, loaded.config)
+    return found | {kind: str(make_model(tmp_path_factory.mktemp(kind), KINDS[kind])) for kind in ("bpe", "truecased")}
 
 
 @pytest.fixture(scope="module")
-def server(start: Callable[..., Any], folders: dict[str, str]) -> Any:
-    """All of them, and those of both orders again with candidate lists."""
-    options = [argument for name, folder in folders.items() for argument in ("--model", f"{name}={folder}")]
-    for name in ("l2r", "r2l"):
-        options += ["--model", f"few-{name}={folders[name]}", "--candidates", f"few-{name}=9"]
-    return start(*options, "--beam", "3")
+def server(start: Callable[..., Any], folders: dict[str, str], folder: str, tmp_path_factory) -> Any:
+    """All of them, those of both orders again with candidate lists, and one model with several lexicons."""
+    lexicon, few = (tmp_path_factory.mktemp("lexicons") / name for name in ("lexicon", "few"))
+    lexicon.write_text("none zéro 1.0\nborn né 0.9\none un 1\n")
+    few.write_text("two deux 1.0\n")
+    models = folders | {f"few-{name}": folders[name] for name in ("l2r", "r2l")}
+    models |= dict.fromkeys(("plain", "lexicon", "names", "few"), folder)
+    options = [argument for name, path in models.items() for argument in ("--model", f"{name}={path}")]
+    options += ["--lexicon", f"lexicon={lexicon}", "--lexicon", f"names={lexicon},lexicon-lowercase"]
+    options += ["--lexicon", f"few={few}", "--candidates", "few=2"]
+    return start(*options, "--candidates", "few-l2r=9", "--candidates", "few-r2l=9", "--beam", "3")
+
+
+@pytest.fixture
+def of(server: Any) -> Callable[[str], NmtClient]:
+    """A client of a model."""
+    return lambda name: NmtClient(server.address, model=name)
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -124,3 +150,105 @@ def test_a_text_without_the_factors_is_an_error_of_its_item(server: Any) -> None
 def test_both_orders_are_no_ensemble(folders: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--model", f"both={folders['l2r']},{folders['r2l']}", "--port", "0"]) == 2
     assert "have no next word in common" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["bpe", "truecased"])
+def test_raw_text_is_translated_as_by_the_command_line(
+    server: Any, folders: dict[str, str], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decode = ["decode", "--model", folders[kind], "--beam", "3", "--raw", "--quiet"]
+    by_hand = pipe(decode, NEW, monkeypatch)
+    client = ["client", "translate", "--address", server.address, "--model", kind, "--raw"]
+    assert pipe(client, NEW, monkeypatch) == by_hand
+    with NmtClient(server.address, model=kind) as direct:
+        assert [found.translations[0].text for found in direct.translate(NEW, raw=True)] == by_hand
+
+
+@pytest.mark.parametrize("kind", ["bpe", "truecased"])
+def test_surface_words_are_scored_as_in_process(server: Any, folders: dict[str, str], kind: str) -> None:
+    local, remote = open_model(folders[kind]), RemotePairScorer(server.address, model=kind)
+    assert remote.signature == local.signature
+    assert "|tok:" in local.signature
+    ours = local.score(SURFACE, per_word=True, attention=True)
+    theirs = remote.score(SURFACE, per_word=True, attention=True)
+    check_scores(theirs, ours)
+    for pair, one in zip(SURFACE, ours, strict=True):
+        assert len(one.word_log_probs or ()) == len(pair.target.split()) + 1
+        assert all(len(row) == len(pair.source.split()) + 1 for row in one.attention or ())
+    remote.close()
+
+
+def test_client_scores_every_form(
+    server: Any, folders: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "s").write_text("The plan\u2019s good.\n")
+    (tmp_path / "t").write_text("Der Aktionsplan ist gut.\n")
+    texts = [str(tmp_path / "s"), str(tmp_path / "t")]
+    for form in ("--raw", "--surface"):
+        address = ["--address", server.address, "--model", "bpe"]
+        (there,) = pipe(["client", "score", *address, form, *texts], [], monkeypatch)
+        (here,) = pipe(["score", "--model", folders["bpe"], "--quiet", form, *texts], [], monkeypatch)
+        assert float(there) == pytest.approx(float(here), abs=1e-5)
+
+
+def test_a_form_that_there_is_not_is_refused(server: Any) -> None:
+    with NmtClient(server.address, model="bpe") as client, pytest.raises(NmtError, match="no form of text 9"):
+        list(client.score([("a", "b")], form=9))
+
+
+def test_lists_are_ranked_by_surface_words(server: Any, folders: dict[str, str]) -> None:
+    hypotheses = [pb.Hypothesis(target=target) for target in ("der Aktionsplan", "Hunde sehen")]
+    with NmtClient(server.address, model="bpe") as client:
+        (ranking,) = client.rerank(
+            [pb.NbestList(source="the plan", hypotheses=hypotheses)], model_weight=1.0, form=pb.TEXT_FORM_SURFACE
+        )
+    expected = open_model(folders["bpe"]).score([SentencePair("the plan", one.target) for one in hypotheses])
+    found = {one.position: one.log_prob for one in ranking.hypotheses}
+    for position, score in enumerate(expected):
+        assert found[position] == pytest.approx(score.log_prob, abs=1e-5)
+
+
+def test_labels_of_lists_are_those_of_decode(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = ["client", "translate", "--address", server.address, "--model", "truecased", "--nbest", "2"]
+    assert all(" ||| NMT0= -" in line for line in pipe(client, ["the man"], monkeypatch))
+    assert all(" ||| X= -" in line for line in pipe([*client, "--feature-name", "X"], ["the man"], monkeypatch))
+    with pytest.raises(SystemExit, match="2"):
+        main([*client, "--feature-name", "a b", "/dev/null"])
+
+
+def test_what_a_model_writes_letter_by_letter_has_the_score_of_its_text(of: Callable, folders: dict[str, str]) -> None:
+    def expected(pairs: list[SentencePair]) -> list[float]:
+        return [one.log_prob for one in ModelPairScorer([load_model(folders["spells"])]).score(pairs)]
+
+    client = of("spells")
+    for options in ({"beam": 4, "nbest": 3}, {"samples": 3}):
+        found = client.translate(SPELLED, **options)
+        written = [(line, one) for line, nbest in zip(SPELLED, found, strict=True) for one in nbest.translations]
+        pairs = [SentencePair(line, one.text) for line, one in written]
+        assert [one.log_prob for _, one in written] == pytest.approx(expected(pairs), abs=1e-4)
+        words = [word for _, one in written for word in one.words]
+        assert any(word not in TARGET for word in words)
+        assert "<unk>" not in words
+    with pytest.raises(ServiceError, match="is for models that write <unk>; 'spells' spells unknown words"):
+        client.translate(SPELLED, replace_unknown=True)
+    remote = RemotePairScorer(client.connection.addresses[0], model="spells").score(pairs)
+    assert [score.log_prob for score in remote] == pytest.approx(expected(pairs), abs=1e-5)
+
+
+def test_unknown_words_come_from_the_lexicon_of_their_model(of: Callable) -> None:
+    shown = {}
+    for name in ("lexicon", "names", "plain"):
+        found = of(name).translate(["zéro né"], beam=4, nbest=4, replace_unknown=True)[0].translations
+        assert any("<unk>" in one.words for one in found)
+        shown[name] = [one.text for one in found]
+    translated = [text.replace("zéro", "none").replace("né", "born") for text in shown["plain"]]
+    assert shown["lexicon"] == shown["names"] == translated != shown["plain"]
+
+
+def test_a_server_searches_with_the_candidates_of_its_model(of: Callable) -> None:
+    words = {
+        name: {word for one in of(name).translate(["deux"], beam=4, nbest=4)[0].translations for word in one.words}
+        for name in ("few", "plain")
+    }
+    assert words["few"] <= {"<unk>", "two"}
+    assert not words["plain"] <= {"<unk>", "two"}

@@ -21,8 +21,9 @@ from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.limits import Limits, read_limits
 from nmt_core.serving.loading import model_folders
 from nmt_core.v1 import nmt_pb2 as pb
-from tests.nmt_core.serving.in_process import Gate, gated, one_pair, serving, until
-from tests.nmt_core.serving.test_reload import eventually
+from tests.nmt_core.serving.conftest import ServerProcess
+from tests.nmt_core.serving.in_process import Gate, gated, one_pair, serving
+from tests.nmt_core.serving.support import eventually, until
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -145,10 +146,16 @@ async def test_every_device_has_its_thread_and_the_shortest_queue_is_chosen() ->
         assert [(await call)[0].log_prob for call in calls] == [-1.0, -2.0, -3.0]
 
 
-async def test_sigterm_under_load_loses_nothing(start, folder: str) -> None:
-    server = start("--model", f"m={folder}", "--beam", "4")
+@pytest.fixture(scope="module")
+def second(start, folder: str) -> ServerProcess:
+    return start("--model", f"m={folder}", "--beam", "4", "--limit", "drain=30")
 
-    async def one(client: AsyncNmtClient, outcomes: list[str]) -> None:
+
+async def test_sigterm_under_load_loses_nothing_and_another_server_goes_on(start, folder: str, second) -> None:
+    first = start("--model", f"m={folder}", "--beam", "4")
+    both, pairs = f"{first.address},{second.address}", [("un", "one two")] * 40
+
+    async def ask(client: AsyncNmtClient, outcomes: list[str]) -> None:
         while True:
             try:
                 (found,) = await client.translate(["un deux un"])
@@ -157,38 +164,25 @@ async def test_sigterm_under_load_loses_nothing(start, folder: str) -> None:
                 return
             outcomes.append("answer" if found.translations else found.error.reason)
             if len(outcomes) == 60:
-                server.terminate()
+                first.terminate()
+
+    async def stream(client: AsyncNmtClient) -> list[int]:
+        return [number async for number, one in client.translate_stream(["un deux"] * 300, ahead=5) if one.translations]
 
     outcomes: list[str] = []
-    async with AsyncNmtClient(server.address, first_wait=0.001, timeout=20) as client:
-        await asyncio.gather(*(one(client, outcomes) for _ in range(20)))
-    assert server.wait() == 0
+    async with (
+        AsyncNmtClient(first.address, first_wait=0.001, timeout=20) as only,
+        AsyncNmtClient(both, first_wait=0.05, timeout=20) as client,
+    ):
+        expected = [one.log_prob for one in await client.score(pairs)]
+        streamed, *_ = await asyncio.gather(stream(client), *(ask(only, outcomes) for _ in range(20)))
+        assert sorted(streamed) == list(range(300))
+        assert await asyncio.to_thread(first.wait) == 0
+        assert [one.log_prob for one in await client.score(pairs)] == expected
     assert outcomes.count("answer") > 20
     refused = [outcome for outcome in outcomes if outcome != "answer"]
     assert len(refused) == 20
     assert all("nothing answers" in outcome for outcome in refused), refused
-
-
-def test_a_server_that_goes_is_replaced_by_the_other(start, folder: str) -> None:
-    first, second = start("--model", f"m={folder}"), start("--model", f"m={folder}")
-    both = f"{first.address},{second.address}"
-    pairs = [("un", "one two")] * 40
-    client = NmtClient(both, timeout=20, first_wait=0.05)
-    expected = client.score(pairs, window=5)
-
-    async def stream() -> list[int]:
-        async with AsyncNmtClient(both, timeout=20, first_wait=0.05) as asynchronous:
-            answered = []
-            async for number, sentence in asynchronous.translate_stream(["un deux"] * 300, ahead=5):
-                assert sentence.translations
-                answered.append(number)
-                if len(answered) == 20:
-                    first.terminate()
-            return answered
-
-    assert sorted(asyncio.run(stream())) == list(range(300))
-    first.wait()
-    assert client.score(pairs, window=5) == expected
     assert RemotePairScorer(both, first_wait=0.01).signature.startswith("nmt:rnnsearch")
 
 
@@ -218,44 +212,6 @@ def test_the_largest_message_is_one_that_there_is_memory_for(memory: str, messag
     assert read_limits(None, [f"memory_mib={memory}", f"request_mib={message}"]).request_bytes == message << 20
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ("--model m", "--model m: expected NAME=DIR"),
-        ("--model m=a,,b", "expected NAME=DIR"),
-        ("--model m=a --model m=b", "m was named already"),
-        ("--models /nowhere", "--models /nowhere: cannot be read"),
-        ("--models /usr", "--models /usr: no model folder"),
-        ("", "no model: give --model"),
-        ("--model m=nowhere/at/all", "there is no such model directory"),
-        ("--port 70000", "--port 70000: expected 0 to 65535"),
-        ("--host unix:/tmp/s", "--host unix:/tmp/s: expected a name or an IP address"),
-        ("--host 0.0.0.0", "--host 0.0.0.0 can be reached from other machines"),
-        ("--beam 0", "--beam"),
-        ("--beam 9 --limit beam=8", "--beam 9: at most 8"),
-        ("--limit items", "--limit items: expected KEY=VALUE, such as idle=60"),
-        ("--limit ite=9", "limits: unknown key 'ite'; did you mean 'items'?"),
-        ("--limit items=0", "limits: 'items': Input should be greater than or equal to 1 (found 0)"),
-        ("--limit message_mib=86", "limits: memory_mib=256: a request of 86 MiB is held 3 times"),
-        ("--limit request_mib=33", "limits: request_mib=33: expected at most 32, or a larger"),
-        ("--limit memory_mib=2", "limits: memory_mib=2: a request of 1 MiB is held 3 times"),
-        ("--limits /no", "/no: cannot be read"),
-        ("--tls-cert c", "--tls-cert and --tls-key belong together"),
-        ("--tls-cert /no --tls-key /no", "/no: cannot be read"),
-        ("--tls-client-ca c", "--tls-client-ca needs"),
-        ("--token-file /no", "/no: cannot be read"),
-        ("--device cpu,cpu", "a device is named twice"),
-        ("--threads 0", "--threads 0"),
-    ],
-)
-def test_wrong_options_are_one_clear_line(options: str, problem: str, capsys) -> None:
-    model = [] if not options or "--model" in options else ["--model", "m=a"]
-    assert main(["serve", "--port", "0", "--device", "cpu", *model, *options.split()]) == 2
-    error = capsys.readouterr().err
-    assert problem in error
-    assert error.count("\n") == 1
-
-
 def test_a_model_that_cannot_be_read_is_not_left_out(models: Path, tmp_path: Path, capsys) -> None:
     """Here by a link to itself, which root may not read either."""
     (tmp_path / "good").symlink_to(models / "search")
@@ -276,14 +232,12 @@ def test_a_metrics_port_in_use_is_one_clear_line(capsys, folder: str) -> None:
     assert f"cannot listen on 127.0.0.1:{port} for --metrics-port" in capsys.readouterr().err
 
 
-def test_a_second_signal_ends_a_server_at_once(start, folder: str) -> None:
-    server = start("--model", f"m={folder}", "--limit", "drain=30")
-    server.terminate()
-    eventually(lambda: any("finishing what was accepted" in line for line in server.lines))
-    assert server.process.poll() is None
-    with grpc.insecure_channel(server.address) as channel:
-        answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+def test_a_second_signal_ends_a_server_at_once(second: ServerProcess) -> None:
+    second.terminate()
+    eventually(lambda: any("finishing what was accepted" in line for line in second.lines))
+    assert second.process.poll() is None
+    answer = health_pb2_grpc.HealthStub(second.channel).Check(health_pb2.HealthCheckRequest())
     assert answer.status == NOT_SERVING
-    assert NmtClient(server.address).score([("un", "one")])  # load balancers take a moment to notice
-    server.terminate()
-    assert server.wait() == -15
+    assert NmtClient(second.address).score([("un", "one")])  # load balancers take a moment to notice
+    second.terminate()
+    assert second.wait() == -15

@@ -19,16 +19,18 @@ from nmt_core.commands.main import main
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.telemetry import LogQueue
 from tests.nmt_core.serving.conftest import ROOT
-from tests.nmt_core.serving.test_reload import eventually
-from tests.nmt_core.serving.test_streams import metrics_of
+from tests.nmt_core.serving.in_process import one_pair, serving
+from tests.nmt_core.serving.support import eventually, until
 
 
-def test_a_full_disk_is_counted_and_nothing_else(start, folder: str) -> None:
-    server = start("--model", f"m={folder}", "--access-log", "/dev/full", "--metrics-port", "0")
-    with NmtClient(server.address) as client:
+async def test_a_full_disk_is_counted_and_nothing_else() -> None:
+    dropped: list[int] = []
+    log = LogQueue("/dev/full", lambda: dropped.append(1))
+    async with serving(log=log) as running:
         for _ in range(5):
-            assert client.score([("un", "one")])[0].log_prob < 0
-    eventually(lambda: metrics_of(server).get('nmt_log_lines_dropped_total{log="access"}', 0) >= 5)
+            assert (await running.stub.Score(one_pair())).scores[0].log_prob < 0
+        await until(lambda: len(dropped) == 5)
+    log.close()
 
 
 @pytest.mark.parametrize("reader", ["gone", "asleep"])

@@ -7,8 +7,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -16,16 +16,14 @@ import pytest
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
-from tests.nmt_core.serving.test_reload import eventually
-from tests.nmt_core.serving.test_streams import metrics_of
+from tests.nmt_core.serving.support import eventually, metrics_of, wait_for_quiet
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
 @pytest.fixture
-def stub(server) -> Iterator[nmt_pb2_grpc.NmtServiceStub]:
-    with grpc.insecure_channel(server.address) as channel:
-        yield nmt_pb2_grpc.NmtServiceStub(channel)
+def stub(server) -> Any:
+    return server.stub
 
 
 def named(name: str) -> list[tuple[str, str]]:
@@ -89,6 +87,7 @@ def test_cancelled_calls_and_passed_deadlines_are_told_apart(server, stub, log_f
     call.cancel()
     for name, code in (("late", "DEADLINE_EXCEEDED"), ("gone", "CANCELLED")):
         assert logged(log_file, name, 1)[0]["code"] == code
+    wait_for_quiet(server)
 
 
 def test_metrics_count_what_was_done(server) -> None:

@@ -1,4 +1,4 @@
-"""Options of ``serve`` reach what they limit: a server that is made of them refuses as they say."""
+"""Options of ``serve``: wrong ones are one line, others reach what they limit."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import pytest
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from nmt_core.commands import serve
+from nmt_core.commands.main import main
 from nmt_core.serving.client.connection import Access
 from nmt_core.serving.command import read_address
 from nmt_core.serving.credentials import Client, Tokens
 from nmt_core.serving.errors import from_trailers
 from nmt_core.serving.limits import Limits, read_limits
 from nmt_core.v1 import nmt_pb2 as pb
-from tests.nmt_core.serving.in_process import Running, one_pair, serving, until
+from tests.nmt_core.serving.in_process import Running, serving
+from tests.nmt_core.serving.support import until
 
 
 def with_server(options: str, scenario: Callable[[Running], Awaitable[None]], tokens: Tokens | None = None) -> None:
@@ -34,34 +36,6 @@ def with_server(options: str, scenario: Callable[[Running], Awaitable[None]], to
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ("--limit calls=3", "3 calls are open already"),
-        ("--limit client_calls=3", "3 calls of this client are open already"),
-        ("--limit queue=9 --limit client_queue=100", "the queue is full (8 tokens wait)"),
-        ("--limit client_queue=9", "the queue is full (8 tokens of this client wait)"),
-        ("--limit queue=36", "the queue is full (8 tokens of this client wait)"),  # a quarter
-    ],
-)
-def test_what_is_above_a_limit_is_refused(options: str, problem: str) -> None:
-    request = one_pair()  # four tokens
-
-    async def scenario(running: Running) -> None:
-        running.gate.close()
-        accepted = [running.stub.Score(request)]
-        await running.gate.is_entered()
-        accepted += [running.stub.Score(request) for _ in range(2)]
-        await until(lambda: running.engine.waiting_tokens == 8)
-        refused = running.stub.Score(request)
-        assert await refused.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert problem in await refused.details()
-        running.gate.open.set()
-        assert [len((await call).scores) for call in accepted] == [1, 1, 1]
-
-    with_server(options, scenario)
-
-
 def test_limits_of_a_file_and_of_the_command_line_are_put_together(tmp_path: Path) -> None:
     (tmp_path / "limits.yaml").write_text("items: 7\nidle: 60\n")
     assert read_limits(str(tmp_path / "limits.yaml"), ["idle=1.5", "age=9"]) == Limits(items=7, idle=1.5, age=9)
@@ -72,15 +46,18 @@ TOKENS = {f"token-of-{name}-0123": Client(f"token {name}", name) for name in ("a
 
 
 @pytest.mark.parametrize(
-    ("options", "reason", "size"),
+    ("options", "reason", "problem", "size"),
     [
-        ("--limit client_calls=2", "TOO_MANY_CALLS", 1),
-        ("--limit client_queue=7", "QUEUE_FULL", 1),
-        ("--limit memory_mib=4", "MEMORY_FULL", 300_000),  # a client has half, and a request is held three times
+        ("calls=2", "TOO_MANY_CALLS", "2 calls are open already", 1),
+        ("client_calls=2", "TOO_MANY_CALLS", "2 calls of this client are open already", 1),
+        ("queue=7 client_queue=100", "QUEUE_FULL", "the queue is full (4 tokens wait)", 1),
+        ("client_queue=7", "QUEUE_FULL", "the queue is full (4 tokens of this client wait)", 1),
+        ("queue=28", "QUEUE_FULL", "the queue is full (4 tokens of this client wait)", 1),  # a quarter
+        ("memory_mib=4", "MEMORY_FULL", "try again later", 300_000),  # half; and a request is held three times
     ],
 )
-def test_what_one_client_has_leaves_room_for_another(options: str, reason: str, size: int) -> None:
-    """Clients are told apart by their tokens, on one connection."""
+def test_what_one_client_has_leaves_room_for_another(options: str, reason: str, problem: str, size: int) -> None:
+    """Unless all of it is taken. Clients are told apart by their tokens, on one connection."""
     text = "a" * min(size, 20_000)
     request = pb.ScoreRequest(pairs=[pb.Pair(source=text, target="b")] * (size // len(text)))
 
@@ -92,15 +69,19 @@ def test_what_one_client_has_leaves_room_for_another(options: str, reason: str, 
         each = memory.held.total
         accepted.append(stub.Score(request, metadata=ALICE))
         await until(lambda: memory.held.total == 2 * each and engine.waiting_tokens)
-        refused = stub.Score(request, metadata=ALICE)
-        assert await refused.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert from_trailers(await refused.trailing_metadata())[0] == reason
-        accepted.append(stub.Score(request, metadata=BOB))
-        await until(lambda: memory.held.total == 3 * each)
+        for of_whom in [ALICE] if "client" in problem or reason == "MEMORY_FULL" else [ALICE, BOB]:
+            refused = stub.Score(request, metadata=of_whom)
+            assert await refused.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert problem in await refused.details()
+            found, retry_after = from_trailers(await refused.trailing_metadata())
+            assert (found, bool(retry_after)) == (reason, True)
+        if of_whom is ALICE:
+            accepted.append(stub.Score(request, metadata=BOB))
+            await until(lambda: memory.held.total == 3 * each)
         running.gate.open.set()
-        assert [len((await call).scores) for call in accepted] == 3 * [len(request.pairs)]
+        assert [len((await call).scores) for call in accepted] == len(accepted) * [len(request.pairs)]
 
-    with_server(options, scenario, TOKENS)
+    with_server(" ".join(f"--limit {one}" for one in options.split()), scenario, TOKENS)
 
 
 def test_a_batch_takes_no_longer_than_is_allowed_and_health_says_so() -> None:
@@ -129,3 +110,60 @@ def test_reflection_is_there_unless_it_is_not_wanted(options: str, found: object
         assert seen == found
 
     with_server(options, scenario)
+
+
+FILES = ("unix", "unix:/tmp/s", "unix-abstract:s", "/tmp/s", "./s")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--model m", "--model m: expected NAME=DIR"),
+        ("--model m=a,,b", "expected NAME=DIR"),
+        ("--model m=a --model m=b", "m was named already"),
+        ("--models /nowhere", "--models /nowhere: cannot be read"),
+        ("--models /usr", "--models /usr: no model folder"),
+        ("", "no model: give --model"),
+        ("--model m=nowhere/at/all", "there is no such model directory"),
+        ("--port 70000", "--port 70000: expected 0 to 65535"),
+        *((f"--host {host}", f"--host {host}: expected a name or an IP") for host in FILES),
+        ("--host 0.0.0.0", "--host 0.0.0.0 can be reached from other machines"),
+        ("--beam 0", "--beam"),
+        ("--beam 9 --limit beam=8", "--beam 9: at most 8"),
+        ("--limit items", "--limit items: expected KEY=VALUE, such as idle=60"),
+        ("--limit ite=9", "limits: unknown key 'ite'; did you mean 'items'?"),
+        ("--limit items=0", "limits: 'items': Input should be greater than or equal to 1 (found 0)"),
+        ("--limit message_mib=86", "limits: memory_mib=256: a request of 86 MiB is held 3 times"),
+        ("--limit request_mib=33", "limits: request_mib=33: expected at most 32, or a larger"),
+        ("--limit memory_mib=2", "limits: memory_mib=2: a request of 1 MiB is held 3 times"),
+        ("--limits /no", "/no: cannot be read"),
+        ("--tls-cert c", "--tls-cert and --tls-key belong together"),
+        ("--tls-cert /no --tls-key /no", "/no: cannot be read"),
+        ("--tls-client-ca c", "--tls-client-ca needs"),
+        ("--token-file /no", "/no: cannot be read"),
+        ("--device cpu,cpu", "a device is named twice"),
+        ("--threads 0", "--threads 0"),
+        ("--lexicon x=F", "the model x is none of m, phrases"),
+        ("--lexicon m", "expected NAME=FILE"),
+        ("--lexicon m=F,copy", "expected NAME=FILE, or NAME=FILE,lexicon-lowercase"),
+        ("--lexicon m=F,", "expected NAME=FILE"),
+        ("--lexicon m=F", "F: the lexicon is of the other direction"),
+        ("--lexicon phrases=F", "which has no attention"),
+        ("--lexicon m=nowhere", "nowhere: cannot be read"),
+        ("--candidates x=5", "is none of m"),
+        *(
+            (f"--candidates {wrong}", "expected NAME=K or NAME=K,L")
+            for wrong in ("m", "m=", "m=0", "m=5,6,7", "m=a", "=5")
+        ),
+    ],
+)
+def test_wrong_options_are_one_clear_line(options: str, problem: str, models: Path, tmp_path: Path, capsys) -> None:
+    (tmp_path / "F").write_text("un one 1.0\n")
+    words = [word.replace("=F", f"={tmp_path}/F") for word in options.split()]
+    model = [] if not options or "--model" in options else ["--model", f"m={models}/search"]
+    if options.startswith("--lexicon"):
+        model += ["--model", f"phrases={models}/phrases"]
+    assert main(["serve", "--port", "0", "--device", "cpu", *model, *words]) == 2
+    error = capsys.readouterr().err
+    assert problem in error
+    assert error.count("\n") == 1

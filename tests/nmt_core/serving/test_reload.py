@@ -1,4 +1,4 @@
-"""Models, tokens and logs that change while the server runs, and a server that is told to end while it loads."""
+"""Models that are exchanged while the server answers: what clients, streams and jobs of the bridge notice."""
 
 from __future__ import annotations
 
@@ -11,88 +11,114 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 
 from nmt_core.base.errors import ServiceError
+from nmt_core.jobs.outputs import Outputs
 from nmt_core.serving.client.client import NmtClient
-from nmt_core.serving.client.connection import Access
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
+from smt_bridge.commands.main import main
+from smt_bridge.models import SearchOptions, open_model
 from tests.nmt_core.serving.conftest import ROOT
-from tests.nmt_core.serving.test_streams import metrics_of
+from tests.nmt_core.serving.support import eventually, metrics_of
 
-TOKEN = "a-token-of-many-letters"
-
-
-def eventually(condition) -> None:
-    end = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < end, "it did not happen within 120 s"
-        time.sleep(0.05)
+LINES = 24
 
 
-def exchange(folder: Path, other: Path) -> None:
+def put(folder: Path, other: Path) -> None:
     """Another model of the same words in its place: the folder's ``init`` with another seed."""
     shutil.copyfile(other / "model.safetensors", folder / "new")
     os.replace(folder / "new", folder / "model.safetensors")
 
 
-def facts(server, access: Access | None = None) -> tuple[str, float]:
-    with NmtClient(server.address, access=access, timeout=20) as client:
-        (model,) = client.models()
-        return model.version, client.score([("un deux", "one two")])[0].log_prob
+class Exchanged:
+    """A server of the models of a directory, whose model ``m`` is exchanged; ``first`` is a copy of what it was."""
+
+    def __init__(self, start: Callable[..., Any], folder: str, place: Path) -> None:
+        self.own = Path(shutil.copytree(folder, place / "models" / "m"))
+        self.first = Path(shutil.copytree(folder, place / "first"))
+        self.server = start("--models", str(self.own.parent), "--beam", "4", "--metrics-port", "0")
+        self.client = NmtClient(self.server.address, model="m", timeout=20)
+        self.begin = self.facts()
+
+    def facts(self) -> tuple[str, float]:
+        """The version of the model, and a score of it."""
+        version = next(model.version for model in self.client.models() if model.name == "m")
+        return version, self.client.score([("un deux", "one two")])[0].log_prob
+
+    def reload(self) -> None:
+        self.server.process.send_signal(signal.SIGHUP)
+
+    def give(self, folder: Path) -> None:
+        """Let it have the model of a folder."""
+        version, _ = self.facts()
+        put(self.own, folder)
+        self.reload()
+        eventually(lambda: self.facts()[0] != version)
 
 
-def test_sighup_exchanges_models_under_load(start, own: Path, other: Path) -> None:
-    server = start("--model", f"m={own}", "--beam", "4")
-    version, score = facts(server)
-    exchange(own, other)
-    with NmtClient(server.address) as client, ThreadPoolExecutor(4) as callers:
-        asked = callers.map(lambda _: client.translate(["un deux un"] * 50), range(60))
+@pytest.fixture(scope="module")
+def of_module(start, folder: str, tmp_path_factory: pytest.TempPathFactory) -> Exchanged:
+    return Exchanged(start, folder, tmp_path_factory.mktemp("exchanged"))
+
+
+@pytest.fixture
+def exchanged(of_module: Exchanged) -> Exchanged:
+    """With its first model."""
+    if of_module.facts() != of_module.begin:
+        of_module.give(of_module.first)
+    return of_module
+
+
+def test_sighup_exchanges_models_under_load(exchanged: Exchanged, other: Path) -> None:
+    put(exchanged.own, other)
+    with ThreadPoolExecutor(4) as callers:
+        asked = callers.map(lambda _: exchanged.client.translate(["un deux un"] * 50), range(60))
         next(asked)
-        server.process.send_signal(signal.SIGHUP)
+        exchanged.reload()
         assert sum(bool(one.translations) for part in asked for one in part) == 59 * 50
-    eventually(lambda: facts(server)[0] != version)
-    assert facts(server)[1] != score
-    assert server.process.poll() is None
+    eventually(lambda: exchanged.facts()[0] != exchanged.begin[0])
+    assert exchanged.facts()[1] != exchanged.begin[1]
 
 
-def test_a_call_of_many_requests_is_of_one_model_or_ends(start, own: Path, other: Path) -> None:
-    server = start("--model", f"m={own}", "--beam", "4")
-    version, _ = facts(server)
-    with NmtClient(server.address) as client:
-        asked = iter(client.translate_lines(itertools.repeat("un deux"), window=2))
-        next(asked)
-        exchange(own, other)
-        server.process.send_signal(signal.SIGHUP)
-        with pytest.raises(
-            ServiceError, match=rf"the model changed during the work \(it was {version}, now \w{{12}}\)"
-        ):
-            for _ in asked:
-                pass
-        assert client.translate(["un deux"])[0].translations  # another call
+def test_a_call_of_many_requests_is_of_one_model_or_ends(exchanged: Exchanged, other: Path) -> None:
+    asked = iter(exchanged.client.translate_lines(itertools.repeat("un deux"), window=2))
+    next(asked)
+    put(exchanged.own, other)
+    exchanged.reload()
+    change = rf"\(it was {exchanged.begin[0]}, now \w{{12}}\)"
+    with pytest.raises(ServiceError, match=f"the model changed during the work {change}"):
+        for _ in asked:
+            pass
+    assert exchanged.client.translate(["un deux"])[0].translations  # another call
 
 
-def test_new_models_are_taken_and_a_broken_one_is_not(start, own: Path, other: Path) -> None:
-    server = start("--models", str(own.parent), "--metrics-port", "0")
-    version, score = facts(server)
-    content = (own / "model.safetensors").read_bytes()
-    (own / "model.safetensors").write_bytes(content[:100])
-    server.process.send_signal(signal.SIGHUP)
-    eventually(lambda: any("stay" in line for line in server.lines))
-    assert facts(server) == (version, score)
-    exchange(own, other)
-    shutil.copytree(own, own.parent / "second")
-    server.process.send_signal(signal.SIGHUP)
-    eventually(lambda: len(NmtClient(server.address).models()) == 2)
-    first, second = NmtClient(server.address).models()
-    assert first.version == second.version != version
-    counts = metrics_of(server)
-    assert counts['nmt_reloads_total{outcome="done"}'] == counts['nmt_reloads_total{outcome="failed"}'] == 1
+def test_new_models_are_taken_and_a_broken_one_is_not(exchanged: Exchanged, other: Path) -> None:
+    def reloads() -> list[float]:
+        counts = metrics_of(exchanged.server)
+        return [counts.get(f'nmt_reloads_total{{outcome="{outcome}"}}', 0) for outcome in ("done", "failed")]
+
+    done, failed = reloads()
+    weights = exchanged.own / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    exchanged.reload()
+    eventually(lambda: any("stay" in line for line in exchanged.server.lines))
+    assert exchanged.facts() == exchanged.begin
+    put(exchanged.own, other)
+    second = shutil.copytree(exchanged.own, exchanged.own.parent / "second")
+    exchanged.reload()
+    eventually(lambda: len(exchanged.client.models()) == 2)
+    versions = [model.version for model in exchanged.client.models()]
+    shutil.rmtree(second)
+    assert versions[0] == versions[1] != exchanged.begin[0]
+    assert reloads() == [done + 1, failed + 1]
 
 
 async def test_streams_go_on_while_a_broken_model_is_rejected_and_end_with_the_server(start, own: Path) -> None:
@@ -130,38 +156,6 @@ async def test_streams_go_on_while_a_broken_model_is_rejected_and_end_with_the_s
         assert await asyncio.to_thread(server.wait) == 0
 
 
-def test_a_token_is_revoked_at_once_and_the_log_follows_its_name(start, folder: str, tmp_path: Path) -> None:
-    tokens, log = tmp_path / "tokens", tmp_path / "log"
-    tokens.write_text(f"alice {TOKEN}\n")
-    server = start("--model", f"m={folder}", "--token-file", str(tokens), "--access-log", str(log))
-    facts(server, Access(token=TOKEN))
-    eventually(log.exists)
-    tokens.write_text(f"bob {TOKEN}-2\n")
-    log.rename(tmp_path / "old")
-    server.process.send_signal(signal.SIGHUP)
-
-    def revoked() -> bool:
-        try:
-            facts(server, Access(token=TOKEN))
-        except ServiceError as error:
-            return "UNAUTHENTICATED" in str(error)
-        return False
-
-    eventually(revoked)
-    facts(server, Access(token=f"{TOKEN}-2"))
-    eventually(lambda: '"bob"' in log.read_text())
-    assert '"alice"' in (tmp_path / "old").read_text()
-    tokens.write_text("not tokens\n")
-    server.process.send_signal(signal.SIGHUP)
-    eventually(lambda: any("expected NAME TOKEN" in line for line in server.lines))
-    facts(server, Access(token=f"{TOKEN}-2"))
-    tokens.unlink()
-    os.mkfifo(tokens)  # nobody writes to it
-    server.process.send_signal(signal.SIGHUP)
-    eventually(lambda: any("is a pipe" in line for line in server.lines))
-    facts(server, Access(token=f"{TOKEN}-2"))
-
-
 def test_sigterm_while_models_are_loaded_is_a_clean_end() -> None:
     program = """
 import sys, time
@@ -180,3 +174,61 @@ raise SystemExit(main(["serve", "--model", "m=x", "--device", "cpu", "--port", "
         assert server.wait(20) == 0
         assert time.monotonic() - begin < 30
         assert "ended while the models were being loaded" in lines.read()
+
+
+def table_job(folder: Path) -> list[str]:
+    lines = [f"{'un ' * (n % 5 + 1)}deux ||| {'one ' * (n % 3 + 1)}two ||| 0.5 |||" for n in range(LINES)]
+    (folder / "table").write_text("".join(f"{line}\n" for line in lines))
+    return ["rescore-table", str(folder / "table")]
+
+
+def list_job(folder: Path) -> list[str]:
+    lines = [f"{n} ||| {'one ' * (n % 3 + 1)}two ||| A= 1 ||| 1" for n in range(LINES)]
+    (folder / "list").write_text("".join(f"{line}\n" for line in lines))
+    (folder / "source").write_text("".join(f"{'un ' * (n % 5 + 1)}deux\n" for n in range(LINES)))
+    return ["add-features", "--nbest", str(folder / "list"), "--source", str(folder / "source")]
+
+
+@pytest.mark.parametrize("job", [table_job, list_job])
+def test_a_job_ends_and_goes_on_with_its_first_model_only(
+    job: Callable[[Path], list[str]], exchanged: Exchanged, other: Path, tmp_path: Path, monkeypatch, capfd
+) -> None:
+    """With one line and exit code 2; what is finished stays."""
+    scorer = f"grpc:{exchanged.server.address}/m"
+    command = [*job(tmp_path), "--scorer", scorer, "--jobs", "1", "--quiet", "--output"]
+    output = str(tmp_path / "out")
+    monkeypatch.setattr("smt_bridge.tables.table.WINDOW", 4)
+    monkeypatch.setattr("smt_bridge.lists.add.WINDOW", 1)
+    append = Outputs.append
+
+    def exchanging(outputs: Outputs, shard: Any, piece: Any) -> None:
+        append(outputs, shard, piece)
+        if len(outputs.entries) == 3:
+            exchanged.give(other)
+
+    assert main([*command, str(tmp_path / "whole")]) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(Outputs, "append", exchanging)
+        capfd.readouterr()
+        assert main([*command, output]) == 2
+    error = capfd.readouterr().err
+    assert "the model changed during the work" in error and error.count("\n") == 1
+    done = (tmp_path / ".out.hybridmt.journal").read_bytes()
+    assert done.count(b"\n") == 4  # the identity, and three shards
+    for more in ([], ["--shards", "4-5"]):
+        assert main([*command, output, *more]) == 2
+        error = capfd.readouterr().err
+        assert "the job was begun with models" in error and error.count("\n") == 1
+    assert (tmp_path / ".out.hybridmt.journal").read_bytes() == done
+    exchanged.give(exchanged.first)
+    assert main([*command, output]) == 0
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_a_decoder_of_a_recipe_is_one_model_to_the_end(exchanged: Exchanged, other: Path) -> None:
+    """As in ``smt-bridge translate``, sentence after sentence."""
+    decoder = open_model(f"grpc:{exchanged.server.address}/m", search=SearchOptions(4, 4))
+    assert decoder.nbest(["un deux"])[0]
+    exchanged.give(other)
+    with pytest.raises(ServiceError, match="the model changed during the work"):
+        decoder.nbest(["un deux"])

@@ -14,8 +14,7 @@ from nmt_core.base.errors import ServiceError
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.client.connection import Access
 from nmt_core.v1 import nmt_pb2 as pb
-from nmt_core.v1 import nmt_pb2_grpc
-from tests.nmt_core.serving.test_reload import eventually
+from tests.nmt_core.serving.support import eventually, refusal_of
 
 ALL, ONE, TWO, GONE = (f"{name}-of-many-letters" for name in ("all", "one", "two", "gone"))
 
@@ -36,7 +35,9 @@ def tokens(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def limited(start, models: Path, tokens: Path):
     """A server of the models ``search`` and ``phrases``."""
-    return start("--models", str(models), "--token-file", str(tokens), "--beam", "2")
+    return start(
+        "--models", str(models), "--token-file", str(tokens), "--beam", "2", "--access-log", str(tokens.parent / "log")
+    )
 
 
 def client(server, token: str, model: str = "") -> NmtClient:
@@ -83,29 +84,64 @@ def test_the_only_model_of_a_token_has_no_need_to_be_named(limited) -> None:
     ],
 )
 def test_every_method_looks_at_the_rights(limited, method: str, request_) -> None:
-    with grpc.insecure_channel(limited.address) as channel:
-        call = getattr(nmt_pb2_grpc.NmtServiceStub(channel), method)
-        assert call(request_, metadata=Access(token=TWO).metadata)
-        with pytest.raises(grpc.RpcError) as caught:
-            call(request_, metadata=Access(token=ONE).metadata)
-    assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
+    call = getattr(limited.stub, method)
+    assert call(request_, metadata=Access(token=TWO).metadata)
+    rejected = refusal_of(lambda: call(request_, metadata=Access(token=ONE).metadata))
+    assert rejected == (grpc.StatusCode.PERMISSION_DENIED, "MODEL_NOT_ALLOWED")
 
 
 def test_rights_that_change_hold_for_the_next_request_of_an_open_stream(limited, tokens: Path) -> None:
     request = pb.TranslateStreamRequest(request=pb.TranslateRequest(model="search", texts=["un"]))
-    with grpc.insecure_channel(limited.address) as channel:
+    first = threading.Event()
 
-        def requests():
-            yield request
-            assert first.wait(60)
-            write_tokens(tokens, "phrases")
-            limited.process.send_signal(signal.SIGHUP)
-            eventually(lambda: [model.name for model in client(limited, ONE).models()] == ["phrases"])
-            yield request
+    def requests():
+        yield request
+        assert first.wait(60)
+        write_tokens(tokens, "phrases")
+        limited.process.send_signal(signal.SIGHUP)
+        eventually(lambda: [model.name for model in client(limited, ONE).models()] == ["phrases"])
+        yield request
 
-        first = threading.Event()
-        stream = nmt_pb2_grpc.NmtServiceStub(channel).TranslateStream(requests(), metadata=Access(token=ONE).metadata)
-        assert next(stream).response.sentences[0].translations
-        first.set()
-        assert next(stream).error.reason == "MODEL_NOT_ALLOWED"
-        assert list(stream) == []
+    stream = limited.stub.TranslateStream(requests(), metadata=Access(token=ONE).metadata)
+    assert next(stream).response.sentences[0].translations
+    first.set()
+    assert next(stream).error.reason == "MODEL_NOT_ALLOWED"
+    assert list(stream) == []
+
+
+def test_a_token_is_revoked_at_once_and_the_log_follows_its_name(limited, tokens: Path) -> None:
+    """Token files that cannot be used are reported, and the tokens stay."""
+    log, before = tokens.parent / "log", tokens.read_text()
+    assert client(limited, GONE).models() == []
+    eventually(log.exists)
+    log.rename(tokens.parent / "old")
+    tokens.write_text(f"dave {ALL}\n")
+    limited.process.send_signal(signal.SIGHUP)
+
+    def revoked() -> bool:
+        try:
+            client(limited, GONE).models()
+        except ServiceError as error:
+            return "UNAUTHENTICATED" in str(error)
+        return False
+
+    eventually(revoked)
+    assert client(limited, ALL).models()
+    eventually(lambda: '"dave"' in log.read_text())
+    assert '"carol"' in (tokens.parent / "old").read_text()
+
+    def make_fifo() -> None:
+        tokens.unlink()
+        os.mkfifo(tokens)  # nobody writes to it
+
+    for break_tokens, problem in (
+        (lambda: tokens.write_text("no tokens\n"), "expected NAME TOKEN"),
+        (make_fifo, "is a pipe"),
+    ):
+        break_tokens()
+        limited.process.send_signal(signal.SIGHUP)
+        eventually(lambda: any(problem in line for line in limited.lines))  # noqa: B023 (called at once)
+        assert client(limited, ALL).models()
+    tokens.unlink()
+    tokens.write_text(before)
+    limited.process.send_signal(signal.SIGHUP)

@@ -34,8 +34,7 @@ from nmt_core.serving.credentials import (
     read_tokens,
 )
 from nmt_core.serving.errors import RpcError
-from tests.nmt_core.serving.test_reload import eventually
-from tests.nmt_core.serving.test_streams import metrics_of
+from tests.nmt_core.serving.support import eventually, metrics_of
 
 TOKEN = "0123456789abcdef-secret"
 
@@ -92,15 +91,17 @@ def guarded(start, folder: str, authority: Authority):
     """A server that wants a client's certificate and a token."""
     tokens = authority.folder / "tokens"
     tokens.write_text(f"# people\nalice {TOKEN}\nbob {TOKEN}-2\n")
-    return start("--model", f"m={folder}", "--token-file", str(tokens), *tls(authority, clients=authority))
+    certificate, key = authority.issue("server")
+    tls = ["--tls-cert", certificate, "--tls-key", key, "--tls-client-ca", authority.path]
+    return start(
+        "--model", f"m={folder}", "--token-file", str(tokens), *tls, "--access-log", str(authority.folder / "log")
+    )
 
 
-def tls(
-    authority: Authority, *, clients: Authority | None = None, name: str = "server", days: tuple[int, int] = (-1, 30)
-) -> list[str]:
-    """Options of ``serve``."""
-    certificate, key = authority.issue(name, days=days)
-    return ["--tls-cert", certificate, "--tls-key", key, *(["--tls-client-ca", clients.path] if clients else [])]
+def logged(path: Path) -> set[tuple[str | None, str | None, str]]:
+    """User, certificate and status of the calls in a log."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return {(line.get("user"), line.get("certificate"), line["code"]) for line in lines}
 
 
 def scored(server, access: Access, timeout: float = 10) -> float:
@@ -161,58 +162,8 @@ def test_who_cannot_prove_who_he_is_never_gets_through(guarded, authority: Autho
         scored(guarded, access)
 
 
-def test_an_expired_certificate_of_the_server_is_refused_until_it_is_renewed(start, folder: str, tmp_path) -> None:
-    authority = Authority(tmp_path)
-    server = start("--model", f"m={folder}", *tls(authority, days=(-9, -2)))
-    assert any("expired on " in line and "clients will reject it" in line for line in server.lines), server.lines
-    with pytest.raises(Unavailable):
-        scored(server, Access(ca=authority.path))
-    authority.issue("server")
-    assert scored(server, Access(ca=authority.path)) < 0
-
-
-def test_the_metrics_say_when_the_certificate_that_is_shown_ends(start, folder: str, tmp_path) -> None:
-    authority = Authority(tmp_path)
-    server = start("--model", f"m={folder}", *tls(authority), "--metrics-port", "0")
-
-    def days_left() -> float:
-        return (metrics_of(server)["nmt_certificate_expiry_timestamp_seconds"] - time.time()) / 86_400
-
-    assert 29 < days_left() < 31
-    authority.issue("server", days=(-1, 60))  # nobody tells the server
-    assert 59 < days_left() < 61
-    authority.issue("other", days=(-1, 90))
-    certificate = tmp_path / "server.pem"
-    certificate.write_bytes((tmp_path / "other.pem").read_bytes())  # of another key: the older one is shown
-    assert 59 < days_left() < 61
-    certificate.unlink()
-    assert 59 < days_left() < 61
-
-
 def test_without_encryption_no_metric_speaks_of_a_certificate(server) -> None:
     assert not [name for name in metrics_of(server) if "certificate" in name]
-
-
-@pytest.mark.parametrize("tokens", [False, True])
-def test_the_name_in_a_certificate_stands_in_the_log(
-    start, folder: str, authority: Authority, tmp_path: Path, tokens: bool
-) -> None:
-    """Beside the owner of a token, too; it is the first alternative name."""
-    (tmp_path / "tokens").write_text(f"alice {TOKEN}\n")
-    more = ["--token-file", str(tmp_path / "tokens")] if tokens else []
-    log = tmp_path / "log"
-    server = start("--model", f"m={folder}", *tls(authority, clients=authority), *more, "--access-log", str(log))
-    mine = authority.issue("dave")
-    scored(server, Access(True, authority.path, *mine, TOKEN))
-    if tokens:
-        with pytest.raises(ServiceError, match="UNAUTHENTICATED"):
-            scored(server, Access(True, authority.path, *mine, f"{TOKEN}-of-nobody"))
-    server.terminate()
-    assert server.wait() == 0
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    found = [(line.get("user"), line["certificate"], line["code"]) for line in lines]
-    rejected = [(None, "localhost", "UNAUTHENTICATED")] if tokens else []
-    assert found == [("alice" if tokens else "localhost", "localhost", "OK"), *rejected]
 
 
 def test_files_that_cannot_be_used_are_one_clear_line(authority: Authority, tmp_path: Path, capsys) -> None:
@@ -247,12 +198,6 @@ def test_a_public_address_needs_encryption_or_a_word(host: str) -> None:
     check_exposure(host, encrypted=False, insecure=True)
     with pytest.raises(ConfigError, match="--insecure") if host in PUBLIC else contextlib.nullcontext():
         check_exposure(host, encrypted=False, insecure=False)
-
-
-@pytest.mark.parametrize("host", ["unix", "unix:/tmp/s", "unix-abstract:s", "/tmp/s", "./s"])
-def test_a_socket_of_a_file_is_refused(host: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["serve", "--model", "m=a", "--insecure", "--host", host]) == 2
-    assert f"--host {host}: expected a name or an IP address" in capsys.readouterr().err
 
 
 def test_a_machine_may_have_a_name_that_begins_like_one() -> None:
@@ -300,43 +245,87 @@ def replace(path: Path, content: bytes) -> None:
 
 
 class Rotated:
-    """A server whose certificate, key and clients' authority are files that are exchanged."""
+    """A server whose certificate, which has expired, key and clients' authority are files that are exchanged."""
 
     def __init__(self, start, folder: str, place: Path) -> None:
         self.certificate, self.key, self.clients = (place / name for name in ("tls.crt", "tls.key", "ca.crt"))
         (place / "one").mkdir()
         (place / "two").mkdir()
         self.one, self.two = Authority(place / "one", "one"), Authority(place / "two", "two")
-        self.put(self.one.issue("server"), self.one)
+        self.log = place / "log"
+        self.put(self.one.issue("server", days=(-9, -2)), self.one)
         files = ["--tls-cert", str(self.certificate), "--tls-key", str(self.key), "--tls-client-ca", str(self.clients)]
-        self.server = start("--model", f"m={folder}", *files, "--metrics-port", "0")
+        more = ["--metrics-port", "0", "--access-log", str(self.log)]
+        self.server = start("--model", f"m={folder}", *files, *more)
 
     def put(self, pair: tuple[str, str], clients: Authority) -> None:
         replace(self.certificate, Path(pair[0]).read_bytes())
         replace(self.key, Path(pair[1]).read_bytes())
         replace(self.clients, Path(clients.path).read_bytes())
 
-    def expires(self) -> float:
-        return metrics_of(self.server)["nmt_certificate_expiry_timestamp_seconds"]
+    def days_left(self) -> float:
+        return (metrics_of(self.server)["nmt_certificate_expiry_timestamp_seconds"] - time.time()) / 86_400
 
     def access(self, clients: Authority, server: Authority) -> Access:
         return Access(True, server.path, *clients.issue("client"))
 
 
+@pytest.fixture(scope="module")
+def exchanged(start, folder: str, tmp_path_factory) -> Rotated:
+    return Rotated(start, folder, tmp_path_factory.mktemp("rotated"))
+
+
 @pytest.fixture
-def rotated(start, folder: str, tmp_path: Path) -> Rotated:
-    return Rotated(start, folder, tmp_path)
+def rotated(exchanged: Rotated) -> Rotated:
+    """With a certificate for 30 days, which is in use."""
+    exchanged.put(exchanged.one.issue("server"), exchanged.one)
+    assert scored(exchanged.server, exchanged.access(exchanged.one, exchanged.one)) < 0
+    return exchanged
+
+
+def test_an_expired_certificate_of_the_server_is_refused_until_it_is_renewed(exchanged: Rotated) -> None:
+    said = [line for line in exchanged.server.lines if "expired on " in line and "clients will reject it" in line]
+    assert said, exchanged.server.lines
+    exchanged.put(exchanged.one.issue("server", days=(-9, -2)), exchanged.one)
+    mine = exchanged.access(exchanged.one, exchanged.one)
+    with pytest.raises(Unavailable):
+        scored(exchanged.server, mine, timeout=2.0)
+    exchanged.put(exchanged.one.issue("server"), exchanged.one)
+    assert scored(exchanged.server, mine) < 0
+
+
+def test_the_name_in_a_certificate_stands_in_the_log(rotated: Rotated, guarded, authority: Authority) -> None:
+    """Beside the owner of a token, too; it is the first alternative name."""
+    eventually(lambda: logged(rotated.log) == {("localhost", "localhost", "OK")})
+    mine = authority.issue("dave")
+    scored(guarded, Access(True, authority.path, *mine, TOKEN))
+    with pytest.raises(ServiceError, match="UNAUTHENTICATED"):
+        scored(guarded, Access(True, authority.path, *mine, f"{TOKEN}-of-nobody"))
+    expected = {("alice", "localhost", "OK"), (None, "localhost", "UNAUTHENTICATED")}
+    eventually(lambda: logged(authority.folder / "log") >= expected)
+    assert {certificate for _, certificate, _ in logged(authority.folder / "log")} == {"localhost"}
+
+
+def test_the_metrics_say_when_the_certificate_that_is_shown_ends(rotated: Rotated) -> None:
+    assert 29 < rotated.days_left() < 31
+    rotated.put(rotated.one.issue("server", days=(-1, 60)), rotated.one)  # nobody tells the server
+    assert 59 < rotated.days_left() < 61
+    other, _ = rotated.one.issue("other", days=(-1, 90))
+    replace(rotated.certificate, Path(other).read_bytes())  # of another key: the older one is shown
+    assert 59 < rotated.days_left() < 61
+    rotated.certificate.unlink()
+    assert 59 < rotated.days_left() < 61
 
 
 def test_a_certificate_that_is_renewed_in_all_files_is_the_one_whose_end_is_told(rotated: Rotated) -> None:
     """Also where the new files are as old as the others, as all of an image or a backup are."""
-    before, places = rotated.expires(), (rotated.certificate, rotated.key)
+    before, places = rotated.days_left(), (rotated.certificate, rotated.key)
     times = [place.stat().st_mtime_ns for place in places]
     rotated.put(rotated.two.issue("server", days=(-1, 300)), rotated.one)
     for place, time_ in zip(places, times, strict=True):
         os.utime(place, ns=(time_, time_))
     assert scored(rotated.server, rotated.access(rotated.one, rotated.two)) < 0
-    assert rotated.expires() > before + 200 * 86_400
+    assert rotated.days_left() > before + 200
 
 
 def test_a_pair_that_does_not_fit_is_told_once_and_not_used(rotated: Rotated) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -127,43 +127,6 @@ def test_unknown_words_are_replaced_where_asked_for(client: NmtClient) -> None:
         assert list(one.words) == list(before.words)
 
 
-def test_unknown_words_come_from_the_lexicon_of_their_model(start, folder: str, tmp_path: Path) -> None:
-    lexicon = tmp_path / "lexicon"
-    lexicon.write_text("none zéro 1.0\nborn né 0.9\none un 1\n")
-    models = ["--model", f"m={folder}", "--model", f"names={folder}", "--model", f"plain={folder}", "--beam", "4"]
-    server = start(*models, "--lexicon", f"m={lexicon}", "--lexicon", f"names={lexicon},lexicon-lowercase")
-    options = {"nbest": 4, "replace_unknown": True}
-    shown = {}
-    for name in ("m", "names", "plain"):
-        found = NmtClient(server.address, model=name).translate(["zéro né"], **options)[0].translations
-        assert any("<unk>" in one.words for one in found)
-        shown[name] = [one.text for one in found]
-    translated = [text.replace("zéro", "none").replace("né", "born") for text in shown["plain"]]
-    assert shown["m"] == shown["names"] == translated != shown["plain"]
-
-
-@pytest.mark.parametrize(
-    ("lexicon", "message"),
-    [
-        ("x=F", "the model x is none of m, phrases"),
-        ("m", "expected NAME=FILE"),
-        ("m=F,copy", "expected NAME=FILE, or NAME=FILE,lexicon-lowercase"),
-        ("m=F,", "expected NAME=FILE"),
-        ("m=F", "F: the lexicon is of the other direction"),
-        ("phrases=F", "which has no attention"),
-        ("m=nowhere", "nowhere: cannot be read"),
-    ],
-)
-def test_lexicons_that_do_not_fit_end_the_server(
-    models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], lexicon: str, message: str
-) -> None:
-    (tmp_path / "F").write_text("un one 1.0\n")
-    options = ["--model", f"m={models / 'search'}", "--model", f"phrases={models / 'phrases'}", "--port", "0"]
-    lexicon = lexicon.replace("F", str(tmp_path / "F"))
-    assert main(["serve", *options, "--device", "cpu", "--lexicon", lexicon]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_raw_text_is_detokenised_and_any_script_arrives(client: NmtClient, folder: str) -> None:
     texts = ["Un, deux.", "ünïcödé 日本語 🙂", "e\u0301\u2028 x", "<s> &amp; |||"]
     found = client.translate(texts, raw=True)
@@ -227,6 +190,34 @@ def test_models_say_what_they_can_do_and_what_may_be_asked(client: NmtClient, fo
     limits = model.limits
     assert (limits.items, limits.characters, limits.words, limits.beam, limits.nbest) == (6000, 60, 12, 10, 9)
     assert (limits.message_bytes, limits.request_bytes, limits.streams) == (4 << 20, 3 << 20, 50)
+
+
+def test_a_server_names_the_model_in_every_answer(both) -> None:
+    """Each method's, and those of streams; as it is in the list of models."""
+    client = NmtClient(both.address)
+    described = {model.name: (model.version, model.signature) for model in client.models()}
+    lists = [pb.NbestList(source="un", hypotheses=[pb.Hypothesis(target="one")])]
+    requests: dict[str, Any] = {
+        "Translate": pb.TranslateRequest(texts=["un"]),
+        "Score": pb.ScoreRequest(pairs=[pb.Pair(source="un", target="one")]),
+        "Rerank": pb.RerankRequest(lists=lists),
+        "Encode": pb.EncodeRequest(texts=["un"]),
+    }
+    for name, expected in described.items():
+        assert all(expected)
+        for method, request in requests.items():
+            if method == "Encode" and name != "phrases":
+                continue
+            request.model = name
+            answer = client.call(method, request)
+            assert (answer.fingerprint, answer.signature) == expected
+        for answers in (
+            both.stub.TranslateStream(iter([pb.TranslateStreamRequest(id="1", request=requests["Translate"])])),
+            both.stub.ScoreStream(iter([pb.ScoreStreamRequest(id="1", request=requests["Score"])])),
+        ):
+            [answer] = answers
+            assert (answer.response.fingerprint, answer.response.signature) == expected
+    assert len(set(described.values())) == 2
 
 
 def test_a_server_of_two_models_wants_a_name(both) -> None:

@@ -30,7 +30,8 @@ from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.serving.models.served import Key, Proportions, ServedModel
 from nmt_core.serving.telemetry import Metrics
 from tests.model_files import open_pair_scorer
-from tests.nmt_core.serving.test_engine import held, submit, unthreaded, until
+from tests.nmt_core.serving.support import until
+from tests.nmt_core.serving.test_engine import asked, held, submit, unthreaded
 
 FULL = 10
 
@@ -89,10 +90,10 @@ KINDS = pytest.mark.parametrize("kind", ["batch", "step"])
 async def test_others_have_their_turns_while_a_large_item_is_done(open_engine, kind: str) -> None:
     paused = Paused(kind)
     engine = open_engine(paused.open)
-    large = asyncio.create_task(submit(engine, "slow", ["a"], tokens=[LARGE + 1], priority="long", client="a"))
+    large = asked(engine, "slow", ["a"], tokens=[LARGE + 1], priority="long", client="a")
     await until(paused.begun.is_set)
     for _ in range(3):
-        assert await submit(engine, "fast", ["b"], tokens=[1], client="b") == ["b"]
+        assert await submit(engine, "fast", ["b"], client="b") == ["b"]
     assert not paused.ended.is_set()
     paused.goes_on.set()
     assert await large == ["a"]
@@ -102,7 +103,7 @@ async def test_others_have_their_turns_while_a_large_item_is_done(open_engine, k
 async def test_what_nobody_waits_for_any_more_ends_where_it_is(open_engine, kind: str) -> None:
     paused = Paused(kind)
     engine = open_engine(paused.open)
-    large = asyncio.create_task(submit(engine, "slow", ["large"], tokens=[LARGE + 1]))
+    large = asked(engine, "slow", ["large"], tokens=[LARGE + 1])
     await until(paused.begun.is_set)
     large.cancel()
     await until(lambda: engine.running_items == 0)
@@ -136,10 +137,10 @@ async def test_a_caller_that_leaves_within_a_step_leaves_the_search_after_it(ope
     decoder = SomeStay()
     engine = open_engine(decoder.open)
     async with held(engine, FULL + 2):
-        stays = asyncio.create_task(submit(engine, "slow", ["stays"], tokens=[1], client="a"))
-        leaves = asyncio.create_task(submit(engine, "slow", ["leaves"], tokens=[FULL + 1], client="b"))
+        stays = asked(engine, "slow", ["stays"], client="a")
+        leaves = asked(engine, "slow", ["leaves"], tokens=[FULL + 1], client="b")
     await until(lambda: len(decoder.items) == 2)
-    late = asyncio.create_task(submit(engine, "slow", ["late"], tokens=[1], client="a"))
+    late = asked(engine, "slow", ["late"], client="a")
     leaves.cancel()
     await asyncio.wait([leaves])
     assert sorted(decoder.items.values()) == ["leaves", "stays"]
@@ -260,7 +261,7 @@ async def test_samples_with_many_different_options_let_others_pass(open_engine) 
 
     def ask(text: str, seed: int, client: str):
         item = SearchItem(text, SamplingConfig(seed=seed))
-        return asyncio.create_task(submit(engine, Key(model, "sample"), [item], tokens=[100], client=client))
+        return asked(engine, Key(model, "sample"), [item], tokens=[100], client=client)
 
     many = [ask("many", seed, "a") for seed in range(200)]
     await until(lambda: engine.running_items)
@@ -347,7 +348,7 @@ async def test_what_is_done_in_slices_ends_when_an_engine_begins_anew(
 ) -> None:
     run, begun, ended = never_ends()
     engine = open_engine(lambda key: BatchWork("test", run if key == "large" else list))
-    large = asyncio.create_task(submit(engine, "large", ["a"], tokens=[LARGE + 1]))
+    large = asked(engine, "large", ["a"], tokens=[LARGE + 1])
     await until(begun.is_set)
 
     def fail() -> None:
@@ -357,7 +358,7 @@ async def test_what_is_done_in_slices_ends_when_an_engine_begins_anew(
     monkeypatch.setattr(engine._queues, "choose", fail)
     assert [type(found) for found in await large] == [RpcError]
     assert await asyncio.to_thread(ended.wait, 30)
-    assert await submit(engine, "small", ["b"], tokens=[1]) == ["b"]
+    assert await submit(engine, "small", ["b"]) == ["b"]
 
 
 def test_a_computation_that_is_given_up_before_its_first_slice_never_begins() -> None:

@@ -17,14 +17,14 @@ from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import load_model, save_model
-from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.models.opening import open_served_model
 from nmt_core.serving.models.search import SearchItem
 from nmt_core.serving.models.served import Key, ServedModel
 from smt_bridge.commands.main import main as bridge
-from tests.nmt_core.serving.test_engine import submit, until
-from tests.spelling_models import TARGET, spelling_model
+from tests.nmt_core.serving.support import until
+from tests.nmt_core.serving.test_engine import submit
+from tests.spelling_models import spelling_model
 
 LINES = ["the axolotl is", "the quokka is of", "of"]
 TABLE = """\
@@ -45,23 +45,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def scores(folder: str, pairs: list[SentencePair]) -> list[float]:
     return [score.log_prob for score in ModelPairScorer([load_model(folder)]).score(pairs)]
-
-
-def test_a_client_is_told_the_words_and_the_score_of_their_text(start, folder: str) -> None:
-    server = start("--model", f"m={folder}")
-    with NmtClient(server.address) as client:
-        for options in ({"beam": 4, "nbest": 3}, {"samples": 3}):
-            found = client.translate(LINES, **options)
-            written = [(line, one) for line, nbest in zip(LINES, found, strict=True) for one in nbest.translations]
-            pairs = [SentencePair(line, one.text) for line, one in written]
-            assert [one.log_prob for _, one in written] == pytest.approx(scores(folder, pairs), abs=1e-4)
-            words = [word for _, one in written for word in one.words]
-            assert any(word not in TARGET for word in words)
-            assert "<unk>" not in words
-        with pytest.raises(Exception, match="replace_unknown is for models that write <unk>; 'm' spells unknown words"):
-            client.translate(LINES, replace_unknown=True)
-    remote = [score.log_prob for score in RemotePairScorer(server.address).score(pairs)]
-    assert remote == pytest.approx(scores(folder, pairs), abs=1e-5)
 
 
 def test_lists_have_the_score_of_the_text(

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import tomllib
-import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,10 +20,10 @@ from nmt_core.base.errors import ServiceError
 from nmt_core.commands.main import main as nmt_core
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.v1 import nmt_pb2 as pb
-from nmt_core.v1 import nmt_pb2_grpc
 from smt_bridge.commands.main import main
 from smt_bridge.nbest.formats import read_entries
 from tests.nmt_core.serving.conftest import ROOT, ServerProcess
+from tests.nmt_core.serving.support import eventually, metrics_of, refusal_of
 from tests.small_moses import decoder, needs_moses, write_moses_system
 from tests.smt_bridge.hybrid.small_hybrid import GRAPHS, LISTS, SOURCE, fake_moses, files, recipe
 
@@ -85,9 +84,25 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 
 @pytest.fixture(scope="module")
-def server(place: Place) -> ServerProcess:
-    """One that is long-suffering."""
-    return place.serve(moses_timeout=2.0)
+def guided(place: Place) -> list[str]:
+    """What the command translates with n-gram guidance; its recipe is ``guided.json``, its lists ``guided.nbest``."""
+    guidance = ["--search", "guidance_weight=20", "--search", "guidance_scale=2"]
+    expected = command(place, *LISTS, *guidance, "--write-recipe", "guided.json")
+    (place.folder / "expected.nbest").rename(place.folder / "guided.nbest")
+    return expected
+
+
+@pytest.fixture(scope="module")
+def server(place: Place, guided: list[str]) -> Iterator[ServerProcess]:
+    """Hybrids as they are, with graphs, with guidance, and one that goes on without its Moses, which does not load."""
+    with contextlib.chdir(place.folder):
+        recipe(place.moses, *GRAPHS, name="graphs.json")
+    alone = changed(place.folder, degrade=True, moses_program=broken_moses(place.folder / "broken"))
+    more = ["--hybrid", "g=graphs.json", "--hybrid", f"alone={alone}"]
+    more += ["--hybrid", f"a={changed(place.folder, 'guided.json', moses_timeout=2.0)}"]
+    server = place.serve(*more, moses_timeout=2.0)
+    yield server
+    ends_and_leaves_nothing(server)
 
 
 @pytest.fixture
@@ -107,8 +122,7 @@ def best(sentences: list[pb.Translations]) -> list[str]:
 
 
 def metric(server: ServerProcess, name: str) -> float:
-    page = urllib.request.urlopen(server.metrics, timeout=20).read().decode()
-    return float(next(line.split()[-1] for line in page.splitlines() if line.startswith(name)))
+    return metrics_of(server)[name]
 
 
 def command(place: Place, *options: str) -> list[str]:
@@ -121,10 +135,8 @@ def command(place: Place, *options: str) -> list[str]:
 
 def given_up_after(server: ServerProcess, model: str, texts: list[str]) -> None:
     """A client that goes after half a second."""
-    stub = nmt_pb2_grpc.NmtServiceStub(grpc.insecure_channel(server.address))
-    with pytest.raises(grpc.RpcError) as caught:
-        stub.Translate(pb.TranslateRequest(model=model, texts=texts), timeout=0.5)
-    assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    code, _ = refusal_of(lambda: server.stub.Translate(pb.TranslateRequest(model=model, texts=texts), timeout=0.5))
+    assert code == grpc.StatusCode.DEADLINE_EXCEEDED
 
 
 def test_translations_are_those_of_the_command(place: Place, hybrid: NmtClient) -> None:
@@ -170,12 +182,9 @@ def test_it_scores_as_its_neural_model_and_says_what_it_is(hybrid: NmtClient, ne
         ({"replace_unknown": True}, grpc.StatusCode.FAILED_PRECONDITION, "needs a model with attention"),
     ],
 )
-def test_what_a_hybrid_cannot_do_is_refused(hybrid: NmtClient, options, code, problem: str) -> None:
-    with pytest.raises(ServiceError, match=problem):
-        hybrid.translate(["ab"], **options)
-    stub = nmt_pb2_grpc.NmtServiceStub(grpc.insecure_channel(hybrid.connection.addresses[0]))
-    with pytest.raises(grpc.RpcError) as caught:
-        stub.Translate(pb.TranslateRequest(model="h", texts=["ab"], **options))
+def test_what_a_hybrid_cannot_do_is_refused(server: ServerProcess, options, code, problem: str) -> None:
+    with pytest.raises(grpc.RpcError, match=problem) as caught:
+        server.stub.Translate(pb.TranslateRequest(model="h", texts=["ab"], **options))
     assert caught.value.code() == code
 
 
@@ -199,11 +208,8 @@ def test_what_moses_has_no_translation_of_is_left_to_the_neural_model(server: Se
         assert metric(server, f'hybrid_degraded_sentences_total{{model="h",reason="{reason}"}}') >= 1
 
 
-def test_search_graphs_are_searched_as_by_the_command(place: Place) -> None:
-    with contextlib.chdir(place.folder):
-        recipe(place.moses, *GRAPHS, name="graphs.json")
+def test_search_graphs_are_searched_as_by_the_command(place: Place, server: ServerProcess) -> None:
     expected_lines = command(place, "--recipe", "graphs.json")
-    server = place.serve("--hybrid", "g=graphs.json")
     with NmtClient(server.address, model="g") as hybrid:
         found = hybrid.translate(SOURCE, nbest=50)
         assert best(found) == expected_lines
@@ -214,27 +220,18 @@ def test_search_graphs_are_searched_as_by_the_command(place: Place) -> None:
         (without,) = hybrid.translate(["ab NOGRAPH cd"], nbest=50)
         assert not any("graph" in one.systems or one.degraded for one in without.translations)
     assert metric(server, 'hybrid_sentences_without_graph_total{model="g"}') == 1
-    ends_and_leaves_nothing(server)
-    assert any("no list of its search graph" in line and "wrote no search graph" in line for line in server.lines)
+    said = ("no list of its search graph", "wrote no search graph")
+    eventually(lambda: any(all(words in line for words in said) for line in server.lines))
 
 
-@pytest.fixture
-def advised(place: Place) -> Iterator[tuple[ServerProcess, list[str]]]:
-    """A server of a hybrid with n-gram guidance, ``a``, and what the command translates with it."""
-    guidance = ["--search", "guidance_weight=20", "--search", "guidance_scale=2"]
-    expected = command(place, *LISTS, *guidance, "--write-recipe", "advised.json")
-    server = place.serve("--hybrid", f"a={changed(place.folder, 'advised.json', moses_timeout=2.0)}")
-    yield server, expected
-    ends_and_leaves_nothing(server)
-
-
-def test_guidance_is_that_of_the_command(place: Place, advised: tuple[ServerProcess, list[str]]) -> None:
-    server, expected = advised
-    with NmtClient(server.address, model="a") as advised_model, NmtClient(server.address, model="n") as neural:
-        found = advised_model.translate(SOURCE, nbest=3)
-        assert best(found) == expected
+def test_guidance_is_that_of_the_command(
+    place: Place, server: ServerProcess, guided: list[str], neural: NmtClient
+) -> None:
+    with NmtClient(server.address, model="a") as model:
+        found = model.translate(SOURCE, nbest=3)
+        assert best(found) == guided
         lists = [(number, one) for number, sentence in enumerate(found) for one in sentence.translations if one.text]
-        for entry, (number, one) in zip(read_entries(str(place.folder / "expected.nbest")), lists, strict=True):
+        for entry, (number, one) in zip(read_entries(str(place.folder / "guided.nbest")), lists, strict=True):
             assert (entry.sentence, entry.text) == (number, one.text)
             assert entry.total == pytest.approx(one.score, abs=1e-4)
             assert entry.features["NMT0"] == pytest.approx((one.log_prob,), abs=1e-4)
@@ -242,7 +239,7 @@ def test_guidance_is_that_of_the_command(place: Place, advised: tuple[ServerProc
         free = neural.translate(SOURCE, beam=4, nbest=3, forbid_unknown=True)
         assert best(free) != best(found)
         texts = ["ab DIE", "HANG", "NOTHING ab"]
-        alone = advised_model.translate(texts)
+        alone = model.translate(texts)
         assert all(one.translations[0].degraded for one in alone)
         assert best(alone) == best(neural.translate(texts, beam=4, forbid_unknown=True))
         assert {model.name: model for model in neural.models()}["a"].kind == pb.MODEL_KIND_HYBRID
@@ -250,12 +247,15 @@ def test_guidance_is_that_of_the_command(place: Place, advised: tuple[ServerProc
         assert metric(server, f'hybrid_degraded_sentences_total{{model="a",reason="{reason}"}}') == number
 
 
-def test_who_has_gone_before_moses_had_guidance_is_not_translated(advised: tuple[ServerProcess, list[str]]) -> None:
-    server, _ = advised
-    given_up_after(server, "a", ["HANG", *["ab cd"] * 50])
-    with NmtClient(server.address, model="a") as client:
+@pytest.mark.parametrize("model", ["h", "a"])
+def test_who_has_gone_is_not_translated(server: ServerProcess, model: str) -> None:
+    """Also while a search waits for its guidance."""
+    before = metric(server, 'nmt_cancelled_items_total{device="cpu"}')
+    given_up_after(server, model, ["HANG", *["ab cd"] * 50])
+    with NmtClient(server.address, model=model) as client:
         assert best(client.translate(["ef"]))
     assert metric(server, "moses_waiting_sentences") == 0
+    assert metric(server, 'nmt_cancelled_items_total{device="cpu"}') >= before + 50
 
 
 def test_the_device_is_others_while_moses_hangs(server: ServerProcess, hybrid: NmtClient, neural: NmtClient) -> None:
@@ -266,13 +266,6 @@ def test_the_device_is_others_while_moses_hangs(server: ServerProcess, hybrid: N
         assert not hangs.done()
         assert hangs.result()[0].translations[0].degraded
     assert not hybrid.translate(["ab"])[0].translations[0].degraded
-
-
-def test_who_has_gone_is_not_translated(server: ServerProcess, hybrid: NmtClient) -> None:
-    given_up_after(server, "h", ["HANG", *["ab cd"] * 50])
-    assert best(hybrid.translate(["ef"]))
-    assert metric(server, "moses_waiting_sentences") == 0
-    assert metric(server, "nmt_cancelled_items_total") >= 50
 
 
 def test_moses_that_is_gone_for_good_is_unavailable_and_the_neural_model_is_not(place: Place) -> None:
@@ -290,23 +283,19 @@ def test_moses_that_is_gone_for_good_is_unavailable_and_the_neural_model_is_not(
     assert any("no memory" in line for line in server.lines)  # for the server's people, not for its clients
 
 
-def test_with_degrade_the_neural_model_goes_on_alone(place: Place, broken: Path) -> None:
-    server = place.serve(degrade=True, moses_program=str(broken))
-    with NmtClient(server.address, model="h") as hybrid:
+def test_with_degrade_the_neural_model_goes_on_alone(server: ServerProcess) -> None:
+    with NmtClient(server.address, model="alone") as hybrid:
         for sentence in hybrid.translate(["ab cd", "ef"]):
             assert sentence.translations[0].degraded and sentence.translations[0].systems == ["nmt"]
-    assert metric(server, 'hybrid_degraded_sentences_total{model="h",reason="failed"}') >= 2
+    assert metric(server, 'hybrid_degraded_sentences_total{model="alone",reason="failed"}') >= 2
     assert metric(server, "moses_failures_total") >= 1
-    ends_and_leaves_nothing(server)
 
 
-@pytest.fixture
-def broken(tmp_path: Path) -> Path:
-    """A Moses that does not load."""
-    program = tmp_path / "moses"
+def broken_moses(program: Path) -> str:
+    """One that does not load."""
     program.write_text("#!/bin/sh\necho no memory >&2\nexit 1\n")
     program.chmod(0o755)
-    return program
+    return str(program)
 
 
 def fake_moses_of_its_own(place: Place) -> str:
@@ -322,7 +311,7 @@ def children(process: int) -> list[int]:
 
 def break_moses(server: ServerProcess, program: Path) -> None:
     """It ends, and cannot be started any more."""
-    program.write_text("#!/bin/sh\necho no memory >&2\nexit 1\n")
+    broken_moses(program)
     for child in children(server.process.pid):
         os.kill(child, signal.SIGKILL)
 
@@ -380,8 +369,9 @@ def serve_here(place: Place, *options: str) -> int:
         return nmt_core(["serve", "--port", "0", "--device", "cpu", *options])
 
 
-def test_a_moses_that_does_not_load_is_one_line(place: Place, broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert serve_here(place, "--hybrid", f"h={changed(place.folder, moses_program=str(broken))}") == 2
+def test_a_moses_that_does_not_load_is_one_line(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = broken_moses(place.folder / "broken")
+    assert serve_here(place, "--hybrid", f"h={changed(place.folder, moses_program=broken)}") == 2
     assert capsys.readouterr().err.splitlines()[-1].endswith(f"{broken} ended while it loaded: no memory")
 
 

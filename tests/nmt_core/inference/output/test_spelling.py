@@ -32,7 +32,7 @@ from nmt_core.text.characters import Characters
 from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 from tests.nmt_core.models import luong_reference
-from tests.nmt_core.serving.test_one_score import completed
+from tests.nmt_core.serving.test_running_search import completed
 from tests.spelling_models import SOURCE, TARGET, spelling_model
 
 PAIRS = [

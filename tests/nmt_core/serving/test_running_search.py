@@ -1,4 +1,4 @@
-"""The numbers of the server's translations are those of its scores and of ``decode``."""
+"""Searches that sentences enter and leave: their numbers are those of scores and of ``decode``; candidate lists."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import pytest
 import torch
 
 from nmt_core.base.interfaces import SentencePair
+from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
+from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.serving.engine.work import Unfinished
 from nmt_core.serving.models.search import RunningSearch, SearchItem, finish
+from nmt_core.text.lexicon import Candidate, Lexicon
 from tests.nmt_core.inference.test_one_score import confident, lines
 
 CONFIG = DecodingConfig(beam=5, nbest=5, max_length_ratio=1.0)
@@ -66,3 +69,52 @@ def test_translations_that_are_scored_again_have_left_the_search() -> None:
     assert isinstance(answer, Unfinished)
     assert answer.tokens == sum(len(one.words) + 1 for one in completed(search, answer))
     assert (key, search.tokens) == (0, 0)
+
+
+TEXTS = ["un deux", "deux deux un", "un", "deux un un deux"]
+FEW = DecodingConfig(beam=4, nbest=2)
+
+
+@pytest.fixture(scope="module")
+def loaded(folder: str) -> LoadedModel:
+    return load_model(folder)
+
+
+def lists(loaded: LoadedModel, frequent: int) -> CandidateLists:
+    lexicon = Lexicon({"un": (Candidate("one", 1.0),), "deux": (Candidate("two", 1.0),)})
+    return CandidateLists(loaded.target, frequent=frequent, lexicon=lexicon)
+
+
+@torch.inference_mode()
+def run(search: RunningSearch, arrivals: dict[int, list[int]], cancelled: dict[int, list[int]]) -> dict[int, list]:
+    """What comes of the texts that arrive, and are cancelled, before the steps of these numbers."""
+    found: dict[int, list] = {}
+    for step in range(200):
+        search.admit([(key, SearchItem(TEXTS[key], FEW)) for key in arrivals.get(step, [])])
+        search.cancel(cancelled.get(step, []))
+        found |= dict(search.step())
+    assert search.tokens == 0
+    return found
+
+
+def test_late_sentences_wait_for_a_list_of_their_own_and_cancelled_ones_are_gone(loaded: LoadedModel) -> None:
+    search = RunningSearch([loaded], lists=lists(loaded, 2), attention=False)
+    found = run(search, {0: [0], 1: [1, 2], 2: [3]}, {1: [2], 3: [0]})
+    assert set(found) == {1, 3}
+    together = Translator([loaded], config=FEW, candidates=lists(loaded, 2)).translate([TEXTS[1], TEXTS[3]])
+    for key, expected in zip((1, 3), together, strict=True):
+        assert [one.text for one in found[key]] == [one.text for one in expected]
+        assert [one.log_prob for one in found[key]] == pytest.approx([one.log_prob for one in expected], abs=1e-5)
+
+
+def test_with_all_words_as_candidates_nothing_changes(loaded: LoadedModel) -> None:
+    found, expected = (
+        run(search, {0: [0, 1], 3: [2, 3]}, {})
+        for search in (
+            RunningSearch([loaded], lists=lists(loaded, len(loaded.target)), attention=True),
+            RunningSearch([loaded], attention=True),
+        )
+    )
+    for key, nbest in expected.items():
+        assert [one.text for one in found[key]] == [one.text for one in nbest]
+        assert [one.log_prob for one in found[key]] == pytest.approx([one.log_prob for one in nbest], abs=1e-6)
