@@ -34,7 +34,7 @@ class Certificates:
 
     def __init__(self, certificate: str, key: str, clients: str | None = None) -> None:
         self.certificate, self.key, self.clients = certificate, key, clients
-        self._latest = self._read()
+        self._latest, self._configuration = self._read()
 
     def credentials(self) -> grpc.ServerCredentials:
         """Credentials that follow the files: new connections use what the files hold then. Raises InputError.
@@ -42,6 +42,7 @@ class Certificates:
         What cannot be used is logged once.
         """
         seen = self._stamps()
+        self._latest, self._configuration = self._read()
 
         def fetch() -> Any:
             nonlocal seen
@@ -49,17 +50,17 @@ class Certificates:
             try:
                 if seen != before:
                     self.check()
-                    return self._configuration()
+                    return self._configuration
             except InputError as error:  # perhaps half-way through a renewal
                 _log.error("certificates: %s; new connections use what there was", error)
             return None
 
         wanted = self.clients is not None
-        return grpc.dynamic_ssl_server_credentials(self._configuration(), fetch, require_client_authentication=wanted)
+        return grpc.dynamic_ssl_server_credentials(self._configuration, fetch, require_client_authentication=wanted)
 
     def check(self) -> None:
         """Read the files, and log a certificate that clients will reject. Raises InputError."""
-        self._latest, now = self._read(), datetime.now(UTC)
+        (self._latest, self._configuration), now = self._read(), datetime.now(UTC)
         begin, end = self._latest.not_valid_before_utc, self._latest.not_valid_after_utc
         if not begin <= now <= end:
             what, when = ("is not valid before", begin) if now < begin else ("expired on", end)
@@ -69,31 +70,28 @@ class Certificates:
     def end(self) -> float:
         """When the certificate that new connections are shown ends, in seconds of ``time.time``."""
         with contextlib.suppress(InputError):  # what cannot be used is not shown to anybody either
-            self._latest = self._read()
+            self._latest, _ = self._read()
         return self._latest.not_valid_after_utc.timestamp()
 
-    def _read(self) -> x509.Certificate:
-        found = _load(self.certificate, "CERTIFICATE", x509.load_pem_x509_certificate)
-        key = _load(self.key, "PRIVATE KEY", lambda content: load_pem_private_key(content, None))
-        if self.clients:
-            _load(self.clients, "CERTIFICATE", x509.load_pem_x509_certificates)
-        if key.public_key() != found.public_key():
+    def _read(self) -> tuple[x509.Certificate, Any]:
+        """The certificate, and the library's form of all files: what was checked is what is used."""
+        certificate, found = _load(self.certificate, "CERTIFICATE", x509.load_pem_x509_certificate)
+        key, private = _load(self.key, "PRIVATE KEY", lambda content: load_pem_private_key(content, None))
+        clients = _load(self.clients, "CERTIFICATE", x509.load_pem_x509_certificates)[0] if self.clients else None
+        if private.public_key() != found.public_key():
             raise InputError(self.key, f"is not the private key of {self.certificate}")
-        return found
+        return found, grpc.ssl_server_certificate_configuration([(key, certificate)], root_certificates=clients)
 
     def _stamps(self) -> list[tuple[int, ...] | None]:
         """Differs when a file was written or replaced, or who may read it has changed. None: a file is not there."""
         return [_stamp(path) for path in (self.certificate, self.key, self.clients) if path]
 
-    def _configuration(self) -> Any:
-        pair = read_pem(self.key, "PRIVATE KEY", regular=True), read_pem(self.certificate, "CERTIFICATE", regular=True)
-        clients = read_pem(self.clients, "CERTIFICATE", regular=True) if self.clients else None
-        return grpc.ssl_server_certificate_configuration([pair], root_certificates=clients)
 
-
-def _load(path: str, kind: str, load: Callable[[bytes], _Loaded]) -> _Loaded:
+def _load(path: str, kind: str, load: Callable[[bytes], _Loaded]) -> tuple[bytes, _Loaded]:
+    """What a file holds, and what it says."""
+    content = read_pem(path, kind, regular=True)
     try:
-        return load(read_pem(path, kind, regular=True))
+        return content, load(content)
     except TypeError as error:
         raise InputError(path, "is protected by a password; expected a key without one") from error
     except (ValueError, UnsupportedAlgorithm) as error:

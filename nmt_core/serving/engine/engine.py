@@ -27,6 +27,7 @@ from nmt_core.serving.engine.queue import BatchQueue, Job, Key, Queues
 from nmt_core.serving.engine.slices import SLICE, Sliced
 from nmt_core.serving.engine.work import Entry, Item, Unfinished, Work
 from nmt_core.serving.errors import draining, expired, internal, unavailable
+from nmt_core.serving.limits import Limits
 from nmt_core.serving.telemetry import Metrics
 
 _FAILURES, _WITHIN = 5, 60.0  # of the thread, in seconds, until it stays down
@@ -38,9 +39,8 @@ _log = logging.getLogger(__name__)
 class Engine(Generic[Key]):
     """The thread of one device. ``open_work(key)`` makes the work of a key, in the thread.
 
-    ``capacity`` bounds the tokens that wait in each priority class, so that bulk jobs never fill the queue for
-    interactive ones; a single job may be larger, so that nothing is rejected for ever. A batch that is not full waits
-    ``delay`` seconds for more. ``client_capacity`` bounds what one client has waiting in a class.
+    ``limits.queue`` bounds the tokens that wait in each priority class, so that bulk jobs never fill the queue for
+    interactive ones; a single job may be larger, so that nothing is rejected for ever.
     """
 
     def __init__(
@@ -48,14 +48,12 @@ class Engine(Generic[Key]):
         open_work: Callable[[Key], Work],
         *,
         device: str = "cpu",
-        capacity: int = 2_000_000,
-        client_capacity: int | None = None,
-        delay: float = 0.002,
+        limits: Limits | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         self.device, self._open_work, self._metrics = device, open_work, metrics or Metrics()
         self._changed = threading.Condition()
-        self._queues = Queues[Key](capacity=capacity, client_capacity=client_capacity, delay=delay)
+        self._queues = Queues[Key](limits or Limits())
         self._iteration_began: float | None = None
         self._failures: collections.deque[float] = collections.deque(maxlen=_FAILURES)
         self.down = False

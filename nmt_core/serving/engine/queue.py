@@ -20,6 +20,7 @@ from nmt_core.base.round_robin import RoundRobin
 from nmt_core.serving.engine.slices import Sliced
 from nmt_core.serving.engine.work import Entry, Item, Work
 from nmt_core.serving.errors import busy
+from nmt_core.serving.limits import Limits
 
 PRIORITY_WEIGHTS = {"interactive": 8.0, "long": 2.0, "bulk": 1.0}
 """The priority classes, and the weight of each on a busy device."""
@@ -209,13 +210,12 @@ class BatchQueue(Generic[Key]):
 class Queues(Generic[Key]):
     """The batch queues of one engine. Every method is called with the engine's lock held.
 
-    ``capacity`` bounds the tokens that wait in each priority class, ``client_capacity`` those of one client there. A
-    batch that is not full waits ``delay`` seconds for more, but not while the engine is ``closing``.
+    ``limits`` bound the tokens that wait in each priority class, and those of one client there. A batch that is not
+    full waits ``limits.delay`` seconds for more, but not while the engine is ``closing``.
     """
 
-    def __init__(self, *, capacity: int, client_capacity: int | None, delay: float) -> None:
-        self._capacity, self._delay = capacity, delay
-        self._client_capacity = capacity if client_capacity is None else client_capacity
+    def __init__(self, limits: Limits) -> None:
+        self._capacity, self._client_capacity, self._delay = limits.queue, limits.client_work, limits.delay
         self.closing = False
         self.queues: dict[tuple[Key, str], BatchQueue[Key]] = {}
         self.filling: BatchQueue[Key] | None = None  # the thread waits for a fuller batch of it, and for nothing else

@@ -43,11 +43,8 @@ class Devices:
     def __init__(self, names: Sequence[str], limits: Limits, metrics: Metrics) -> None:
         self._stuck_seconds, self._metrics = limits.stuck, metrics
         self.models: dict[str, dict[str, ServedModel]] = {}
-        queue = {"capacity": limits.queue, "client_capacity": limits.client_work}
         self.engines = {
-            name: Engine[Key](
-                lambda key: key.model.work(key), device=name, delay=limits.delay, metrics=metrics, **queue
-            )
+            name: Engine[Key](lambda key: key.model.work(key), device=name, limits=limits, metrics=metrics)
             for name in names
         }
         self.draining = False

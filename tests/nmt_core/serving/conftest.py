@@ -147,6 +147,14 @@ def start() -> Iterator[Callable[..., ServerProcess]]:
         yield begin
 
 
+def make_model(place: Path, preset: str, source: str, target: str, *more: str) -> None:
+    """A small model that was not trained, by ``init``."""
+    sizes = ["hidden=8", "embedding=4", "maxout=4", "initialisation=glorot"]
+    settings = [argument for size in sizes for argument in ("--set", f"model.{size}")]
+    arguments = ["init", str(place), "--preset", preset, "--source-vocab", source, "--target-vocab", target]
+    assert main([*arguments, *settings, *more]) == 0
+
+
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two models: ``search`` with attention, ``phrases`` without."""
@@ -155,11 +163,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words.mkdir()
     (words / "s").write_text("</s>\n<unk>\nun\ndeux\n")
     (words / "t").write_text("</s>\n<unk>\none\ntwo\n")
-    vocabularies = ["--source-vocab", str(words / "s"), "--target-vocab", str(words / "t")]
-    for name, preset, more in (("search", "rnnsearch", ["alignment=4"]), ("phrases", "rnnencdec", [])):
-        sizes = ["hidden=8", "embedding=4", "maxout=4", "initialisation=glorot", *more]
-        overrides = [argument for size in sizes for argument in ("--set", f"model.{size}")]
-        assert main(["init", str(place / name), "--preset", preset, *vocabularies, *overrides]) == 0
+    vocabularies = str(words / "s"), str(words / "t")
+    make_model(place / "search", "rnnsearch", *vocabularies, "--set", "model.alignment=4")
+    make_model(place / "phrases", "rnnencdec", *vocabularies)
     return place
 
 
@@ -200,8 +206,6 @@ def own(folder: str, tmp_path: Path) -> Path:
 def other(folder: str, tmp_path_factory) -> Path:
     """Another model of the same words."""
     place = tmp_path_factory.mktemp("other") / "m"
-    vocabularies = ["--source-vocab", f"{folder}/source.vocab", "--target-vocab", f"{folder}/target.vocab"]
-    sizes = ["hidden=8", "embedding=4", "maxout=4", "initialisation=glorot", "alignment=4"]
-    overrides = [argument for size in sizes for argument in ("--set", f"model.{size}")]
-    assert main(["init", str(place), "--preset", "rnnsearch", *vocabularies, *overrides, "--seed", "77"]) == 0
+    vocabularies = f"{folder}/source.vocab", f"{folder}/target.vocab"
+    make_model(place, "rnnsearch", *vocabularies, "--set", "model.alignment=4", "--seed", "77")
     return place

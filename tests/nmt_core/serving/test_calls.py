@@ -21,7 +21,7 @@ from tests.nmt_core.serving.test_engine import asked, submit
 async def test_a_batch_that_fills_wakes_the_thread_once_and_its_answers_the_event_loop_once(monkeypatch) -> None:
     woken, chosen = [], []
 
-    engine, loop = Engine(lambda key: BatchWork("test", list), delay=1.5), asyncio.get_running_loop()
+    engine, loop = Engine(lambda key: BatchWork("test", list), limits=Limits(delay=1.5)), asyncio.get_running_loop()
     await submit(engine, "x", [0])  # the thread runs
     choose, wake = engine._queues.choose, loop.call_soon_threadsafe
     monkeypatch.setattr(engine._queues, "choose", lambda: (chosen.append(1), choose())[1])

@@ -15,6 +15,7 @@ import pytest
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.work import BatchWork, Item, StepWork, Unfinished
 from nmt_core.serving.errors import RpcError
+from nmt_core.serving.limits import Limits
 from tests.nmt_core.serving.support import until
 
 
@@ -56,7 +57,6 @@ class Countdown:
     def __init__(self, pause: float = 0.0) -> None:
         self.live: dict[int, int] = {}
         self.pause, self.sizes, self.gone = pause, [], []
-        self.told = threading.Event()
 
     @property
     def tokens(self) -> float:
@@ -68,7 +68,6 @@ class Countdown:
     def step(self):
         time.sleep(self.pause)
         self.sizes.append(len(self.live))
-        self.told.set()
         if any(left == -1 for left in self.live.values()):
             raise ValueError("broken")
         self.live = {key: left - 1 for key, left in self.live.items()}
@@ -116,7 +115,7 @@ async def test_jobs_of_one_key_that_wait_are_done_together() -> None:
         calls.append((key, items))
         return [item * 2 for item in items]
 
-    engine = Engine(batches(run), delay=0.5)
+    engine = Engine(batches(run), limits=Limits(delay=0.5))
     async with held(engine, 4):
         tasks = [asked(engine, key, items) for key, items in [("x", [1]), ("y", [2]), ("x", [3, 4]), ("x", [5])]]
         await until(lambda: engine.waiting_tokens == 5)
@@ -385,7 +384,7 @@ async def test_second_jobs_finish_what_a_search_has_found(open_engine) -> None:
     def open_work(key: object) -> BatchWork | StepWork:
         return StepWork("test", Unfinishing(), most=100, second="finish") if key == "x" else BatchWork("test", finish)
 
-    engine = open_engine(open_work, capacity=10)
+    engine = open_engine(open_work, limits=Limits(queue=10, client_queue=10))
     first = asked(engine, "x", [1, 2], tokens=[4, 4], client="a")
     await until(work.begun.is_set)
     gone = asked(engine, "x", [1], client="b")

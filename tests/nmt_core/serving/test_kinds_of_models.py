@@ -25,6 +25,7 @@ from tests.annotated_models import make_annotated
 from tests.mirrored_models import make_models, mirrored, turned
 from tests.model_files import open_pair_scorer
 from tests.nmt_core.serving.agreement import check_scores, check_translations
+from tests.nmt_core.serving.conftest import make_model as make_initial
 from tests.prepared_models import KINDS, NEW, make_model, pipe
 from tests.spelling_models import TARGET, spelling_model
 
@@ -48,12 +49,11 @@ SPELLED = ["the axolotl is", "the quokka is of", "of"]
 def make_factored(place: Path) -> str:
     for name, words in (("s", "un deux"), ("t", "one two"), ("f", "A B")):
         (place / name).write_text("\n".join(["</s>", "<unk>", *words.split(), ""]))
-    vocabularies = ["--source-vocab", str(place / "s"), "--target-vocab", str(place / "t")]
-    sizes = ["hidden=8", "embedding=4", "maxout=4", "initialisation=glorot", "source_factors=[3]"]
-    settings = [argument for size in sizes for argument in ("--set", f"model.{size}")]
-    arguments = ["init", str(place / "m"), "--preset", "rnnencdec", *vocabularies, *settings]
-    assert main([*arguments, "--factor-vocab", str(place / "f"), "--factor-vocab", str(place / "f")]) == 2
-    assert main([*arguments, "--factor-vocab", str(place / "f")]) == 0
+    words, factors = [str(place / name) for name in "st"], ["--factor-vocab", str(place / "f")]
+    more = ["--set", "model.source_factors=[3]", *factors]
+    vocabularies = ["--source-vocab", words[0], "--target-vocab", words[1]]
+    assert main(["init", str(place / "m"), "--preset", "rnnencdec", *vocabularies, *more, *factors]) == 2
+    make_initial(place / "m", "rnnencdec", *words, *more)
     return str(place / "m")
 
 

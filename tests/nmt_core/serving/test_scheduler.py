@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from nmt_core.serving.engine.queue import PRIORITY_WEIGHTS, SHORT_ITERATION, BatchQueue, Job, Queues
 from nmt_core.serving.engine.work import Item
+from nmt_core.serving.limits import Limits
 
 
 def queues_of_a_device() -> Queues[str]:
-    return Queues(capacity=1000, client_capacity=None, delay=0.0)
+    return Queues(Limits(queue=1000, client_queue=1000, delay=0.0))
 
 
 def one_item(client: str, tokens: int = 1) -> Job:

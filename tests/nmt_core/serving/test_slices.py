@@ -158,16 +158,19 @@ def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_iterations
             yield_point()
         return items
 
-    counted = Counted()
+    metrics = Metrics()
 
-    def iterations(key: str = "x", tokens: int = 10) -> int:
-        counted.iterations.clear()
+    def count() -> float:
+        return metrics.registry.get_sample_value("nmt_turn_seconds_count", {"device": "cpu", "kind": "test"}) or 0
+
+    def iterations(key: str = "x", tokens: int = 10) -> float:
+        before = count()
         queue = device._queues.put(key, "interactive", Job("client", [Item("item", tokens)]))
         while not queue.idle:
             device._iterate(queue)
-        return len(counted.iterations)
+        return count() - before
 
-    device = unthreaded(lambda key: BatchWork("test", run), metrics=counted)
+    device = unthreaded(lambda key: BatchWork("test", run), metrics=metrics)
     device._queues.put("other", "interactive", Job("other", [Item("item", 1)]))  # next to which iterations are short
     iterations()  # of which nothing is known before: in slices
     seconds = 0.3
@@ -177,17 +180,6 @@ def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_iterations
     assert min([iterations() for _ in range(30)][-5:]) == 1  # as it is again, when enough were short
     seconds = 0.3
     assert iterations("y", tokens=LARGE) >= 5
-
-
-class Counted(Metrics):
-    """Notes the iterations of a device."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.iterations: list[float] = []
-
-    def iterated(self, device: str, kind: str, *, tokens: int, room: int, seconds: float) -> None:
-        self.iterations.append(seconds)
 
 
 def planned(kind: str, items: Sequence[Item | RpcError]) -> Plan:
@@ -274,58 +266,55 @@ async def test_samples_with_many_different_options_let_others_pass(open_engine) 
     assert len({seed for seed, _ in drawn}) == 201
 
 
-@pytest.mark.parametrize("work", ["score", "sample"])
-def test_models_may_pause_at_every_word(folder: str, work: str) -> None:
-    words = 30
+def pauses_of(compute: Callable[[], object]) -> int:
+    """How often a computation could pause."""
     pauses: list[None] = []
-    text = " ".join(["un"] * words)
-    scorer = open_pair_scorer([folder])
-    config = SamplingConfig(min_length=words, max_length_extra=words)
-    translator = open_translator([folder], config=config, batch_tokens=100, device="cpu")
     with held_up_by(lambda: pauses.append(None)):
-        if work == "score":
-            scorer.score([SentencePair(text, " ".join(["one"] * words))])
-        else:
-            translator.translate([text])
-    assert len(pauses) > words
-    yield_point()
-    assert len(pauses) < 10 * words
+        compute()
+    yield_point()  # of nothing
+    return len(pauses)
+
+
+def test_models_may_pause_at_every_word(folder: str) -> None:
+    words = 30
+    text, target = (" ".join([word] * words) for word in ("un", "one"))
+    scorer, config = open_pair_scorer([folder]), SamplingConfig(min_length=words, max_length_extra=words)
+    translator = open_translator([folder], config=config, batch_tokens=100, device="cpu")
+    assert words < pauses_of(lambda: scorer.score([SentencePair(text, target)])) < 10 * words
+    assert words < pauses_of(lambda: translator.translate([text])) < 10 * words
+    assert pauses_of(lambda: scorer.score([SentencePair(text, "one")])) > 2 * words  # it is read in both directions
+
+
+def test_normalisers_of_many_words_pause() -> None:
+    normalizer = BlockNormalizer(lambda inputs: inputs, torch.zeros(5000, 4), torch.zeros(5000))
+    words = torch.arange(3), torch.zeros(3, dtype=torch.long)
+    assert pauses_of(lambda: normalizer.log_probs(torch.zeros(3, 4), *words)) > 1
 
 
 def test_many_samples_of_a_long_text_pause_within_a_word(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Attention looks at a long text some rows at a time, and words are drawn some rows at a time: the same ones."""
-    text = " ".join(["un"] * 300)
     config = SamplingConfig(samples=120, max_length_ratio=0.01, max_length_extra=2)
     translator = open_translator([folder], config=config, batch_tokens=100, device="cpu")
-    pauses: list[None] = []
+    drawn: list[list[tuple[str, ...]]] = []
 
-    def drawn() -> list[tuple[str, ...]]:
-        pauses.clear()
-        with held_up_by(lambda: pauses.append(None)):
-            (samples,) = translator.translate([text])
-        return [one.words for one in samples]
+    def draw() -> None:
+        (samples,) = translator.translate([" ".join(["un"] * 300)])
+        drawn.append([one.words for one in samples])
 
-    words = drawn()
-    usual = len(pauses)
-    steps = config.length_limit(300) + 1
+    steps, usual = config.length_limit(300) + 1, pauses_of(draw)
     assert usual > 3 * steps
     monkeypatch.setattr("nmt_core.inference.search.sampling._AT_ONCE_ON_CPU", 1)
-    assert drawn() == words
-    assert len(pauses) > usual + 100 * steps // 2
+    assert pauses_of(draw) > usual + 100 * steps // 2
+    assert drawn[0] == drawn[1]
 
 
-def test_what_is_done_of_all_words_together_pauses_too(folder: str) -> None:
-    """Reading a long source, and the normalisers of many words."""
-    words = 50
-    pauses: list[None] = []
-    scorer = open_pair_scorer([folder])
-    normalizer = BlockNormalizer(lambda inputs: inputs, torch.zeros(5000, 4), torch.zeros(5000))
-    with held_up_by(lambda: pauses.append(None)):
-        scorer.score([SentencePair(" ".join(["un"] * words), "one")])
-        assert len(pauses) > 2 * words  # in both directions
-        pauses.clear()
-        normalizer.log_probs(torch.zeros(3, 4), torch.arange(3), torch.zeros(3, dtype=torch.long))
-    assert len(pauses) > 1
+def test_reading_a_long_text_and_a_step_with_a_wide_beam_pause(folder: str) -> None:
+    search, words = RunningSearch([load_model(folder)], attention=False), 300
+    item = SearchItem(" ".join(["un"] * words), DecodingConfig(beam=100))
+    assert pauses_of(lambda: search.admit([(0, item)])) > 2 * words  # in both directions
+    assert [pauses_of(search.step) for _ in range(5)][
+        -1
+    ] >= 2  # rows are attended from some at a time; the beam is full
 
 
 def never_ends() -> tuple[Callable[[Sequence[str]], Sequence[str]], threading.Event, threading.Event]:
@@ -367,19 +356,6 @@ def test_a_computation_that_is_given_up_before_its_first_slice_never_begins() ->
     sliced.give_up()
     assert sliced._thread is None
     assert not begun.is_set()
-
-
-def test_reading_a_long_text_and_a_step_with_a_wide_beam_pause(folder: str) -> None:
-    pauses: list[None] = []
-    search = RunningSearch([load_model(folder)], attention=False)
-    words, beam = 300, 100
-    with held_up_by(lambda: pauses.append(None)):
-        search.admit([(0, SearchItem(" ".join(["un"] * words), DecodingConfig(beam=beam)))])
-        assert len(pauses) > 2 * words  # in both directions
-        for _ in range(5):  # until the beam is full
-            pauses.clear()
-            search.step()
-    assert len(pauses) >= 2  # rows are attended from some at a time
 
 
 def test_a_search_in_slices_finds_the_same(folder: str) -> None:
