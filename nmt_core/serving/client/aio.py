@@ -54,13 +54,12 @@ class AsyncNmtClient:
 
     async def _ask(self, method: str, request: Any) -> tuple[Any, str]:
         """The answer, and the address that gave it."""
-        attempts, metadata = Attempts(self.connection), self.connection.access.metadata
+        attempts = Attempts(self.connection)
         while True:
-            stub, address = self.connection.next_stub()
             try:
-                return await getattr(stub, method)(request, timeout=attempts.left, metadata=metadata), address
+                return await attempts.send(method, request), attempts.address
             except grpc.aio.AioRpcError as error:
-                await asyncio.sleep(attempts.pause(error, address))
+                await asyncio.sleep(attempts.pause(error))
 
     async def models(self) -> list[pb.Model]:
         """The models of the server."""

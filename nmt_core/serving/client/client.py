@@ -124,22 +124,19 @@ class _Pending:
     """A call in progress."""
 
     def __init__(self, connection: Connection, method: str, request: Any) -> None:
-        self._connection, self._method, self._request = connection, method, request
-        self._attempts = Attempts(connection)
+        self._attempts, self._method, self._request = Attempts(connection), method, request
         self._send()
 
     def _send(self) -> None:
-        stub, self._address = self._connection.next_stub()
-        metadata = self._connection.access.metadata
-        self.call = getattr(stub, self._method).future(self._request, timeout=self._attempts.left, metadata=metadata)
+        self.call = self._attempts.send(self._method, self._request, future=True)
 
     def result(self) -> tuple[Any, str]:
         """Wait for the answer; and the address that gave it. Raises ServiceError."""
         while True:
             try:
-                return self.call.result(), self._address
+                return self.call.result(), self._attempts.address
             except grpc.RpcError as error:
-                time.sleep(self._attempts.pause(error, self._address))
+                time.sleep(self._attempts.pause(error))
             self._send()
 
 

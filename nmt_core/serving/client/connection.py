@@ -7,6 +7,7 @@ beyond the deadline of the call. Free of torch.
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from dataclasses import dataclass
@@ -124,36 +125,44 @@ class Connection:
             else library.insecure_channel(address, options=OPTIONS)
             for address in self.addresses
         ]
-        self._stubs = [nmt_pb2_grpc.NmtServiceStub(channel) for channel in self.channels]
-        self._next = 0
-
-    def next_stub(self) -> tuple[Any, str]:
-        """The stub of the next address in turn, and that address."""
-        index = self._next % len(self._stubs)
-        self._next += 1
-        return self._stubs[index], self.addresses[index]
+        self.stubs = [nmt_pb2_grpc.NmtServiceStub(channel) for channel in self.channels]
+        self.turns = itertools.count()
 
 
 class Attempts:
-    """The attempts at one call: after each failure it says how long to wait, or raises.
+    """The attempts at one call, each at the next ``address``: after a failure it says how long to wait, or raises.
 
-    A server that is away is asked 5 times (each of several), a busy one 10 times.
+    A server that is away is asked 5 times (each of several), a busy one 10 times. Calls begin at the addresses in turn.
     """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._end = time.monotonic() + connection.timeout
-        self._tried = 0
+        self._turn, self._tried = next(connection.turns), 0
+
+    @property
+    def _index(self) -> int:
+        return (self._turn + self._tried) % len(self._connection.addresses)
+
+    @property
+    def address(self) -> str:
+        """Where the present attempt goes."""
+        return self._connection.addresses[self._index]
+
+    def send(self, method: str, request: Any, *, future: bool = False) -> Any:
+        """Ask there for what is left of the time: the library's call, or its ``future``."""
+        ask = getattr(self._connection.stubs[self._index], method)
+        return (ask.future if future else ask)(request, timeout=self.left, metadata=self._connection.access.metadata)
 
     @property
     def left(self) -> float:
         """Seconds to the deadline."""
         return max(self._end - time.monotonic(), 0.001)
 
-    def pause(self, error: Any, address: str) -> float:
+    def pause(self, error: Any) -> float:
         """Seconds to wait after an error of the library's. Raises ServiceError when there is no next attempt."""
+        address, failure, addresses = self.address, _read(error), len(self._connection.addresses)
         self._tried += 1
-        failure, addresses = _read(error), len(self._connection.addresses)
         tries = _TRIES[failure.code] * addresses if _may_pass(failure) else 1
         pause: float = min(self._connection.first_wait * 2.0 ** ((self._tried - 1) // addresses), _LONGEST_WAIT)
         if failure.code == code_pb2.UNAVAILABLE and self._tried % addresses:

@@ -233,6 +233,17 @@ def test_several_servers_share_the_work(away: bool) -> None:
     assert [sum(servicer.asked) for servicer in servicers] == ([0, 200] if away else [100, 100])
 
 
+@pytest.mark.parametrize("ahead", [1, 5, 8])
+def test_every_call_finds_the_server_that_is_there(ahead: int) -> None:
+    """However many others take turns meanwhile: each attempt at a call goes to the next address."""
+
+    async def found(client: AsyncNmtClient) -> list[int]:
+        return [number async for number, _ in client.translate_stream(map(str, range(100)), ahead=ahead)]
+
+    with serving(Scripted()) as there:
+        assert len(asynchronous(f"127.0.0.1:1,{there}", found, first_wait=0.001)) == 100
+
+
 def test_servers_with_different_models_are_not_mixed() -> None:
     with (
         serving(Scripted()) as first,
