@@ -13,25 +13,13 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
 from multiprocessing.connection import wait
-from typing import Any
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # malloc.h
 _NEVER = 2**31 - 1
 _VARIABLES = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_")
 _TUNABLES = ("glibc.malloc.trim_threshold", "glibc.malloc.mmap_threshold", "glibc.malloc.mmap_max")
-
-
-def open_pool(jobs: int, begin: Callable[..., None], *arguments: Any) -> ProcessPoolExecutor:
-    """``jobs`` processes, each of which calls ``begin`` (picklable, as its arguments are) before anything else."""
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(begin, *arguments))
-    with interrupts_held_back():
-        for _ in range(jobs):
-            pool.submit(_nothing)  # a pool starts a process only when there is work for it, and models load slowly
-    return pool
 
 
 @contextlib.contextmanager
@@ -73,19 +61,10 @@ def orderly_end() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _nothing() -> None:
-    pass
-
-
 def begin_process() -> None:
     """For a process that the program has started: it leaves Ctrl-C to the program, and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_the_program, daemon=True).start()
-
-
-def _begin(begin: Callable[..., None], *arguments: Any) -> None:
-    begin_process()
-    begin(*arguments)
 
 
 def _end_with_the_program() -> None:

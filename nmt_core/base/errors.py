@@ -28,8 +28,11 @@ class InputError(NmtError):
         self.path = input_name(path)
         self.line = line
         self.problem = problem
-        place = self.path if line is None else f"{self.path}:{line}"
-        super().__init__(f"{place}: {problem}")
+        super().__init__(path, problem)  # with which a process that it is sent to makes it again
+
+    def __str__(self) -> str:
+        place = self.path if self.line is None else f"{self.path}:{self.line}"
+        return f"{place}: {self.problem}"
 
 
 def input_name(path: str) -> str:

@@ -111,8 +111,8 @@ def check_output(path: str) -> os.stat_result | None:
 class PartialOutput:
     """An output in the making: ``stream`` writes to ``.NAME.hybridmt.tmp``, ``commit`` gives it its name.
 
-    What is not committed stays for another program if it ``is_kept``. An output that is written through has its content
-    as soon as that is flushed.
+    What is not committed stays for another program if it ``is_kept``, as what an earlier one left is until it is cut.
+    An output that is written through has its content as soon as that is flushed.
     """
 
     path: str
@@ -126,6 +126,7 @@ class PartialOutput:
         if self.is_file:
             self.stream.seek(end)
             self.stream.truncate()
+            self.is_kept = end > 0
 
     def commit(self) -> None:
         """Give the file its name. Raises NmtError where that cannot be done."""
@@ -160,7 +161,7 @@ def partial_output(path: str) -> Iterator[PartialOutput]:
         _reported(path, "; the older file, if any, is untouched", errnos=DISK_FULL),
         open(_locked(temporary, shown=path), "r+b") as stream,
     ):
-        output = PartialOutput(path, stream, before)
+        output = PartialOutput(path, stream, before, is_kept=os.fstat(stream.fileno()).st_size > 0)
         try:
             yield output
         finally:

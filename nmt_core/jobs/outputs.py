@@ -48,27 +48,42 @@ class Result(NamedTuple):
 
 @dataclass
 class Outputs:
-    """Outputs in the making, and the finished shards, in order; with a ``journal`` they stay for the next program.
+    """Outputs in the making; with a ``journal``, what is ``finished`` of them stays for the next program.
 
-    ``ranges`` are the outputs of other programs that are put together in these.
+    ``before`` are the shards that were finished when it was opened, in order. ``ranges`` are the outputs of other
+    programs that are put together in these.
     """
 
     files: Sequence[PartialOutput]
     journal: BinaryIO | None = None
-    entries: list[Entry] = field(default_factory=list)
+    before: list[Entry] = field(default_factory=list)
+    finished: int = 0
     ranges: dict[range, Outputs] = field(default_factory=dict)
     synced: float = field(default_factory=time.monotonic)
 
+    def resume(self, entries: Sequence[Entry]) -> None:
+        """Go on behind those ``entries`` up to the first one that the files do not hold."""
+        self.before = list(entries)
+        for index in range(len(entries)):
+            try:
+                self.result(index)
+            except (NmtError, OSError, ValueError, OverflowError):  # damage, or an entry that no job wrote
+                del self.before[index:]
+                break
+        self.finished = len(self.before)
+        for file, end in zip(self.files, self._ends(self.finished), strict=True):
+            file.cut(end)
+
     def append(self, shard: Shard, result: Result) -> None:
         """Add a shard behind the others."""
-        contents = []
-        for file, end, content in zip(self.files, self.ends(), result.contents, strict=True):
+        for file, content in zip(self.files, result.contents, strict=True):
             file.stream.write(content)
             file.stream.flush()
-            contents.append(Content(end + len(content), crc32(content)))
-        self.entries.append(Entry(shard, tuple(contents), result.counts))
+        self.finished += 1
         if self.journal is not None:
-            self.journal.write(journal_line(self.entries[-1]._asdict()))
+            ends = [file.stream.tell() for file in self.files]
+            contents = tuple(map(Content, ends, map(crc32, result.contents)))
+            self.journal.write(journal_line(Entry(shard, contents, result.counts)._asdict()))
             self.journal.flush()
             if time.monotonic() - self.synced >= _SECONDS:
                 self.sync()
@@ -83,41 +98,39 @@ class Outputs:
     def commit(self) -> None:
         """Give the outputs their names, the first one last; the journals go."""
         for file in reversed(self.files):
-            if not self.entries:  # gzip and xz read no file without a byte
+            if not self.finished:  # gzip and xz read no file without a byte
                 file.stream.write(pack(b"", file.path))
             file.commit()
-        for outputs in (self, *self.ranges.values()):
-            outputs.entries.clear()
+        self.finished = 0
+        for outputs in self.ranges.values():
+            outputs.discard()
+
+    def discard(self) -> None:
+        """Keep nothing for the next program."""
+        self.finished = 0
+        for file in self.files:
+            file.is_kept = False
+
+    def keep(self, journal: str) -> None:
+        """Keep what is finished for the next program; the journal of nothing goes."""
+        if not self.finished:
+            os.unlink(journal)
+            return
+        for file in self.files:
+            file.is_kept = True
 
     def result(self, index: int) -> Result:
-        """The result of finished shard ``index``. Raises NmtError where it is damaged."""
-        entry, contents = self.entries[index], []
-        for file, begin, (end, crc) in zip(self.files, self.ends(index), entry.outputs, strict=True):
+        """The result of shard ``index`` of those ``before``. Raises NmtError where it is damaged."""
+        entry, contents = self.before[index], []
+        for file, begin, (end, crc) in zip(self.files, self._ends(index), entry.outputs, strict=True):
             contents.append(os.pread(file.stream.fileno(), end - begin, begin))
             if crc32(contents[-1]) != crc:
                 raise NmtError(f"{file.path}: what was written of shard {index + 1} is damaged; {AGAIN}")
         return Result(tuple(contents), entry.counts)
 
-    def ends(self, entries: int | None = None) -> list[int]:
-        """Where so many entries, or all, end in each file."""
-        count = len(self.entries) if entries is None else entries
-        return [content.end for content in self.entries[count - 1].outputs] if count else [0] * len(self.files)
-
-    def drop_damaged(self) -> None:
-        """Forget the entries from the first one on that the files do not hold."""
-        for index in range(len(self.entries)):
-            try:
-                self.result(index)
-            except (NmtError, OSError, ValueError, OverflowError):  # damage, or an entry that no job wrote
-                del self.entries[index:]
-                return
-
-    def keep(self, journal: str) -> None:
-        """Keep what is finished for the next program; what has nothing finished goes."""
-        for file in self.files:
-            file.is_kept = file.is_kept or bool(self.entries)
-        if not self.entries:
-            os.unlink(journal)
+    def _ends(self, count: int) -> list[int]:
+        """Where so many of the shards ``before`` end in each file."""
+        return [content.end for content in self.before[count - 1].outputs] if count else [0] * len(self.files)
 
 
 @contextlib.contextmanager
@@ -148,23 +161,21 @@ def open_outputs(
 def _opened(paths: Sequence[str], identity: Mapping[str, Any] | None, *, restart: bool) -> Iterator[Outputs]:
     with contextlib.ExitStack() as stack:
         outputs = Outputs([stack.enter_context(partial_output(path)) for path in paths])
-        if identity is not None:
+        if identity is None:
+            outputs.resume([])
+        else:
             path = beside(paths[0], JOURNAL)
-            before = Journal() if restart else read_journal(path)
+            found = Journal() if restart else read_journal(path)
+            outputs.resume(found.entries if found.identity == identity else [])
             try:
-                outputs.journal = journal = stack.enter_context(open(path, "ab"))
+                outputs.journal = stack.enter_context(open(path, "ab"))
             except OSError as error:
                 raise unreadable(path, error) from error
             stack.callback(outputs.keep, path)
-            if before.identity == identity:
-                outputs.entries = before.entries
-                outputs.drop_damaged()
-            journal.truncate(before.ends[len(outputs.entries)] if outputs.entries else 0)
-            if not outputs.entries:
-                journal.write(journal_line({"journal": FORMAT, "identity": identity}))
-                journal.flush()
-        for file, end in zip(outputs.files, outputs.ends(), strict=True):
-            file.cut(end)
+            outputs.journal.truncate(found.ends[outputs.finished] if outputs.finished else 0)
+            if not outputs.finished:
+                outputs.journal.write(journal_line({"journal": FORMAT, "identity": identity}))
+                outputs.journal.flush()
         yield outputs
 
 

@@ -106,11 +106,11 @@ def _serve(ray: Any, actor: Any, tasks: queue.PriorityQueue[_Task], description:
 
 
 def _answer(ray: Any, reference: Any) -> Any:
-    """What an actor answers. Raises its NmtError."""
+    """What an actor answers. Raises what went wrong in it."""
     try:
         return ray.get(reference)
     except ray.exceptions.RayTaskError as error:
-        raise error.cause if isinstance(error.cause, NmtError) else error from None
+        raise error.cause from error
 
 
 def _described(actor: Any) -> Any:

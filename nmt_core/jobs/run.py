@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from nmt_core.base.errors import FULL_GPU, ConfigError, NmtError, is_full_gpu
+from nmt_core.base.errors import ConfigError
 from nmt_core.files import file_digest, is_written_through, pack
 from nmt_core.files.small import check_regular
 from nmt_core.jobs.journal import AGAIN, Counts, Shard, check_identity
@@ -102,21 +102,20 @@ def run_job(
         if files is not None:
             identity = json.loads(json.dumps({**job.description, "models": workers.description, "sha256": digests}))
         with open_outputs(job.outputs, identity, shards=shards, restart=restart) as outputs:
+            counts = Counts()
             results = _results(job, workers, outputs, shards or range(sys.maxsize))
             for (shard, finished_in), result in in_order(results, ahead=workers.ahead):
                 if finished_in is not outputs:
                     outputs.append(shard, result)
+                counts |= {name: counts.get(name, 0) + number for name, number in result.counts.items()}
                 seen(shard, result.counts, finished_in is not None)
             now = _digests(files)
             if now != digests:
-                outputs.entries.clear()  # which content they are of is not known
+                outputs.discard()  # which content they are of is not known
                 check_identity({"sha256": digests}, {"sha256": now}, path=job.input)
             if shards is not None:
                 outputs.sync()
                 return None
-            counts = Counts()
-            for entry in outputs.entries:
-                counts |= {name: counts.get(name, 0) + number for name, number in entry.counts.items()}
             on_complete(counts, workers.description)
             outputs.commit()
             return counts
@@ -130,19 +129,14 @@ def _digests(files: Mapping[str, str] | None) -> dict[str, str]:
 
 
 class _PackingWorker:
-    """A worker whose results are compressed as the names of the outputs say; a GPU that is full is one line."""
+    """A worker whose results are compressed as the names of the outputs say."""
 
     def __init__(self, open_worker: OpenWorker, outputs: Sequence[str], number: int) -> None:
         self._worker, self._outputs = open_worker(number), outputs
         self.description: dict[str, Any] = self._worker.description
 
     def __call__(self, item: Any) -> Result:
-        try:
-            result = self._worker(item)
-        except RuntimeError as error:
-            if not is_full_gpu(error):
-                raise
-            raise NmtError(FULL_GPU) from error
+        result = self._worker(item)
         return Result(tuple(map(pack, result.contents, self._outputs)), result.counts)
 
 
@@ -155,15 +149,15 @@ def _results(
     """
     finished: dict[int, tuple[Outputs, int]] = {}
     for shards, place in (*outputs.ranges.items(), (wanted, outputs)):
-        finished |= {shards.start + index: (place, index) for index in range(len(place.entries))}
+        finished |= {shards.start + index: (place, index) for index in range(len(place.before))}
     for number, (shard, item) in itertools.islice(enumerate(job.read()), wanted.start, wanted.stop):
         if number not in finished:
             yield (shard, None), workers.ask(item)
             continue
         place, index = finished[number]
-        if place.entries[index].shard != shard:
+        if place.before[index].shard != shard:
             raise ConfigError(f"{job.input}: shard {number + 1} was begun with other lines; {AGAIN}")
         if place is outputs:  # nothing is written again
-            yield (shard, place), functools.partial(Result, (), place.entries[index].counts)
+            yield (shard, place), functools.partial(Result, (), place.before[index].counts)
         else:
             yield (shard, place), functools.partial(place.result, index)

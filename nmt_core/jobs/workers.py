@@ -6,13 +6,16 @@ import collections
 import contextlib
 import gc
 import multiprocessing
+import queue
+import traceback
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from nmt_core.base.errors import ConfigError, NmtError, what_is_missing
-from nmt_core.processes import open_pool
+from nmt_core.base.errors import ConfigError, NmtError
+from nmt_core.processes import begin_process, interrupts_held_back
 
 Item = TypeVar("Item")
 _Item = TypeVar("_Item", contravariant=True)
@@ -71,56 +74,81 @@ def process_workers(open_worker: OpenWorker, jobs: int) -> Iterator[Workers]:
     """``jobs`` processes of this machine. Raises ConfigError for more than it has, NmtError where no worker is made."""
     if jobs > _MOST:
         raise ConfigError(f"--jobs {jobs:,}: at most {_MOST:,} processes of one machine")
-    numbers = multiprocessing.get_context("spawn").Queue()
-    for number in range(jobs):
-        numbers.put(number)
-    pool: Any = open_pool(jobs, _begin, open_worker, numbers)
+    idle: queue.SimpleQueue[Connection] = queue.SimpleQueue()
+    started: list[BaseProcess] = []
+    with ThreadPoolExecutor(jobs) as threads, contextlib.ExitStack() as stack:
+        stack.callback(lambda: [process.join() for process in started])
+        with interrupts_held_back():
+            for number in range(jobs):
+                process, connection = _start(open_worker, number)
+                stack.callback(process.kill)  # answers to what is under way are not needed
+                started.append(process)
+                idle.put(connection)
 
-    def submit(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
-        with _death_reported():
-            future: Future[Any] = pool.submit(function, *arguments)
-        return _death_reported()(future.result)
+        def ask(method: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
+            return threads.submit(_ask, idle, method, *arguments).result
 
+        description = ask(Distant.describe)()
+        yield Workers(description, lambda item: ask(Distant.do, item, description), AHEAD * jobs)
+
+
+def _start(open_worker: OpenWorker, number: int) -> tuple[BaseProcess, Connection]:
+    """A process with a worker, and a connection that nobody else has: it ends with the process."""
+    context = multiprocessing.get_context("spawn")  # forked processes inherit the locks of numerical libraries
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs, open_worker, number))
+    process.start()
+    theirs.close()
+    return process, ours
+
+
+def _ask(idle: queue.SimpleQueue[Connection], method: Callable[..., Any], *arguments: Any) -> Any:
+    """The answer of a process that has nothing to do. There are as many threads as processes."""
+    connection = idle.get()
     try:
-        description = submit(_describe)()
-        yield Workers(description, lambda item: submit(_do, item, description), AHEAD * jobs)
-    finally:  # answers to what is under way are not needed: the processes end first, then the pool that waits for them
-        pool._result_queue._writer.close()  # else it waits for the rest of an answer that is cut off
-        for process in pool._processes.values():
-            process.terminate()
-        pool.shutdown(cancel_futures=True)
-
-
-@contextlib.contextmanager
-def _death_reported() -> Iterator[None]:
-    """A process that died, as one line: what is asked later is refused, what was asked before is not answered."""
-    try:
-        yield
-    except BrokenProcessPool as error:
+        connection.send((method, arguments))
+        answer = connection.recv()
+    except (EOFError, OSError) as error:  # also where an answer is cut off
         problem = "a worker process died (out of memory?); start the same command again, with fewer --jobs"
         raise NmtError(problem) from error
+    finally:
+        idle.put(connection)
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _work(program: Connection, open_worker: OpenWorker, number: int) -> None:
+    """What a process does until it is ended."""
+    begin_process()
+    worker = Distant(open_worker, number)
+    gc.freeze()  # models and modules are here to stay: do not look through them again and again
+    with contextlib.suppress(EOFError, OSError):  # the program has ended
+        while True:
+            method, arguments = program.recv()
+            try:
+                answer = method(worker, *arguments)
+            except Exception as error:
+                error.add_note(traceback.format_exc())
+                answer = error
+            program.send(answer)
 
 
 class Distant:
     """A worker in another process; what goes wrong while it is made comes with each answer."""
 
     def __init__(self, open_worker: OpenWorker, number: int) -> None:
-        self._trouble = ""
+        self._trouble: Exception | None = None
         try:
             self._worker = open_worker(number)
-            self._description = self._worker.description
-        except (NmtError, OSError) as error:
-            self._trouble = str(error)
-        except ModuleNotFoundError as error:
-            self._trouble = what_is_missing(error)
-            if not self._trouble:
-                raise
+        except Exception as error:
+            self._trouble = error
 
     def describe(self) -> dict[str, Any]:
-        """What the worker says of itself. Raises NmtError where it could not be made."""
-        if self._trouble:
-            raise NmtError(self._trouble)
-        return self._description
+        """What the worker says of itself. Raises what kept it from being made."""
+        if self._trouble is not None:
+            raise self._trouble
+        return self._worker.description
 
     def do(self, item: Any, expected: dict[str, Any]) -> Any:
         """The worker's answer. Raises NmtError unless it is like the one that said what is ``expected``."""
@@ -129,10 +157,7 @@ class Distant:
             before, now = difference(expected, found)
             problem = "was a model replaced while they began, or are machines not alike?"
             raise NmtError(f"two workers differ: {before}, and {now}; {problem} Start again")
-        try:
-            return self._worker(item)
-        except NmtError as error:
-            raise NmtError(str(error)) from None  # other errors of ours cannot be sent to another process
+        return self._worker(item)
 
 
 def difference(before: Any, now: Any) -> tuple[str, str]:
@@ -142,21 +167,3 @@ def difference(before: Any, now: Any) -> tuple[str, str]:
             if before.get(key) != now[key]:
                 return f"{key}={before.get(key)!r}", f"{now[key]!r}"
     return repr(before), repr(now)
-
-
-_distant: Distant
-
-
-def _begin(open_worker: OpenWorker, numbers: Any) -> None:
-    """The first thing a process does."""
-    global _distant
-    _distant = Distant(open_worker, numbers.get())
-    gc.freeze()  # models and modules are here to stay: do not look through them again and again
-
-
-def _describe() -> dict[str, Any]:
-    return _distant.describe()
-
-
-def _do(item: Any, expected: dict[str, Any]) -> Any:
-    return _distant.do(item, expected)

@@ -119,12 +119,13 @@ def test_an_interrupt_is_one_line_while_modules_are_loaded_too(tmp_path: Path, m
 def test_processes_do_not_get_an_interrupt_while_they_begin(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(
         "import os, signal\n"
-        "from nmt_core.processes import open_pool\n"
-        "def begin(): pass\n"
+        "from nmt_core.jobs.run import open_workers\n"
+        "class Worker:\n"
+        "    description = {}\n"
+        "    def __init__(self, number): pass\n"
         "def main():\n"
-        "    pool = open_pool(2, begin)\n"
-        "    os.killpg(0, signal.SIGINT)\n"
-        "    pool.shutdown()\n"
+        "    with open_workers(Worker, 2):\n"
+        "        os.killpg(0, signal.SIGINT)\n"
     )
     call = "import sys; from nmt_core.commands.start import start; sys.exit(start('nmt-core', 'job'))"
     environment = {"PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[3]}"}

@@ -5,19 +5,21 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import errno
 import gzip
 import itertools
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -61,17 +63,8 @@ class OutOfMemoryError(RuntimeError):
     """Called as PyTorch's is."""
 
 
-class Filling(Shouting):
-    """Finds its GPU full where a line says so."""
-
-    def __call__(self, item: Lines) -> Result:
-        if b"full" in item[1]:
-            raise OutOfMemoryError("CUDA out of memory")
-        return super().__call__(item)
-
-
-def broken(number: int) -> Any:
-    raise ConfigError("this worker cannot be made")
+def broken(error: Exception, number: int) -> Any:
+    raise error
 
 
 def read(path: str) -> Iterator[tuple[Shard, Lines]]:
@@ -238,6 +231,40 @@ def test_what_belongs_into_another_file_and_is_damaged_is_made_again(job: Job[Li
     assert finish(job, kind=Echoing) is not None
     assert (tmp_path / "out").read_bytes() == EXPECTED
     assert (tmp_path / "other").read_bytes() == EXPECTED.lower()
+
+
+@pytest.mark.parametrize("problem", [OSError(errno.EMFILE, "Too many open files"), KeyboardInterrupt()])
+def test_what_is_finished_stays_where_the_journal_cannot_be_opened(
+    job: Job[Lines], monkeypatch: pytest.MonkeyPatch, problem: BaseException
+) -> None:
+    stopped_after_two(job)
+
+    def fail(*_: object) -> None:
+        raise problem
+
+    with monkeypatch.context() as patch, pytest.raises((NmtError, KeyboardInterrupt)):
+        patch.setattr("nmt_core.jobs.outputs.open", fail, raising=False)
+        finish(job)
+    progress: list[tuple[str, int]] = []
+    finish(job, seen=noted_by(progress))
+    assert [lines for kind, lines in progress if kind == "resumed"] == [3, 3]
+
+
+def test_without_a_journal_nothing_of_finished_shards_stays_in_memory(job: Job[Lines]) -> None:
+    sizes: list[int] = []
+
+    def stream() -> Iterator[tuple[Shard, Lines]]:
+        for number in range(3000):
+            if number in (1000, 2999):
+                sizes.append(tracemalloc.get_traced_memory()[0])
+            yield Shard.of(number, b""), (number, [b""])
+
+    tracemalloc.start()
+    try:
+        finish(dataclasses.replace(job, input="-", read=stream))
+    finally:
+        tracemalloc.stop()
+    assert sizes[1] - sizes[0] < 100_000  # bytes: with 2,000 entries it would be a million
 
 
 def test_what_is_done_is_not_done_again(job: Job[Lines], tmp_path: Path) -> None:
@@ -599,58 +626,40 @@ def test_a_process_that_dies_is_reported(job: Job[Lines], tmp_path: Path) -> Non
         finish(job, jobs=2, kind=Quitting)
 
 
-def test_a_process_that_died_before_more_was_asked_is_reported() -> None:
-    def tasks() -> Iterator[Any]:
-        yield 1, [b"die"]
-        deadline = time.monotonic() + 60
-        while multiprocessing.active_children() and time.monotonic() < deadline:  # all are ended when one has died
-            time.sleep(0.01)
-        yield 1, [b"more"]
-
-    dying = open_workers(partial(opened, kind=Quitting), 2)
-    with dying as workers, pytest.raises(NmtError, match="a worker process died"):
-        list(workers.answers(tasks()))
-
-
-class Verbose(Shouting):
-    """Answers with so much that the pipe holds a small part of it."""
+class Halved(Shouting):
+    """Sends half of an answer, writes its process into the FIFO that the item names, and waits for its end."""
 
     def __call__(self, item: Lines) -> Result:
-        return Result((b"x" * (1 << 28),), {})
+        def half(connection: Connection, content: Any) -> None:
+            os.write(connection.fileno(), content[: len(content) // 2])
+            Path(os.fsdecode(item[1][0])).write_text(str(os.getpid()))
+            threading.Event().wait()
+
+        Connection._send = half  # type: ignore[attr-defined]
+        return super().__call__(item)
 
 
-def called_by(thread: threading.Thread) -> Iterator[str]:
-    """The functions in which a thread is now, the innermost first."""
-    frame = sys._current_frames().get(thread.ident or 0)
-    while frame is not None:
-        yield frame.f_code.co_name
-        frame = frame.f_back
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_an_answer_that_is_cut_off_holds_up_nothing(tmp_path: Path, is_killed: bool) -> None:
+    """Its process is killed from outside, or the job fails while it waits."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    expected = "a worker process died" if is_killed else "the disk is full"
+    halved = open_workers(partial(opened, kind=Halved), 2)
+    with pytest.raises(NmtError, match=expected), halved as workers:
+        answer = workers.ask((1, [os.fsencode(fifo)]))
+        process = int(fifo.read_text())
+        if not is_killed:
+            raise NmtError("the disk is full")
+        os.kill(process, signal.SIGKILL)
+        answer()
 
 
-def test_a_job_that_fails_while_an_answer_arrives_ends() -> None:
-    """The thread that receives answers would hold up the end of the program."""
-    before = set(threading.enumerate())
-    verbose = open_workers(partial(opened, kind=Verbose), 2)
-    with contextlib.suppress(NmtError), verbose as workers:
-        receiver = next(one for one in set(threading.enumerate()) - before if "Manager" in type(one).__name__)
-        workers.ask((1, []))
-        while "_recv" not in called_by(receiver):
-            pass
-        raise NmtError("the disk is full")
-    receiver.join(30)
-    assert not receiver.is_alive()
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_a_gpu_that_is_full_is_reported(job: Job[Lines], tmp_path: Path, jobs: int) -> None:
-    (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"full"))
-    with pytest.raises(NmtError, match="a GPU's memory is full"):
-        finish(job, jobs=jobs, kind=Filling)
-
-
-def test_a_worker_that_cannot_be_made_says_why(job: Job[Lines]) -> None:
-    with pytest.raises(NmtError, match="cannot be made"):
-        run_job(job, broken, jobs=2)
+@pytest.mark.parametrize("error", [InputError("text", "is odd", line=3), OutOfMemoryError("out of memory")])
+def test_what_goes_wrong_in_a_process_is_what_would_go_wrong_here(error: Exception) -> None:
+    """While a worker is made."""
+    with pytest.raises(type(error), match=str(error)), open_workers(partial(broken, error), 2):
+        pass
 
 
 class Differing(Shouting):
