@@ -19,7 +19,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from nmt_core.base.errors import ConfigError, InputError
-from nmt_core.files.small import read_small
+from nmt_core.files.reading import read_small
 
 MOST_BYTES = 1 << 18
 _MOST_SHOWN = 80  # characters of a value

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from nmt_core.base.errors import ConfigError, InputError, unreadable
 from nmt_core.base.words import whole_number
 from nmt_core.files import open_input, packing_of, read_beginning, read_blocks
-from nmt_core.files.small import check_regular
+from nmt_core.files.reading import check_regular
 
 _HEAD = 1 << 16
 _MOST_PACKED = 10_000  # times what a packed file is, which no text is

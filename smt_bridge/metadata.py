@@ -18,7 +18,7 @@ from pydantic.dataclasses import dataclass
 
 from nmt_core.base.errors import ConfigError, InputError, unreadable
 from nmt_core.files import PARTIAL, beside, file_digest, is_written_through, open_output
-from nmt_core.files.small import json_bytes, read_json
+from nmt_core.files.reading import json_bytes, read_json
 from nmt_core.version import VERSION
 
 OF_THE_MACHINE = ("device", "cpu", "gpu", "sums", "kernels", "torch")

@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.files import open_output
-from nmt_core.files.small import json_bytes, read_json
+from nmt_core.files.reading import json_bytes, read_json
 from smt_bridge.metadata import OF_THE_MACHINE, Signature
 from smt_bridge.moses.process import check_further_options
 from smt_bridge.nbest.entry import LARGEST

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nmt_core.files.small import json_bytes
+from nmt_core.files.reading import json_bytes
 from smt_bridge.metadata import identity, metadata_path
 
 

@@ -18,7 +18,7 @@ from nmt_core.base.errors import ConfigError, InputError, ModelError, unreadable
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.base.words import split_words
 from nmt_core.ct2.text import PiecesOfSide, TextOfModel
-from nmt_core.files.small import read_small
+from nmt_core.files.reading import read_small
 from nmt_core.version import VERSION
 
 _BATCH_PIECES = 2048  # of a batch, with padding

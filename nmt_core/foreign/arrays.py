@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt_core.base.errors import InputError
-from nmt_core.files.small import check_regular, reason
+from nmt_core.files.reading import check_regular, reason
 
 Array = npt.NDArray[np.float32]
 Shape = tuple[int, ...]

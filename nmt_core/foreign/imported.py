@@ -10,7 +10,7 @@ import torch
 
 from nmt_core.base.errors import InputError
 from nmt_core.config import read_yaml
-from nmt_core.files.small import read_json
+from nmt_core.files.reading import read_json
 from nmt_core.foreign.arrays import Array
 from nmt_core.foreign.plain_pickle import read_pickle
 from nmt_core.models.build import AnyConfig, build_model

@@ -12,7 +12,7 @@ import struct
 from typing import Any
 
 from nmt_core.base.errors import InputError
-from nmt_core.files.small import read_small
+from nmt_core.files.reading import read_small
 
 _ALLOWED = (
     "PROTO FRAME STOP MARK NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 FLOAT BINFLOAT STRING BINSTRING "

@@ -19,7 +19,7 @@ from nmt_core.base.errors import InputError
 from nmt_core.base.messages import counted
 from nmt_core.config import YamlProblem, parse_yaml
 from nmt_core.files import read_text_lines
-from nmt_core.files.small import read_small
+from nmt_core.files.reading import read_small
 from nmt_core.foreign.plain_pickle import read_pickle
 from nmt_core.text.vocabulary import LONGEST_WORD, MOST_WORDS, SPECIAL_WORDS, Vocabulary
 

@@ -50,28 +50,52 @@ class Result(NamedTuple):
 class Outputs:
     """Outputs in the making; with a ``journal``, what is ``finished`` of them stays for the next program.
 
-    ``before`` are the shards that were finished when it was opened, in order. ``ranges`` are the outputs of other
-    programs that are put together in these.
+    ``before`` are the shards that were finished when it was opened, in order, and where each begins in the files.
+    ``ranges`` are the outputs of other programs that are put together in these.
     """
 
     files: Sequence[PartialOutput]
     journal: BinaryIO | None = None
-    before: list[Entry] = field(default_factory=list)
+    before: list[tuple[list[int], Entry]] = field(default_factory=list)
     finished: int = 0
     ranges: dict[range, Outputs] = field(default_factory=dict)
     synced: float = field(default_factory=time.monotonic)
 
+    @contextlib.contextmanager
+    def journaled(self, path: str, identity: Mapping[str, Any], *, restart: bool) -> Iterator[None]:
+        """With a journal at ``path``: what is finished at the end of the block stays for the next program."""
+        found = Journal() if restart else read_journal(path)
+        self.resume(found.entries if found.identity == identity else [])
+        try:
+            self.journal = open(path, "ab")  # noqa: SIM115 (closed below)
+        except OSError as error:
+            raise unreadable(path, error) from error
+        try:
+            self.journal.truncate(found.ends[self.finished] if self.finished else 0)
+            if not self.finished:
+                self.journal.write(journal_line({"journal": FORMAT, "identity": identity}))
+                self.journal.flush()
+            yield
+        finally:
+            self.journal.close()
+            for file in self.files if self.finished else ():
+                file.is_kept = True
+            if not self.finished:
+                os.unlink(path)
+
     def resume(self, entries: Sequence[Entry]) -> None:
         """Go on behind those ``entries`` up to the first one that the files do not hold."""
-        self.before = list(entries)
-        for index in range(len(entries)):
+        ends = [0] * len(self.files)
+        for entry in entries:
+            self.before.append((ends, entry))
             try:
-                self.result(index)
+                self.result(-1)
             except (NmtError, OSError, ValueError, OverflowError):  # damage, or an entry that no job wrote
-                del self.before[index:]
+                self.before.pop()
                 break
+            ends = [content.end for content in entry.outputs]
         self.finished = len(self.before)
-        for file, end in zip(self.files, self._ends(self.finished), strict=True):
+        for file, end in zip(self.files, ends, strict=True):
             file.cut(end)
 
     def append(self, shard: Shard, result: Result) -> None:
@@ -111,26 +135,14 @@ class Outputs:
         for file in self.files:
             file.is_kept = False
 
-    def keep(self, journal: str) -> None:
-        """Keep what is finished for the next program; the journal of nothing goes."""
-        if not self.finished:
-            os.unlink(journal)
-            return
-        for file in self.files:
-            file.is_kept = True
-
     def result(self, index: int) -> Result:
         """The result of shard ``index`` of those ``before``. Raises NmtError where it is damaged."""
-        entry, contents = self.before[index], []
-        for file, begin, (end, crc) in zip(self.files, self._ends(index), entry.outputs, strict=True):
+        (begins, entry), contents = self.before[index], []
+        for file, begin, (end, crc) in zip(self.files, begins, entry.outputs, strict=True):
             contents.append(os.pread(file.stream.fileno(), end - begin, begin))
             if crc32(contents[-1]) != crc:
                 raise NmtError(f"{file.path}: what was written of shard {index + 1} is damaged; {AGAIN}")
         return Result(tuple(contents), entry.counts)
-
-    def _ends(self, count: int) -> list[int]:
-        """Where so many of the shards ``before`` end in each file."""
-        return [content.end for content in self.before[count - 1].outputs] if count else [0] * len(self.files)
 
 
 @contextlib.contextmanager
@@ -144,43 +156,18 @@ def open_outputs(
     """The outputs at ``paths``, or of a range of ``shards``. Raises NmtError where another program makes them.
 
     With an ``identity`` they have a journal, and what the same job has finished counts, unless it is to ``restart``.
-    Raises ConfigError where they, or any range of them, were begun as another job.
     """
-    if identity is not None and not restart:
-        _check_begun(paths[0], identity)
     with contextlib.ExitStack() as stack:
-        here = paths if shards is None else _range_paths(paths, shards)
-        outputs = stack.enter_context(_opened(here, identity, restart=restart))
-        if identity is not None and shards is None:
-            for one in filter(None, begun(paths[0]).values()):
-                outputs.ranges[one] = stack.enter_context(_opened(_range_paths(paths, one), identity, restart=restart))
-        yield outputs
-
-
-@contextlib.contextmanager
-def _opened(paths: Sequence[str], identity: Mapping[str, Any] | None, *, restart: bool) -> Iterator[Outputs]:
-    with contextlib.ExitStack() as stack:
-        outputs = Outputs([stack.enter_context(partial_output(path)) for path in paths])
+        ending = "" if shards is None else f"{_RANGE}{shards.start + 1}-{shards.stop}"
+        here = [os.path.realpath(path) + ending if ending else path for path in paths]
+        outputs = Outputs([stack.enter_context(partial_output(path)) for path in here])
         if identity is None:
             outputs.resume([])
         else:
-            path = beside(paths[0], JOURNAL)
-            found = Journal() if restart else read_journal(path)
-            outputs.resume(found.entries if found.identity == identity else [])
-            try:
-                outputs.journal = stack.enter_context(open(path, "ab"))
-            except OSError as error:
-                raise unreadable(path, error) from error
-            stack.callback(outputs.keep, path)
-            outputs.journal.truncate(found.ends[outputs.finished] if outputs.finished else 0)
-            if not outputs.finished:
-                outputs.journal.write(journal_line({"journal": FORMAT, "identity": identity}))
-                outputs.journal.flush()
+            stack.enter_context(outputs.journaled(beside(here[0], JOURNAL), identity, restart=restart))
+            for one in filter(None, begun(paths[0]).values() if shards is None else ()):
+                outputs.ranges[one] = stack.enter_context(open_outputs(paths, identity, shards=one, restart=restart))
         yield outputs
-
-
-def _range_paths(paths: Sequence[str], shards: range) -> Sequence[str]:
-    return [f"{os.path.realpath(path)}{_RANGE}{shards.start + 1}-{shards.stop}" for path in paths]
 
 
 def begun(output: str) -> dict[str, range | None]:
@@ -193,8 +180,8 @@ def begun(output: str) -> dict[str, range | None]:
     return found
 
 
-def _check_begun(output: str, identity: Mapping[str, Any]) -> None:
-    """Raise ConfigError where the output, or a range of it, was begun as another job, or by an older version."""
+def check_begun(output: str, identity: Mapping[str, Any]) -> None:
+    """Raise ConfigError where an output, or a range of it, was begun as another job, or by an older version."""
     older = os.path.realpath(output) + _OLDER
     if os.path.isdir(older):
         problem = "holds a job that an older version began; finish it with that version, or remove it"

@@ -18,9 +18,9 @@ from typing import Any, Generic, TypeVar
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.files import file_digest, is_written_through, pack
-from nmt_core.files.small import check_regular
+from nmt_core.files.reading import check_regular
 from nmt_core.jobs.journal import AGAIN, Counts, Shard, check_identity
-from nmt_core.jobs.outputs import Outputs, Result, open_outputs
+from nmt_core.jobs.outputs import Outputs, Result, check_begun, open_outputs
 from nmt_core.jobs.ray_workers import Ray, ray_workers
 from nmt_core.jobs.workers import OpenWorker, Workers, in_order, process_workers
 from nmt_core.processes import orderly_end
@@ -101,6 +101,8 @@ def run_job(
         identity = None
         if files is not None:
             identity = json.loads(json.dumps({**job.description, "models": workers.description, "sha256": digests}))
+            if not restart:
+                check_begun(job.outputs[0], identity)
         with open_outputs(job.outputs, identity, shards=shards, restart=restart) as outputs:
             counts = Counts()
             results = _results(job, workers, outputs, shards or range(sys.maxsize))
@@ -155,9 +157,10 @@ def _results(
             yield (shard, None), workers.ask(item)
             continue
         place, index = finished[number]
-        if place.before[index].shard != shard:
+        _, entry = place.before[index]
+        if entry.shard != shard:
             raise ConfigError(f"{job.input}: shard {number + 1} was begun with other lines; {AGAIN}")
         if place is outputs:  # nothing is written again
-            yield (shard, place), functools.partial(Result, (), place.before[index].counts)
+            yield (shard, place), functools.partial(Result, (), entry.counts)
         else:
             yield (shard, place), functools.partial(place.result, index)

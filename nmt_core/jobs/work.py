@@ -1,18 +1,14 @@
-"""A command's long work: who does it, and how far it is."""
+"""A command's long work, as its options say."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from collections.abc import Callable
 from typing import Any
 
-from tqdm import tqdm
-
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
-from nmt_core.files import read_lines
+from nmt_core.files.progress import progress_bar
 from nmt_core.jobs.journal import Counts, Shard
 from nmt_core.jobs.run import Job, OnComplete, are_files, run_job
 from nmt_core.jobs.workers import OpenWorker
@@ -52,16 +48,3 @@ def run_with_options(
         done = f"shards {args.shards.start + 1}-{args.shards.stop} are done"
         say(f"{name}: {done}; when all are, the same command without --shards puts them together")
     return counts
-
-
-def progress_bar(name: str, unit: str, *, path: str | None = None, quiet: bool) -> Any:
-    """A bar on stderr, which knows its end where it counts the lines of a file; a log needs no line every half second.
-
-    Raises InputError.
-    """
-    is_seen = sys.stderr is not None and not quiet  # it may have been closed before the program began
-    on_terminal = is_seen and sys.stderr.isatty()
-    countable = on_terminal and path is not None and path != "-" and os.path.isfile(path)
-    total = sum(1 for _ in read_lines(path)) if path is not None and countable else None
-    seconds = 0.5 if on_terminal else 30.0
-    return tqdm(desc=name, unit=unit, total=total, file=sys.stderr, mininterval=seconds, disable=not is_seen)

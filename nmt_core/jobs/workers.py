@@ -18,13 +18,11 @@ from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.processes import begin_process, interrupts_held_back
 
 Item = TypeVar("Item")
-_Item = TypeVar("_Item", contravariant=True)
-_Answer = TypeVar("_Answer", covariant=True)
 AHEAD = 2  # items for every worker, so that none is idle
 _MOST = 1000  # processes
 
 
-class Worker(Protocol[_Item, _Answer]):
+class Worker(Protocol):
     """Does one item; ``description`` is what its answers depend on."""
 
     @property
@@ -32,12 +30,12 @@ class Worker(Protocol[_Item, _Answer]):
         """Signatures of the models, by name."""
         ...
 
-    def __call__(self, item: _Item, /) -> _Answer:
+    def __call__(self, item: Any, /) -> Any:
         """Do it."""
         ...
 
 
-OpenWorker = Callable[[int], Worker[Any, Any]]
+OpenWorker = Callable[[int], Worker]
 """Makes a worker by its number; picklable where it is made elsewhere."""
 
 
@@ -76,8 +74,13 @@ def process_workers(open_worker: OpenWorker, jobs: int) -> Iterator[Workers]:
         raise ConfigError(f"--jobs {jobs:,}: at most {_MOST:,} processes of one machine")
     idle: queue.SimpleQueue[Connection] = queue.SimpleQueue()
     started: list[BaseProcess] = []
+
+    def wait_for_all() -> None:
+        for process in started:
+            process.join()
+
     with ThreadPoolExecutor(jobs) as threads, contextlib.ExitStack() as stack:
-        stack.callback(lambda: [process.join() for process in started])
+        stack.callback(wait_for_all)
         with interrupts_held_back():
             for number in range(jobs):
                 process, connection = _start(open_worker, number)

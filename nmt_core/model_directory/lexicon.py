@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from nmt_core.base.errors import ConfigError, InputError, ModelError
 from nmt_core.files import read_blocks
-from nmt_core.files.small import check_regular
+from nmt_core.files.reading import check_regular
 from nmt_core.text.lexicon import Lexicon, read_lexicon
 
 _MOST_BYTES = 256 << 20  # packed

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from nmt_core.base.errors import ConfigError, InputError, ModelError
 from nmt_core.base.words import split_factors, split_words
 from nmt_core.device import choose_device, choose_dtype
-from nmt_core.files.small import check_regular, reason
+from nmt_core.files.reading import check_regular, reason
 from nmt_core.layers.products import freeze
 from nmt_core.model_directory.directory import (
     LEXICON,

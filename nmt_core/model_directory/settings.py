@@ -16,7 +16,7 @@ from pydantic import Field
 
 from nmt_core.base.errors import ConfigError, InputError, ModelError
 from nmt_core.config import Config, read_yaml
-from nmt_core.files.small import check_regular, reason
+from nmt_core.files.reading import check_regular, reason
 from nmt_core.model_directory.directory import SETTINGS
 from nmt_core.models.build import ModelConfig, settings_beside_parameters
 from nmt_core.preparation.bundled import BundledPreprocessor

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from nmt_core.base.errors import InputError, ModelError, NmtError
 from nmt_core.files.output import PARTIAL, beside
-from nmt_core.files.small import check_regular, reason
+from nmt_core.files.reading import check_regular, reason
 from nmt_core.model_directory.directory import SETTINGS, sync
 from nmt_core.models.build import AnyConfig, build_model
 from nmt_core.models.interface import TranslationModel

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.files import open_output
-from nmt_core.files.small import read_small
+from nmt_core.files.reading import read_small
 from nmt_core.jobs.run import open_workers
 from nmt_core.preparation.record import NAME, Record, parse_record, render_record
 from nmt_core.preparation.settings import (

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from nmt_core.base.errors import InputError
 from nmt_core.config import Config
-from nmt_core.files.small import json_bytes, read_small
+from nmt_core.files.reading import json_bytes, read_small
 from nmt_core.preparation.filters import JUNK, Reason
 from nmt_core.preparation.settings import PreparationConfig
 from nmt_core.preparation.steps import Side

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from google.rpc import code_pb2
 
 from nmt_core.base.errors import ConfigError, InputError
-from nmt_core.files.small import MOST_OF_A_KEY, read_pem, read_small
+from nmt_core.files.reading import MOST_OF_A_KEY, read_pem, read_small
 from nmt_core.serving.errors import RpcError
 
 _SHORTEST_TOKEN = 16

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.base.messages import counted, say, show
-from nmt_core.files.small import check_regular
+from nmt_core.files.reading import check_regular
 from smt_bridge.doctor import findings as words
 from smt_bridge.doctor import lists
 from smt_bridge.doctor.case import examine_case, examine_case_of_model, first_words

@@ -16,7 +16,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
 from nmt_core.base.words import check_factors, check_words, count_words, without_markup
 from nmt_core.files import open_output, read_text_lines
-from nmt_core.jobs.work import progress_bar
+from nmt_core.files.progress import progress_bar
 from nmt_core.processes import orderly_end
 from smt_bridge.features.base import Feature, signatures_of
 from smt_bridge.hybrid.chooser import (

@@ -11,7 +11,7 @@ from typing import IO
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
 from nmt_core.files import open_output, read_lines
-from nmt_core.files.small import json_bytes
+from nmt_core.files.reading import json_bytes
 from smt_bridge.errors import FormatError
 from smt_bridge.metadata import known_columns
 from smt_bridge.metrics.references import detokenizer, read_references

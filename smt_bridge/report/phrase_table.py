@@ -17,7 +17,7 @@ from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import say
 from nmt_core.base.words import unescape
 from nmt_core.files import open_output
-from nmt_core.files.small import json_bytes
+from nmt_core.files.reading import json_bytes
 from nmt_core.version import VERSION
 from smt_bridge.metadata import find_metadata, metadata_path
 from smt_bridge.moses_lines import phrase_of, text_of

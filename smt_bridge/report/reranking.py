@@ -14,7 +14,7 @@ from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.base.messages import counted
 from nmt_core.base.words import unescape
-from nmt_core.files.small import read_json
+from nmt_core.files.reading import read_json
 from nmt_core.inference.output.attention_svg import attention_svg
 from smt_bridge.metrics.metric import as_reported
 from smt_bridge.metrics.significance import SystemScore

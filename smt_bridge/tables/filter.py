@@ -16,7 +16,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
 from nmt_core.base.words import whole_number
 from nmt_core.files import open_output
-from nmt_core.jobs.work import progress_bar
+from nmt_core.files.progress import progress_bar
 from smt_bridge.errors import FormatError
 from smt_bridge.metadata import Metadata, find_metadata, metadata_path, new_metadata, write_metadata
 from smt_bridge.moses_lines import SEPARATOR, split_tokens

@@ -21,7 +21,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
 from nmt_core.base.words import check_words
 from nmt_core.files import open_output, read_lines
-from nmt_core.files.small import check_regular
+from nmt_core.files.reading import check_regular
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.metric import METRIC_NAMES, METRICS, show_score

@@ -21,7 +21,7 @@ from pydantic import FiniteFloat, TypeAdapter
 
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.files import file_digest, open_output, read_blocks
-from nmt_core.files.small import read_json
+from nmt_core.files.reading import read_json
 from smt_bridge.errors import FormatError
 from smt_bridge.moses.ini import MosesIni
 from smt_bridge.moses.process import MosesOptions, MosesProcess

@@ -12,7 +12,7 @@ from typing import Any
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
 from nmt_core.files import open_output
-from nmt_core.files.small import json_bytes
+from nmt_core.files.reading import json_bytes
 from smt_bridge.metadata import find_metadata, metadata_path
 from smt_bridge.metrics.metric import METRIC_NAMES, METRICS, show_score
 from smt_bridge.metrics.references import check_judged, read_references, statistics_against

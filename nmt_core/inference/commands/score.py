@@ -19,12 +19,12 @@ from nmt_core.files import (
     unequal_lines,
     write_lines,
 )
+from nmt_core.files.progress import progress_bar
 from nmt_core.inference.output.alignment import AlignedPair, line_writer
 from nmt_core.inference.output.copies import annotated
 from nmt_core.inference.scoring.forms import scorer_of_form
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, choose_softmax
 from nmt_core.inference.scoring.unknown_backoff import BackedOffScorer, read_unigrams
-from nmt_core.jobs.work import progress_bar
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.alignment import points_between

@@ -9,7 +9,7 @@ from nmt_core.base.errors import InputError
 from nmt_core.base.messages import say
 from nmt_core.base.words import check_factors
 from nmt_core.files import open_output, read_parallel_lines
-from nmt_core.files.small import json_bytes
+from nmt_core.files.reading import json_bytes
 from nmt_core.inference.commands.opening import open_translator
 from nmt_core.inference.commands.options import TranslatorOptions, translator_options
 from nmt_core.inference.output.finish import Translation

@@ -15,7 +15,7 @@ from typing import Any
 
 from nmt_core.base.errors import ConfigError, NmtError, Overloaded, ServiceError, Unavailable
 from nmt_core.base.words import whole_number
-from nmt_core.files.small import read_pem
+from nmt_core.files.reading import read_pem
 
 try:
     import grpc

@@ -14,7 +14,7 @@ from nmt_core.base.messages import counted, say
 from nmt_core.base.words import MOST_WORDS, whole_number
 from nmt_core.commands.options import add_shard_arguments
 from nmt_core.files import InputFile, OutputFile
-from nmt_core.files.small import check_regular
+from nmt_core.files.reading import check_regular
 from nmt_core.jobs.work import run_with_options
 from smt_bridge.commands.options import add_scoring_arguments
 from smt_bridge.models import count_jobs, worker_options

@@ -132,7 +132,7 @@ class Killed(BaseException):
     """Stands for the end of the program."""
 
 
-STEPS = ["mkdir", "open", "replace", "unlink", "fsync", "append", "commit", "keep"]
+STEPS = ["mkdir", "open", "replace", "unlink", "fsync", "append", "commit", "resume"]
 
 
 @contextlib.contextmanager
@@ -242,9 +242,10 @@ def test_what_is_finished_stays_where_the_journal_cannot_be_opened(
     def fail(*_: object) -> None:
         raise problem
 
-    with monkeypatch.context() as patch, pytest.raises((NmtError, KeyboardInterrupt)):
+    with monkeypatch.context() as patch:
         patch.setattr("nmt_core.jobs.outputs.open", fail, raising=False)
-        finish(job)
+        with pytest.raises((NmtError, KeyboardInterrupt)):
+            finish(job)
     progress: list[tuple[str, int]] = []
     finish(job, seen=noted_by(progress))
     assert [lines for kind, lines in progress if kind == "resumed"] == [3, 3]
@@ -639,20 +640,25 @@ class Halved(Shouting):
         return super().__call__(item)
 
 
-@pytest.mark.parametrize("is_killed", [True, False])
-def test_an_answer_that_is_cut_off_holds_up_nothing(tmp_path: Path, is_killed: bool) -> None:
-    """Its process is killed from outside, or the job fails while it waits."""
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    expected = "a worker process died" if is_killed else "the disk is full"
-    halved = open_workers(partial(opened, kind=Halved), 2)
-    with pytest.raises(NmtError, match=expected), halved as workers:
-        answer = workers.ask((1, [os.fsencode(fifo)]))
-        process = int(fifo.read_text())
-        if not is_killed:
-            raise NmtError("the disk is full")
+@contextlib.contextmanager
+def cut_off_answer(folder: Path) -> Iterator[tuple[int, Callable[[], Any]]]:
+    """The process that has sent half of an answer, and what waits for the rest."""
+    os.mkfifo(folder / "fifo")
+    with open_workers(partial(opened, kind=Halved), 2) as workers:
+        answer = workers.ask((1, [os.fsencode(folder / "fifo")]))
+        yield int((folder / "fifo").read_text()), answer
+
+
+def test_a_process_that_is_killed_while_it_answers_is_reported(tmp_path: Path) -> None:
+    with cut_off_answer(tmp_path) as (process, answer):
         os.kill(process, signal.SIGKILL)
-        answer()
+        with pytest.raises(NmtError, match="a worker process died"):
+            answer()
+
+
+def test_a_job_that_fails_while_a_process_answers_ends(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), cut_off_answer(tmp_path):
+        raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("error", [InputError("text", "is odd", line=3), OutOfMemoryError("out of memory")])
