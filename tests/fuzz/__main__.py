@@ -4,12 +4,10 @@ For instance::
 
   python -m tests.fuzz --inputs 100000                    all targets, deterministic
   python -m tests.fuzz --target moses.ini --seed 7 --inputs 20000 --engine hypothesis
-  python -m tests.fuzz --target weights --engine atheris  guided by coverage, where atheris is installed
   python -m tests.fuzz --target weights --seed 7 --replay 1234
 
-``mutate`` changes valid inputs, ``hypothesis`` builds inputs of the words of a format, ``atheris`` looks for
-inputs that reach code which no other reached. Findings are written to ``--findings``, and belong below
-tests/fuzz/seeds once they are mended: the test suite reads them again.
+``mutate`` changes valid inputs, ``hypothesis`` builds inputs of the words of a format. Findings are written to
+``--findings``, and belong below tests/fuzz/seeds once they are mended: the test suite reads them again.
 """
 
 from __future__ import annotations
@@ -35,10 +33,6 @@ def main() -> int:
     """Parse and run."""
     args = _parser().parse_args()
     torch.set_num_threads(1)
-    if args.engine == "atheris":
-        from tests.fuzz.guided import run_guided
-
-        return run_guided(args.target, args.inputs, args.seed, args.findings)
     with scratch() as folder:
         known = targets(folder)
         chosen = [known[name] for name in args.target] if args.target else list(known.values())
@@ -54,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--target", action="append", metavar="NAME", help="a reader (may be given again; default: all)")
     parser.add_argument("--inputs", type=int, default=100_000, metavar="N", help="in total (default: 100000)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="other inputs (default: 1)")
-    parser.add_argument("--engine", choices=["mutate", "hypothesis", "atheris"], default="mutate")
+    parser.add_argument("--engine", choices=["mutate", "hypothesis"], default="mutate")
     parser.add_argument("--replay", type=int, metavar="N", help="only this input of the target; its bytes go to stdout")
     parser.add_argument(
         "--findings", default="fuzz-findings", metavar="DIR", help="where inputs that break a reader go"

@@ -251,10 +251,10 @@ def _foreign(folder: str) -> list[Target]:
     from nmt_core.foreign.vocabularies import ordered, read_words
 
     def arrays(path: str) -> None:
-        with Arrays(path) as found:
-            for name in found.names:
-                found.take(name, *found.shape(name, 2))
-            found.finish()
+        found = Arrays(path)
+        for name in found.names:
+            found.take(name, *found.shape(name, 2))
+        found.finish()
 
     def words(path: str) -> None:
         ordered(read_words(path), 5, end=0, unknown=1, path=path)
