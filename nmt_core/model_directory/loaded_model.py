@@ -37,8 +37,7 @@ from nmt_core.model_directory.directory import (
 from nmt_core.model_directory.lexicon import CarriedLexicon
 from nmt_core.model_directory.settings import FORMAT_VERSION, FolderConfig, fingerprint_of, read_settings
 from nmt_core.model_directory.tensors import (
-    packed,
-    read_parameters,
+    parameters_among,
     read_tensors,
     restored_model,
     stored_tensors,
@@ -138,7 +137,7 @@ def save_model(
     lexicon: CarriedLexicon | None = None,
 ) -> None:
     """Write a model directory, atomic: whatever happens meanwhile, it holds the model before or this one."""
-    tensors = packed(stored_tensors(model))
+    tensors = stored_tensors(model)
     carried = {} if preparation is None else {f"{PREPARATION}/{name}": one for name, one in preparation.files.items()}
     if lexicon is not None:
         carried[LEXICON] = lexicon.content
@@ -189,7 +188,8 @@ def read_model(folder: str, *, dtype: torch.dtype = torch.float32) -> LoadedMode
 
 def load_parameters(folder: str, model: nn.Module) -> dict[str, Tensor]:
     """The parameters that a model directory has for ``model``. Raises ModelError where it is of another model."""
-    return read_parameters(read_settings(folder).path(folder, PARAMETERS), tensors_of(model))
+    path = read_settings(folder).path(folder, PARAMETERS)
+    return parameters_among(path, read_tensors(path)[0], tensors_of(model))
 
 
 def load_models(folders: Iterable[str], *, device: str, dtype: str) -> list[LoadedModel]:
@@ -205,7 +205,8 @@ def load_models(folders: Iterable[str], *, device: str, dtype: str) -> list[Load
 def _load(folder: str, config: FolderConfig, dtype: torch.dtype) -> LoadedModel:
     preparation = lexicon = None
     parameters = config.path(folder, PARAMETERS)
-    rows = max((len(tensor) for tensor in read_tensors(parameters)[0].values() if tensor.dim()), default=0)
+    stored, _ = read_tensors(parameters)
+    rows = max((len(tensor) for tensor in stored.values() if tensor.dim()), default=0)
     try:
         if config.preparation is not None:
             place = functools.partial(config.path, folder)
@@ -217,7 +218,7 @@ def _load(folder: str, config: FolderConfig, dtype: torch.dtype) -> LoadedModel:
             path = config.path(folder, name)
             check_regular(path)
             vocabularies.append(Vocabulary.load(path, most=rows))  # one of more words is not read to its end
-        model = restored_model(parameters, config.model, list(map(len, vocabularies)), dtype)
+        model = restored_model(parameters, stored, config.model, list(map(len, vocabularies)), dtype)
         fingerprint = fingerprint_of(parameters, vocabularies, config, preparation)
         source, target, *factors = vocabularies
         loaded = LoadedModel(model, source, target, config, fingerprint, folder, preparation, tuple(factors), lexicon)

@@ -33,15 +33,23 @@ _WORTH_IT = 1 / 32  # of the numbers of a matrix: what the mask costs
 
 
 def stored_tensors(model: TranslationModel) -> dict[str, Tensor]:
-    """Parameters (float32, each tied one once) and buffers of a model, by name, on the CPU."""
-    return {
-        name: (tensor.detach().float() if isinstance(tensor, nn.Parameter) else tensor).cpu()
-        for name, tensor in tensors_of(model).items()
-    }
+    """What a model's file has: parameters (float32, each tied one once) and buffers, those of many zeros packed."""
+    found: dict[str, Tensor] = {}
+    for name, tensor in tensors_of(model).items():
+        stored = (tensor.detach().float() if isinstance(tensor, nn.Parameter) else tensor).cpu()
+        kept = (stored != 0) | torch.signbit(stored)  # -0 is kept, so that what is read back is the same to the bit
+        if stored.dim() != 2 or not stored.is_floating_point() or int((~kept).sum()) <= _WORTH_IT * stored.numel():
+            found[name] = stored
+        else:
+            bits = np.packbits(kept.flatten().numpy(), bitorder="little")
+            found |= {name + _MASK: torch.from_numpy(bits), name + _VALUES: stored[kept]}
+    return found
 
 
-def restored_model(path: str, config: AnyConfig, sizes: Sequence[int], dtype: torch.dtype) -> TranslationModel:
-    """The model of these settings with the parameters of the file; ``sizes`` are those of its vocabularies.
+def restored_model(
+    path: str, stored: Mapping[str, Tensor], config: AnyConfig, sizes: Sequence[int], dtype: torch.dtype
+) -> TranslationModel:
+    """The model of these settings with what its file has stored; ``sizes`` are those of its vocabularies.
 
     It is on the CPU. Raises ModelError where the parameters are of another model.
     """
@@ -52,10 +60,10 @@ def restored_model(path: str, config: AnyConfig, sizes: Sequence[int], dtype: to
         settings = os.path.join(os.path.dirname(path), SETTINGS)
         raise ModelError(f"{settings}: describes a model of a size that is none") from error
     expected = tensors_of(model)
-    found = read_parameters(path, expected)
+    found = parameters_among(path, stored, expected)
     for name, tensor in expected.items():
-        stored = found.pop(name)
-        own = stored.to(dtype if stored.is_floating_point() else stored.dtype, copy=True)  # apart from the file's
+        given = found.pop(name)
+        own = given.to(dtype if given.is_floating_point() else given.dtype, copy=True)  # apart from the file's
         # all modules that hold the tensor have the one with memory in its place
         torch.utils.swap_tensors(tensor, nn.Parameter(own) if isinstance(tensor, nn.Parameter) else own)
     return model
@@ -68,16 +76,17 @@ def tensors_of(model: nn.Module) -> dict[str, Tensor]:
     return dict(model.named_parameters()) | buffers
 
 
-def read_parameters(path: str, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors of a model's file that has those ``expected``. Raises ModelError for anything else."""
+def parameters_among(path: str, stored: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The ``expected`` tensors among those of a model's file. Raises ModelError where it has others."""
     size = sum(tensor.numel() * tensor.element_size() for tensor in expected.values())
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if size > memory:
         raise ModelError(f"{path}: has {size / 1e9:,.1f} GB; this machine has a memory of {memory / 1e9:,.1f} GB")
-    stored, _ = read_tensors(path)
-    found = unpacked(path, stored, expected)
+    found = dict(stored)
+    for name, like in expected.items():
+        if name not in found and {name + _MASK, name + _VALUES} <= found.keys():
+            found[name] = _unpacked(path, name, found.pop(name + _MASK), found.pop(name + _VALUES), like)
     check_tensors(path, found, expected, hint=SETTINGS)
-    check_finite(path, found)
     return found
 
 
@@ -100,28 +109,6 @@ def read_tensors(path: str) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise ModelError(f"{path}: is damaged ({error}); copy or train the model again") from error
 
 
-def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The same tensors, with matrices of many zeros as masks and values."""
-    found: dict[str, Tensor] = {}
-    for name, tensor in tensors.items():
-        kept = _kept(tensor)
-        if tensor.dim() != 2 or tensor.dtype != torch.float32 or int((~kept).sum()) <= _WORTH_IT * tensor.numel():
-            found[name] = tensor
-        else:
-            bits = np.packbits(kept.flatten().numpy(), bitorder="little")
-            found |= {name + _MASK: torch.from_numpy(bits), name + _VALUES: tensor[kept]}
-    return found
-
-
-def unpacked(path: str, stored: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What a file holds, with matrices in place of masks and values. Raises ModelError where these disagree."""
-    found = dict(stored)
-    for name, like in expected.items():
-        if name not in found and {name + _MASK, name + _VALUES} <= found.keys():
-            found[name] = _unpacked(path, name, found.pop(name + _MASK), found.pop(name + _VALUES), like)
-    return found
-
-
 def _unpacked(path: str, name: str, mask: Tensor, values: Tensor, like: Tensor) -> Tensor:
     if mask.dtype != torch.uint8 or mask.numel() != -(-like.numel() // 8):
         raise ModelError(f"{path}: {name} has a mask of another size; copy the model again")
@@ -135,16 +122,8 @@ def _unpacked(path: str, name: str, mask: Tensor, values: Tensor, like: Tensor) 
     return tensor.view(like.shape)
 
 
-def _kept(tensor: Tensor) -> Tensor:
-    """Which numbers are not 0; -0 is kept, so that what is read back is the same to the bit."""
-    return (tensor != 0) | torch.signbit(tensor) if tensor.is_floating_point() else tensor != 0
-
-
 def check_tensors(path: str, found: Mapping[str, Tensor], expected: Mapping[str, Tensor], *, hint: str) -> None:
-    """Compare names, shapes and types with those of ``expected``.
-
-    Raises ModelError with the first difference.
-    """
+    """Raise ModelError where names, shapes or types are not those of ``expected``, or a number is NaN or infinite."""
     missing, extra = sorted(expected.keys() - found.keys()), sorted(found.keys() - expected.keys())
     if missing or extra:
         name, problem = (missing[0], "is missing") if missing else (extra[0], "is not expected")
@@ -160,13 +139,8 @@ def check_tensors(path: str, found: Mapping[str, Tensor], expected: Mapping[str,
         if stored.dtype != tensor.dtype:
             there, wanted = (str(dtype).removeprefix("torch.") for dtype in (stored.dtype, tensor.dtype))
             raise ModelError(f"{path}: {name} has numbers of type {there}, not {wanted}")
-
-
-def check_finite(path: str, tensors: Mapping[str, Tensor]) -> None:
-    """Raise ModelError where a number is not a number, or infinite: no score would be one."""
-    for name, tensor in tensors.items():
         # a sum may be too large although each number is finite
-        if tensor.is_floating_point() and not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
+        if stored.is_floating_point() and not torch.isfinite(stored.sum()) and not torch.isfinite(stored).all():
             raise ModelError(f"{path}: {name} holds NaN or infinite numbers; train again, or take an older model")
 
 

@@ -99,7 +99,6 @@ def _encoded(run: RunConfig, text: StoredPairs, loaded: LoadedModel) -> Parallel
         order=run.target_order,
         keep_text=loaded.model.reads_text,
         keep_target_text=loaded.model.spells,
-        stored=True,
     )
 
 

@@ -27,7 +27,7 @@ from nmt_core.base.errors import ConfigError, ModelError, NmtError
 from nmt_core.files import open_output, overwritten, partial_output
 from nmt_core.files.output import PartialOutput
 from nmt_core.model_directory.directory import LEXICON, PARAMETERS, SETTINGS
-from nmt_core.model_directory.tensors import check_finite, check_tensors, read_tensors, save_tensors
+from nmt_core.model_directory.tensors import check_tensors, read_tensors, save_tensors
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.fingerprint import RunIdentity
 from nmt_core.training.tasks import Cursor
@@ -124,7 +124,6 @@ def restore_state(
     progress = _progress(path, metadata.get("progress", ""))
     moments = _moments(tensors, trained)
     check_tensors(path, tensors, _expected(tensors, trained, moments), hint="the run")
-    check_finite(path, {name: tensors[f"parameter.{name}"] for name in trained})
     _restore_random(path, tensors, next(iter(trained.values())).device)
     with torch.no_grad():
         for name, parameter in trained.items():

@@ -181,7 +181,6 @@ def _task(run: RunConfig, config: TaskConfig, reference: LoadedModel, ranks: Ran
                 target.encode,
                 max_length=run.data.max_length,
                 order=run.target_order,
-                stored=True,
             )
         )
     except ConfigError as error:

@@ -1,6 +1,6 @@
 """A parallel corpus as word ids, and the order in which training reads it.
 
-Ids are flat int32 arrays, four bytes a word and eight a sentence, in memory or in files that are read by memory map.
+Ids are flat int32 arrays, four bytes a word and eight a sentence, in files that are read by memory map.
 """
 
 from __future__ import annotations
@@ -50,17 +50,15 @@ def encode_corpus(
     order: TargetOrder = TargetOrder.LEFT_TO_RIGHT,
     keep_text: bool = False,
     keep_target_text: bool = False,
-    stored: bool = False,
 ) -> ParallelCorpus:
     """Turn tokenised text pairs into ids; pairs with a side that is empty or longer than ``max_length`` are left out.
 
     ``source`` and ``target`` encode a text of their side; the texts of sources are kept for models that read them,
     those of targets for models that spell words.
     The sources of ``monolingual`` text are empty. The pairs have alignments all, or none. Targets, and alignments
-    with them, are in the ``order`` in which the model writes. They are ``stored`` in temporary files, or in memory.
-    Raises ConfigError when nothing is left.
+    with them, are in the ``order`` in which the model writes. Raises ConfigError when nothing is left.
     """
-    found = _PairCollector(order, keep_text=keep_text, keep_target_text=keep_target_text, stored=stored)
+    found = _PairCollector(order, keep_text=keep_text, keep_target_text=keep_target_text)
     left_out = 0
     for source_text, target_text, *points in pairs:
         encoded = source(source_text), order.words(target(target_text))
@@ -79,11 +77,11 @@ def encode_corpus(
 class _PairCollector:
     """Gathers pairs, with what is kept beside their ids."""
 
-    def __init__(self, order: TargetOrder, *, keep_text: bool, keep_target_text: bool, stored: bool) -> None:
-        self._order, self._stored = order, stored
-        self._source, self._target, self._alignment = (Collector(stored=stored) for _ in range(3))
-        self._texts = GrowingTexts(stored=stored) if keep_text else None
-        self._target_texts = GrowingTexts(stored=stored) if keep_target_text else None
+    def __init__(self, order: TargetOrder, *, keep_text: bool, keep_target_text: bool) -> None:
+        self._order = order
+        self._source, self._target, self._alignment = Collector(), Collector(), Collector()
+        self._texts = GrowingTexts() if keep_text else None
+        self._target_texts = GrowingTexts() if keep_target_text else None
         self._factors: list[Collector] = []
 
     def __len__(self) -> int:
@@ -120,7 +118,7 @@ class _PairCollector:
         )
 
     def _add_factors(self, sentence: Sentence) -> None:
-        self._factors = self._factors or [Collector(stored=self._stored) for _ in sentence.factors]
+        self._factors = self._factors or [Collector() for _ in sentence.factors]
         for collector, column in zip(self._factors, sentence.factors, strict=True):
             collector.add(column)
 

@@ -7,7 +7,6 @@ they are: processes of the same machine read the same pages, and open them while
 from __future__ import annotations
 
 import contextlib
-import io
 import itertools
 import mmap
 import os
@@ -60,12 +59,11 @@ def _mapped(file: BinaryIO, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 class _Growing:
-    """Content that comes piece by piece, ``stored`` in a temporary file or in memory."""
+    """Content that comes piece by piece."""
 
-    def __init__(self, *, stored: bool) -> None:
-        self._file = _temporary_file() if stored else io.BytesIO()
-        if stored:
-            weakref.finalize(self, _close, self._file)
+    def __init__(self) -> None:
+        self._file = _temporary_file()
+        weakref.finalize(self, _close, self._file)
 
     def write(self, content: bytes | memoryview) -> None:
         """Put something behind the rest. Raises NmtError where there is no space for it."""
@@ -75,8 +73,6 @@ class _Growing:
 
     def vector(self, dtype: np.dtype[Any]) -> NDArray[Any]:
         """All of it; nothing is written afterwards."""
-        if isinstance(self._file, io.BytesIO):
-            return np.frombuffer(self._file.getbuffer(), dtype)
         return _mapped(self._file, dtype)
 
 
@@ -92,10 +88,10 @@ def _temporary_file() -> BinaryIO:
 
 
 class GrowingVector:
-    """A vector whose numbers come one after the other, ``stored`` in a temporary file or in memory."""
+    """A vector whose numbers come one after the other."""
 
-    def __init__(self, dtype: DTypeLike, *, stored: bool) -> None:
-        self._dtype, self._content, self._waiting = np.dtype(dtype), _Growing(stored=stored), list[int]()
+    def __init__(self, dtype: DTypeLike) -> None:
+        self._dtype, self._content, self._waiting = np.dtype(dtype), _Growing(), list[int]()
 
     def add(self, numbers: Iterable[int]) -> None:
         """Put numbers behind the others. Raises NmtError where there is no space for them."""
@@ -135,10 +131,10 @@ class StoredTexts:
 
 
 class GrowingTexts:
-    """Texts that come one after the other, ``stored`` in a temporary file or in memory."""
+    """Texts that come one after the other."""
 
-    def __init__(self, *, stored: bool) -> None:
-        self._content, self._starts = _Growing(stored=stored), GrowingVector(np.int64, stored=stored)
+    def __init__(self) -> None:
+        self._content, self._starts = _Growing(), GrowingVector(np.int64)
         self._starts.add([0])
         self._length, self._waiting = 0, list[bytes]()
 
@@ -197,10 +193,10 @@ class Sentences:
 
 
 class Collector:
-    """Gathers sentences, packing them as it goes; ``stored`` in temporary files, or in memory."""
+    """Gathers sentences, packing them as it goes."""
 
-    def __init__(self, *, stored: bool) -> None:
-        self._ids, self._starts = GrowingVector(np.int32, stored=stored), GrowingVector(np.int64, stored=stored)
+    def __init__(self) -> None:
+        self._ids, self._starts = GrowingVector(np.int32), GrowingVector(np.int64)
         self._starts.add([0])
         self._sentences = self._words = 0
 
@@ -265,8 +261,7 @@ class StoredPairs:
 
 def store_pairs(pairs: Iterable[TextPair]) -> StoredPairs:
     """Read all pairs, which have points all or none. Raises NmtError where there is no space for them."""
-    source, target = GrowingTexts(stored=True), GrowingTexts(stored=True)
-    points = Collector(stored=True)
+    source, target, points = GrowingTexts(), GrowingTexts(), Collector()
     for source_text, target_text, *aligned in pairs:
         source.add(source_text)
         target.add(target_text)

@@ -68,25 +68,24 @@ def test_another_process_reads_the_same_files() -> None:
         assert pool.apply(list, (stored,)) == pairs[:3] + pairs[4:]
 
 
-def encode(pairs: Any, *, stored: bool) -> ParallelCorpus:
-    return encode_corpus(pairs, WORDS.encode, WORDS.encode, keep_text=True, keep_target_text=True, stored=stored)
+def encode(pairs: Any) -> ParallelCorpus:
+    return encode_corpus(pairs, WORDS.encode, WORDS.encode, keep_text=True, keep_target_text=True)
 
 
-def test_a_corpus_in_files_is_that_in_memory_and_parts_of_it_are_ordinary_vectors() -> None:
-    pairs = [*ODD[:1], *many(500)]
-    one, first = encode(pairs, stored=False), encode(pairs, stored=True)
-    other = pickle.loads(pickle.dumps(first))
-    assert len(one) == len(other) == 500
-    assert one.left_out == other.left_out == 1
-    for sides in ((one.source, other.source), (one.target, other.target)):
-        assert [(each.ids, each.text) for each in sides[0]] == [(each.ids, each.text) for each in sides[1]]
-    part = other.source.ids[3:9]
+def test_another_process_has_the_corpus_and_parts_of_it_are_ordinary_vectors() -> None:
+    pairs = many(500)
+    first = encode([*ODD[:1], *pairs])
+    corpus = pickle.loads(pickle.dumps(first))
+    assert (len(corpus), corpus.left_out) == (500, 1)
+    for side, texts in zip((corpus.source, corpus.target), zip(*pairs, strict=True), strict=True):
+        assert [(each.ids, each.text) for each in side] == [(WORDS.encode(text), text) for text in texts]
+    part = corpus.source.ids[3:9]
     assert np.array_equal(pickle.loads(pickle.dumps(part)), part)
 
 
 def test_nothing_is_left_in_the_folder_of_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    stored = encode(store_pairs(many(100)), stored=True)
+    stored = encode(store_pairs(many(100)))
     assert len(stored) == 100
     assert os.listdir(tmp_path) == []
 
@@ -118,7 +117,7 @@ def test_memory_does_not_grow_with_the_text() -> None:
                 yield f"{number} a b c d e f g h a b c d e f", "h g f e d c b a"
 
         tracemalloc.start()
-        assert len(encode(store_pairs(pairs()), stored=True)) == count
+        assert len(encode(store_pairs(pairs()))) == count
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found
