@@ -43,12 +43,6 @@ class Arrays:
         self._arrays = dict(self._read())
         self._taken: set[str] = set()
 
-    def __enter__(self) -> Arrays:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._arrays.clear()
-
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
 
@@ -63,9 +57,8 @@ class Arrays:
         while len(found) > dimensions and found[0] == 1:
             found = found[1:]
         if len(found) != dimensions or not all(found):
-            raise InputError(
-                self.path, f"{name} has the shape {_shown(self._array(name).shape)}; expected {dimensions} dimensions"
-            )
+            problem = f"{name} has the shape {_shown(self._array(name).shape)}; expected {dimensions} dimensions"
+            raise InputError(self.path, problem)
         return found
 
     def take(self, name: str, *shape: int) -> Array:
@@ -105,9 +98,8 @@ class Arrays:
     def _array(self, name: str) -> npt.NDArray[np.generic]:
         if name not in self._arrays:
             known = ", ".join(self.names[:_NAMED])
-            raise InputError(
-                self.path, f"has no array {name}; it has {known or 'none'}, ... ({len(self.names)} in all)"
-            )
+            problem = f"has no array {name}; it has {known or 'none'}, ... ({len(self.names)} in all)"
+            raise InputError(self.path, problem)
         return self._arrays[name]
 
     def _read(self) -> Iterator[tuple[str, npt.NDArray[np.generic]]]:
@@ -124,7 +116,9 @@ class Arrays:
                         raise InputError(self.path, f"{name} is made of {array.dtype}; expected numbers")
                     yield name, array
         except _DAMAGED as error:
-            raise self._damaged(error, name) from error
+            why = reason(error) if isinstance(error, (OSError, ValueError)) else str(error) or type(error).__name__
+            problem = f"cannot be read as a NumPy archive ({why[:80]}); expected a file of numpy.savez"
+            raise InputError(self.path, f"{name} in it {problem}" if name else problem) from error
 
     def _check_sizes(self, members: list[zipfile.ZipInfo]) -> None:
         """Raise InputError, before anything is read, for an archive that says it is absurdly large."""
@@ -134,13 +128,6 @@ class Arrays:
         size = sum(member.file_size for member in members)
         if size > _MOST_UNPACKED * stored + (1 << 20):
             raise InputError(self.path, f"says that it unpacks to {size:,} bytes; store it with numpy.savez")
-
-    def _damaged(self, error: Exception, name: str = "") -> InputError:
-        why = reason(error) if isinstance(error, (OSError, ValueError)) else str(error) or type(error).__name__
-        of = f"{name} in it " if name else ""
-        return InputError(
-            self.path, f"{of}cannot be read as a NumPy archive ({why[:80]}); expected a file of numpy.savez"
-        )
 
 
 def _shown(shape: Shape) -> str:

@@ -138,9 +138,8 @@ class ConditionalReader:
 
     def _inputs(self, ours: str, part: str, size: int) -> Tensors:
         """What a first transition reads of words."""
-        hidden = self.config.hidden
         weight = self._gate_matrix(f"{part}_W", f"{part}_Wx", size)
-        bias = _gates(self._vector(f"{part}_b", 2 * hidden), self._vector(f"{part}_bx", hidden))
+        bias = self._gate_vector(f"{part}_b", f"{part}_bx")
         return {f"{ours}.weight": weight, **self._gate_finish(f"{ours}.after", f"{part}_W", f"{part}_Wx", 1, bias)}
 
     def _context(self) -> Tensors:
@@ -150,16 +149,11 @@ class ConditionalReader:
         return {"context_inputs.weight": weight, **after}
 
     def _transition(self, ours: str, part: str, suffix: str, *, bias: str = "none") -> Tensors:
-        hidden = self.config.hidden
         gates, candidate = f"{part}_U{suffix}", f"{part}_Ux{suffix}"
-        biases = None
-        if bias != "none":
-            names = f"{part}_b{suffix}", f"{part}_bx{suffix}"
-            biases = _gates(self._vector(names[0], 2 * hidden), self._vector(names[1], hidden))
-        found = {f"{ours}.recurrent": self._gate_matrix(gates, candidate, hidden)}
+        found = {f"{ours}.recurrent": self._gate_matrix(gates, candidate, self.config.hidden)}
+        biases = None if bias == "none" else self._gate_vector(f"{part}_b{suffix}", f"{part}_bx{suffix}")
         if biases is not None and bias == "free":
-            found[f"{ours}.free"] = biases
-            biases = None
+            found[f"{ours}.free"], biases = biases, None
         return found | self._gate_finish(f"{ours}.after", gates, candidate, 2, biases)
 
     def _attention(self) -> Tensors:
@@ -215,15 +209,16 @@ class ConditionalReader:
     def _vector(self, name: str, size: int) -> Array:
         return self.arrays.take(self.rename(name), size)
 
+    def _gate_vector(self, gates: str, candidate: str) -> Array:
+        hidden = self.config.hidden
+        return _gates(self._vector(gates, 2 * hidden), self._vector(candidate, hidden))
+
     def _gate_finish(self, ours: str, gates: str, candidate: str, which: int, bias: Array | None) -> Tensors:
         """What follows a product of gates; ``which`` is the number of Marian's gain."""
         hidden = self.config.hidden
         norm: tuple[Array, Array] | None = None
         if self.normalisation == "parts":
-            gain, shift = (
-                _gates(self._vector(f"{gates}_{kind}", 2 * hidden), self._vector(f"{candidate}_{kind}", hidden))
-                for kind in ("lns", "lnb")
-            )
+            gain, shift = (self._gate_vector(f"{gates}_{kind}", f"{candidate}_{kind}") for kind in ("lns", "lnb"))
             norm = gain, shift
         elif self.normalisation == "whole":
             gain = self._vector(_gain_of(gates, which, self.rename), 3 * hidden)

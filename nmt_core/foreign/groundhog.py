@@ -48,15 +48,15 @@ _KNOWN: dict[str, tuple[object, ...]] = {
 def read_groundhog(files: Files) -> Imported:
     """Read a model; ``files.settings`` is its state file. Raises InputError, naming what is not as expected."""
     settings = {} if files.settings is None else read_settings(files.settings)
-    with Arrays(files.model) as arrays:
-        searches = "A_dec_transition_0" in arrays
-        if files.settings is not None:
-            _check(settings, files.settings, searches=searches)
-        reader = _Reader(arrays)
-        source = reader.rows("enc", files.source, settings, "source")
-        target = reader.rows("dec", files.target, settings, "target")
-        tensors = reader.tensors(source, target, searches=searches)
-        arrays.finish()
+    arrays = Arrays(files.model)
+    searches = "A_dec_transition_0" in arrays
+    if files.settings is not None:
+        _check(settings, files.settings, searches=searches)
+    reader = _Reader(arrays)
+    source = reader.rows("enc", files.source, settings, "source")
+    target = reader.rows("dec", files.target, settings, "target")
+    tensors = reader.tensors(source, target, searches=searches)
+    arrays.finish()
     base = RNNsearchConfig(alignment=reader.hidden) if searches else RNNencdecConfig()
     sizes = {"embedding": reader.rank, "hidden": reader.hidden, "maxout": reader.hidden // 2}
     config = base.model_copy(update={**sizes, "output_rank": reader.output_rank})

@@ -7,22 +7,14 @@ import argparse
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
 from nmt_core.foreign.groundhog import read_groundhog
-from nmt_core.foreign.imported import Files, Imported
+from nmt_core.foreign.imported import Files
 from nmt_core.foreign.marian import read_marian
 from nmt_core.foreign.nematus import read_nematus
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig, check_no_model
 from nmt_core.text.processing import TextConfig
 
-
-def _read(kind: str, files: Files) -> Imported:
-    match kind:
-        case "groundhog":
-            return read_groundhog(files)
-        case "nematus":
-            return read_nematus(files)
-        case _:
-            return read_marian(files)
+_READERS = {"groundhog": read_groundhog, "nematus": read_nematus, "marian": read_marian}
 
 
 def import_model(args: argparse.Namespace) -> int:
@@ -30,7 +22,7 @@ def import_model(args: argparse.Namespace) -> int:
     check_no_model(args.output)
     if args.kind == "groundhog" and args.settings is None:
         raise ConfigError("--settings is missing: the state file of the model, such as search_state.pkl")
-    imported = _read(args.kind, Files(args.source, args.settings, args.source_vocab, args.target_vocab))
+    imported = _READERS[args.kind](Files(args.source, args.settings, args.source_vocab, args.target_vocab))
     languages = {"source_language": args.source_language, "target_language": args.target_language}
     text = TextConfig.from_mapping({name: value for name, value in languages.items() if value}, origin="--language")
     config = FolderConfig(model=imported.config, text=text, trained_with={"imported": args.kind})

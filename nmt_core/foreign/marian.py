@@ -42,24 +42,24 @@ _ENDS, _UNKNOWNS = ("</s>", "eos"), ("<unk>", "UNK")
 
 def read_marian(files: Files) -> Imported:
     """Read a model; settings are those in it, or in ``files.settings``. Raises InputError."""
-    with Arrays(files.model) as arrays:
-        path = files.settings or files.model
-        settings = _read(path) if files.settings else _settings(arrays)
-        for name, expected in _KNOWN.items():
-            check_setting(settings, path, name, *expected)
-        own = "decoder_cell1_U" in arrays
-        config = _config(arrays, settings, path, own=own)
-        arrays.ignore(_NO_PART)
-        shared = _is_shared(settings)
-        rename = functools.partial(_name, own=own, shared=shared)
-        reader = ConditionalReader(arrays, config, rename=rename, output_bias=not settings.get("output-omit-bias"))
-        tables = [reader.rename(name) for name in ("Wemb", "Wemb" if shared else "Wemb_dec")]
-        source, target = (
-            _rows(arrays.shape(table, 2)[0], words)
-            for table, words in zip(tables, (files.source, files.target), strict=True)
-        )
-        tensors = reader.tensors(source, target)
-        arrays.finish()
+    arrays = Arrays(files.model)
+    path = files.settings or files.model
+    settings = _read(path) if files.settings else _settings(arrays)
+    for name, expected in _KNOWN.items():
+        check_setting(settings, path, name, *expected)
+    own = "decoder_cell1_U" in arrays
+    config = _config(arrays, settings, path, own=own)
+    arrays.ignore(_NO_PART)
+    shared = _is_shared(settings)
+    rename = functools.partial(_name, own=own, shared=shared)
+    reader = ConditionalReader(arrays, config, rename=rename, output_bias=not settings.get("output-omit-bias"))
+    tables = [reader.rename(name) for name in ("Wemb", "Wemb" if shared else "Wemb_dec")]
+    source, target = (
+        _rows(arrays.shape(table, 2)[0], words)
+        for table, words in zip(tables, (files.source, files.target), strict=True)
+    )
+    tensors = reader.tensors(source, target)
+    arrays.finish()
     return Imported(config, source.vocabulary, target.vocabulary, tensors)
 
 

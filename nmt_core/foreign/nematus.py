@@ -43,15 +43,15 @@ def read_nematus(files: Files) -> Imported:
     for name, expected in _KNOWN.items():
         check_setting(settings, path, name, *expected)
     kept = _kept(settings, path)
-    with Arrays(files.model) as arrays:
-        config = _config(arrays, settings, path, scaled=kept is not None)
-        arrays.ignore(_NO_PART)
-        target_name = "Wemb" if settings.get("tie_encoder_decoder_embeddings") else "Wemb_dec"
-        source = _rows(arrays.shape("Wemb", 2)[0], files.source)
-        target = _rows(arrays.shape(target_name, 2)[0], files.target)
-        reader = ConditionalReader(arrays, config, scale=kept or (lambda name: 1.0))
-        tensors = reader.tensors(source, target)
-        arrays.finish()
+    arrays = Arrays(files.model)
+    config = _config(arrays, settings, path, scaled=kept is not None)
+    arrays.ignore(_NO_PART)
+    target_name = "Wemb" if settings.get("tie_encoder_decoder_embeddings") else "Wemb_dec"
+    source = _rows(arrays.shape("Wemb", 2)[0], files.source)
+    target = _rows(arrays.shape(target_name, 2)[0], files.target)
+    reader = ConditionalReader(arrays, config, scale=kept or (lambda name: 1.0))
+    tensors = reader.tensors(source, target)
+    arrays.finish()
     return Imported(config, source.vocabulary, target.vocabulary, tensors)
 
 

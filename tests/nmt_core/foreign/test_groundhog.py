@@ -13,7 +13,6 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.model_directory.loaded_model import load_model
-from smt_bridge.models import ModelOptions, open_model
 from tests.nmt_core.foreign import groundhog_reference as reference
 
 SOURCE = {"UNK": 1, "<s>": 0, "</s>": 0, "das": 2, "Haus": 3, "café": 4, "far": 90}
@@ -82,30 +81,10 @@ def test_scores_are_those_of_the_equations(checkpoint: Checkpoint) -> None:
         np.testing.assert_allclose(score.word_log_probs, checkpoint.expected(pair), rtol=0, atol=2e-5)
 
 
-def test_the_folder_serves_every_command(checkpoint: Checkpoint, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    assert checkpoint.run("--source-language", "de", "--target-language", "en") == 0
-    folder = checkpoint.folder
-    (folder / "in.de").write_text("".join(f"{source}\n" for source, _ in PAIRS))
-    (folder / "in.en").write_text("".join(f"{target}\n" for _, target in PAIRS))
-    capsysbinary.readouterr()
-    assert main(["score", "--model", f"{folder}/model", f"{folder}/in.de", f"{folder}/in.en"]) == 0
-    found = [float(line) for line in capsysbinary.readouterr().out.split()]
-    assert found == pytest.approx([sum(checkpoint.expected(pair)) for pair in PAIRS], abs=1e-4)
-    assert main(["decode", "--model", f"{folder}/model", "--nbest", "2", "--input", f"{folder}/in.de"]) == 0
-    for line in capsysbinary.readouterr().out.decode().splitlines():
-        number, text, features = (field.strip() for field in line.split("|||")[:3])
-        score = features.split("NMT0= ")[1].split()[0]
-        source = PAIRS[int(number)][0]
-        if source and not set(text.split()) - TARGET.keys():
-            assert float(score) == pytest.approx(sum(checkpoint.expected((source, text))), abs=1e-4)
-    bridge = open_model(f"{folder}/model", ModelOptions())
-    (score,) = bridge.score([SentencePair(*PAIRS[0])])
-    assert score.log_prob == pytest.approx(sum(checkpoint.expected(PAIRS[0])), abs=1e-4)
-
-
 def test_words_that_no_text_has_keep_their_rows(checkpoint: Checkpoint) -> None:
-    assert checkpoint.run() == 0
+    assert checkpoint.run("--source-language", "de", "--target-language", "en") == 0
     model = load_model(str(checkpoint.folder / "model"))
+    assert (model.text.source_language, model.text.target_language) == ("de", "en")
     assert model.source.words == ("</s>", "<unk>", "<row:0>", "das", "Haus", "café", "<row:5>")
     assert model.config.trained_with == {"imported": "groundhog"}
 

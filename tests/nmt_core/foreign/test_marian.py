@@ -17,57 +17,29 @@ from tests.nmt_core.models import nematus_reference as reference
 
 Kind = reference.Kind
 # models/amun.h and models/nematus.h: Nematus' names, and those that type s2s stores
+CELL, GATES, READOUTS = ("U", "Ux", "W", "Wx", "b", "bx"), ("U", "Ux", "b", "bx"), ("prev", "lstm", "ctx")
 NAMES = {
-    "decoder_U": "decoder_cell1_U",
-    "decoder_Ux": "decoder_cell1_Ux",
-    "decoder_W": "decoder_cell1_W",
-    "decoder_Wx": "decoder_cell1_Wx",
-    "decoder_b": "decoder_cell1_b",
-    "decoder_bx": "decoder_cell1_bx",
-    "decoder_U_nl": "decoder_cell2_U",
-    "decoder_Ux_nl": "decoder_cell2_Ux",
+    **{f"decoder_{array}": f"decoder_cell1_{array}" for array in CELL},
+    **{f"decoder_{array}_nl": f"decoder_cell2_{array}" for array in GATES},
+    **{f"decoder_{array}_nl_drt_{n}": f"decoder_cell{n + 2}_{array}" for array in GATES for n in (1, 2)},
     "decoder_Wc": "decoder_cell2_W",
     "decoder_Wcx": "decoder_cell2_Wx",
-    "decoder_b_nl": "decoder_cell2_b",
-    "decoder_bx_nl": "decoder_cell2_bx",
-    "ff_logit_prev_W": "decoder_ff_logit_l1_W0",
-    "ff_logit_lstm_W": "decoder_ff_logit_l1_W1",
-    "ff_logit_ctx_W": "decoder_ff_logit_l1_W2",
-    "ff_logit_prev_b": "decoder_ff_logit_l1_b0",
-    "ff_logit_lstm_b": "decoder_ff_logit_l1_b1",
-    "ff_logit_ctx_b": "decoder_ff_logit_l1_b2",
-    "ff_logit_l1_gamma0": "decoder_ff_logit_l1_gamma0",
-    "ff_logit_l1_gamma1": "decoder_ff_logit_l1_gamma1",
-    "ff_logit_l1_gamma2": "decoder_ff_logit_l1_gamma2",
-    "ff_logit_W": "decoder_ff_logit_l2_W",
-    "ff_logit_b": "decoder_ff_logit_l2_b",
-    "ff_state_W": "decoder_ff_state_W",
-    "ff_state_b": "decoder_ff_state_b",
-    "ff_state_gamma": "decoder_ff_state_gamma",
-    "ff_state_ln_s": "decoder_ff_state_ln_s",
-    "ff_state_ln_b": "decoder_ff_state_ln_b",
-    **{
-        f"ff_logit_{name}_ln_{sign}": f"decoder_ff_logit_l1_ln_{sign}{number}"
-        for number, name in enumerate(("prev", "lstm", "ctx"))
-        for sign in "sb"
-    },
+    **{f"ff_logit_{name}_{one}": f"decoder_ff_logit_l1_{one}{n}" for n, name in enumerate(READOUTS) for one in "Wb"},
+    **{f"ff_logit_{name}_ln_{s}": f"decoder_ff_logit_l1_ln_{s}{n}" for n, name in enumerate(READOUTS) for s in "sb"},
+    **{f"ff_logit_l1_gamma{number}": f"decoder_ff_logit_l1_gamma{number}" for number in range(3)},
+    **{f"ff_logit_{array}": f"decoder_ff_logit_l2_{array}" for array in "Wb"},
+    **{f"ff_state_{array}": f"decoder_ff_state_{array}" for array in ("W", "b", "gamma", "ln_s", "ln_b")},
     "Wemb_dec": "decoder_Wemb",
     "Wemb": "encoder_Wemb",
     **{
         f"encoder{side}_{array}": f"encoder_bi{side}_{array}"
         for side in ("", "_r")
-        for array in ("U", "Ux", "W", "Wx", "b", "bx", "gamma1", "gamma2")
+        for array in (*CELL, "gamma1", "gamma2", "cell2_gamma2", "cell3_gamma2")
     },
     **{
         f"encoder{side}_{array}_drt_{number}": f"encoder_bi{side}_cell{number + 1}_{array}"
         for side in ("", "_r")
-        for array in ("U", "Ux", "b", "bx")
-        for number in (1, 2)
-    },
-    **{f"encoder{side}_cell{n}_gamma2": f"encoder_bi{side}_cell{n}_gamma2" for side in ("", "_r") for n in (2, 3)},
-    **{
-        f"decoder_{array}_nl_drt_{number}": f"decoder_cell{number + 2}_{array}"
-        for array in ("U", "Ux", "b", "bx")
+        for array in GATES
         for number in (1, 2)
     },
 }
