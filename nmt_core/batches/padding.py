@@ -111,14 +111,6 @@ class Batch:
         return Batch(self.source.to(device), self.target.to(device), alignment_BTS)
 
 
-def whole_positions(mask_BL: Tensor) -> list[bool]:
-    """Which positions have no padding; of a mask on a GPU, which would have to be waited for, none."""
-    if mask_BL.is_cuda:
-        return [False] * mask_BL.shape[1]
-    whole: list[bool] = mask_BL.all(dim=0).tolist()
-    return whole
-
-
 def pad(sentences: Sequence[Ids]) -> Padded:
     """Put ``</s>`` behind every sentence and pad them to one length."""
     lengths = np.fromiter((len(sentence) for sentence in sentences), dtype=np.int64, count=len(sentences)) + 1

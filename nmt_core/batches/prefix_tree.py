@@ -45,16 +45,6 @@ class PrefixTree:
     levels: list[Level]
     edges_PL: Ints
 
-    @property
-    def nodes(self) -> int:
-        """The number of nodes of all levels."""
-        return sum(len(level.roots) for level in self.levels)
-
-    @property
-    def edges(self) -> int:
-        """The number of edges of all levels."""
-        return sum(len(level.words) for level in self.levels)
-
 
 def grow(roots_P: Ints, words_PL: Ints, lengths_P: Ints) -> PrefixTree:
     """The tree of P sequences; roots are counted from 0 without gaps, words are at least 0."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor
@@ -24,25 +24,19 @@ class TensorTree:
 
     def select(self, rows: Tensor) -> Self:
         """The given rows (int64 indices), in the given order; an index may come several times."""
-        mapped: Self = _map(lambda _, tensor: tensor.index_select(0, rows), self)
-        return mapped
+        return cast(Self, _map(lambda _, tensor: tensor.index_select(0, rows), self))
 
     def repeat(self, times: int) -> Self:
         """Every row ``times`` times, copies side by side."""
-        mapped: Self = _map(lambda _, tensor: tensor.repeat_interleave(times, dim=0), self)
-        return mapped
+        return cast(Self, _map(lambda _, tensor: tensor.repeat_interleave(times, dim=0), self))
 
     def join(self, others: Sequence[Self]) -> Self:
         """These rows and behind them those of the others, all with as many source positions as the longest."""
-        mapped: Self = _map(_concatenated, self, *others)
-        return mapped
+        return cast(Self, _map(_concatenated, self, *others))
 
     def fit(self, rows: int, positions: int) -> Self:
         """A copy of ``rows`` rows with ``positions`` source positions: cut, or filled up with zeros."""
-        mapped: Self = _map(
-            lambda has_positions, tensor: _fit(tensor, rows, positions if has_positions else None), self
-        )
-        return mapped
+        return cast(Self, _map(lambda has_positions, one: _fit(one, rows, positions if has_positions else None), self))
 
     def put(self, places: Tensor, rows: Self) -> None:
         """Overwrite the rows at ``places`` (int64 indices); source positions are cut or filled up with zeros."""

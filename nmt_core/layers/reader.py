@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.base.pauses import yield_point
-from nmt_core.batches.padding import Padded, bucket_rows, pad_rows, whole_positions
+from nmt_core.batches.padding import Padded, bucket_rows, pad_rows
 from nmt_core.batches.prefix_tree import grow
 from nmt_core.layers.cells import Recurrence
 from nmt_core.layers.embedding import Distinct
@@ -125,7 +125,8 @@ def _run_masked(
 ) -> Tensor:
     """The state at every position, (B, S, U)."""
     inputs_S, mask_S = inputs_BSG.unbind(dim=1), mask_BS.unsqueeze(2).unbind(dim=1)
-    whole_S = whole_positions(mask_BS)  # they need no mask
+    # positions without padding need no mask; on a GPU they would have to be waited for
+    whole_S = [False] * len(inputs_S) if mask_BS.is_cuda else mask_BS.all(dim=0).tolist()
     positions = range(len(inputs_S))
     states: list[Tensor] = [state_BU] * len(inputs_S)
     for position in reversed(positions) if backward else positions:

@@ -13,7 +13,6 @@ Shapes: as in ``nmt_core.layers``; K = n - 1 words of context, E embedding, L un
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Literal
@@ -31,7 +30,7 @@ from nmt_core.layers.generator import linear_generator
 from nmt_core.layers.init import Initialisation, Initialiser, Layer
 from nmt_core.layers.products import Linear
 from nmt_core.models.context import EmptyMemory
-from nmt_core.models.interface import NO_WORD, ContextModel, KnownTargets, Side, Step
+from nmt_core.models.interface import NO_WORD, ContextModel, KnownTargets, Step
 
 
 class CSLMConfig(Config):
@@ -81,21 +80,13 @@ class CSLM(ContextModel):
     def __init__(self, config: CSLMConfig, target_words: int) -> None:
         super().__init__()
         self.config = config
+        self.context_words = config.order - 1
         self.target_embedding = WordEmbedding(target_words, config.embedding)
         self.context_vectors = ContextVectors(self.target_embedding)
         sizes = ((config.order - 1) * config.embedding, *config.hidden)
         self.hidden = nn.ModuleList(Linear(*pair) for pair in pairwise(sizes))
         self.output = self.generator = linear_generator(sizes[-1], target_words)
         self.dropout = nn.Dropout(config.dropout)
-
-    @property
-    def context_words(self) -> int:
-        """K, one less than the order."""
-        return self.config.order - 1
-
-    def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
-        """Those of the target."""
-        yield "target", self.target_embedding
 
     def encode(self, source: Padded) -> EmptyMemory:
         """Nothing but how many sources there are."""

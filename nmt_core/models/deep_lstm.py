@@ -37,7 +37,7 @@ from nmt_core.layers.products import shared_matrix
 from nmt_core.layers.reader import Encoded, RecurrentEncoder, RecurrentReader
 from nmt_core.layers.recurrent import MOST_LAYERS, Layers, Stack, run_all
 from nmt_core.models.config import SourceFactorsConfig
-from nmt_core.models.interface import KnownTargets, Side, Step, TranslationModel
+from nmt_core.models.interface import KnownTargets, Step, TranslationModel
 from nmt_core.models.luong_attention import (
     AttentionalLoop,
     AttentionalReadout,
@@ -142,14 +142,9 @@ class DeepLSTM(TranslationModel):
     ) -> None:
         super().__init__()
         self.config = config
+        self.attends, self.aligns = config.attention is not None, config.aligns
         layers = Layers(PlainLSTM, depth=config.depth, dropout=config.dropout)
-        self.source_embedding = WordEmbedding(
-            source_words,
-            config.embedding,
-            list(zip(factor_words, config.source_factors, strict=True)),
-            combine=config.source_factors_combine,
-            dropout=config.dropout,
-        )
+        self.source_embedding = config.new_source_embedding(source_words, factor_words, dropout=config.dropout)
         self.target_embedding = WordEmbedding(target_words, config.embedding, dropout=config.dropout)
         self.encoder = RecurrentEncoder(
             self.source_embedding.size, config.hidden, layers=layers, backward=config.reverse
@@ -162,21 +157,6 @@ class DeepLSTM(TranslationModel):
         self.output = self.generator = linear_generator(config.hidden, target_words, biased=config.output_bias)
         self.dropout = nn.Dropout(config.dropout)
         self.reader = RecurrentReader(self.source_embedding, [self.encoder], reads_end=False)
-
-    @property
-    def attends(self) -> bool:
-        """Whether there is attention."""
-        return self.readout is not None
-
-    @property
-    def aligns(self) -> Aligns:
-        """As its settings say."""
-        return self.config.aligns
-
-    def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
-        """Those of both sides."""
-        yield "source", self.source_embedding
-        yield "target", self.target_embedding
 
     def take_encoder(self, other: DeepLSTM) -> None:
         """Have the encoder, and the source words, in common with another model."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import abc
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,8 +35,8 @@ from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.products import Linear
 from nmt_core.layers.reader import RecurrentReader
 from nmt_core.layers.recurrent import Stack, run_all
-from nmt_core.models.context import AttentiveContext, Context, SourceContext, StartMemory
-from nmt_core.models.interface import NO_WORD, KnownTargets, Side, Step, TranslationModel
+from nmt_core.models.context import Context, SourceContext, StartMemory
+from nmt_core.models.interface import NO_WORD, KnownTargets, Step, TranslationModel
 from nmt_core.native import kernels
 
 Order = Literal["look-generate-update", "conditional"]
@@ -100,16 +100,6 @@ class EncoderDecoder(TranslationModel):
     source_encoder: RecurrentReader
     target_embedding: WordEmbedding
     context: Context
-
-    def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
-        """Those of both sides."""
-        yield "source", self.source_embedding
-        yield "target", self.target_embedding
-
-    @property
-    def attends(self) -> bool:
-        """Whether the context is attention."""
-        return isinstance(self.context, AttentiveContext)
 
     def encode(self, source: Padded) -> Memory:
         """What the decoder has to know of B sources."""

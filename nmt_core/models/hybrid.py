@@ -104,6 +104,8 @@ class SpellingMemory(SourceMemory):
 class Hybrid(DeepLSTM, SpellingModel):
     """See the module's docstring."""
 
+    reads_text = True
+
     def __init__(self, config: HybridConfig, source_words: int, target_words: int) -> None:
         super().__init__(config, source_words, target_words)
         self.path, self.character_weight = config.path, config.character_weight
@@ -120,11 +122,6 @@ class Hybrid(DeepLSTM, SpellingModel):
         if config.path == "separate":
             self.spelling_context = Linear(config.hidden, config.hidden, biases=0)
             self.spelling_state = Linear(config.hidden, config.hidden, biases=0)
-
-    @property
-    def reads_text(self) -> bool:
-        """The characters of unknown words."""
-        return True
 
     def collate(self, sources: Sequence[Sentence]) -> SpelledWords:
         """With the spellings of unknown words."""

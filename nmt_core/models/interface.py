@@ -64,38 +64,28 @@ class KnownTargets(NamedTuple):
 class TranslationModel(nn.Module, abc.ABC):
     """p(target | source), word by word.
 
-    ``generator`` is the distribution of the next word, from which all probabilities come.
+    ``generator`` is the distribution of the next word, from which all probabilities come. ``attends``: steps have
+    attention weights; ``aligns`` is the word that they align, which hard alignments and the replacement of ``<unk>``
+    follow. ``reads_text``: ``collate`` asks source sentences for their words, which a corpus keeps then; ``spells``:
+    ``collate_targets`` asks target sentences for theirs, and the model is a ``SpellingModel``.
     """
 
     generator: Generator
+    attends: bool = False
+    aligns: Aligns = "written"
+    reads_text: bool = False
+    spells: bool = False
 
-    @property
-    def attends(self) -> bool:
-        """Whether steps have attention weights."""
-        return False
-
-    @property
-    def aligns(self) -> Aligns:
-        """Which word a step's attention aligns; hard alignments and the replacement of ``<unk>`` follow it."""
-        return "written"
-
-    @abc.abstractmethod
     def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
         """The word vectors, and of which side's words they are."""
-
-    @property
-    def reads_text(self) -> bool:
-        """Whether ``collate`` asks source sentences for their words, which a corpus in memory keeps then."""
-        return False
+        sides: tuple[Side, ...] = ("source", "target")
+        for side in sides:
+            if hasattr(self, f"{side}_embedding"):
+                yield side, getattr(self, f"{side}_embedding")
 
     def collate(self, sources: Sequence[Sentence]) -> Padded:
         """The batch of source sentences that ``encode`` reads: ids of words and factors, unless it reads more."""
         return pad_sources(sources)
-
-    @property
-    def spells(self) -> bool:
-        """Whether ``collate_targets`` asks target sentences for their words: such a model is a ``SpellingModel``."""
-        return False
 
     def collate_targets(self, targets: Sequence[Sentence]) -> Padded:
         """The batch of target sentences that ``known_targets`` reads: their ids, unless a model spells words."""
@@ -215,13 +205,11 @@ class TranslationModel(nn.Module, abc.ABC):
 class ContextModel(TranslationModel):
     """A model that reads no source, and of the target the last words alone: an n-gram model of any kind.
 
-    What is asked about equal contexts, in whatever sentences, is computed once.
+    What is asked about equal contexts, in whatever sentences, is computed once. It reads ``context_words`` of the last
+    words, K.
     """
 
-    @property
-    @abc.abstractmethod
-    def context_words(self) -> int:
-        """K, how many of the last words it reads."""
+    context_words: int
 
     @abc.abstractmethod
     def after(self, context: Tensor) -> Tensor:
@@ -235,13 +223,9 @@ class SpellingModel(TranslationModel):
     p(``<unk>``) p(spelling | where it stands). Targets are read as ``<unk>`` whatever their spelling.
     """
 
+    spells = True
     target_characters: Characters
     speller: SpellingDecoder
-
-    @property
-    def spells(self) -> bool:
-        """It does."""
-        return True
 
     @abc.abstractmethod
     def spelling_starts(self, step: Step, memory: Memory, rows_M: Tensor, layout: Layout | None = None) -> Tensor:

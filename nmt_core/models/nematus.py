@@ -103,6 +103,8 @@ class SummedReadout(Readout):
 class Nematus(EncoderDecoder):
     """See the module's docstring."""
 
+    attends = True
+
     def __init__(self, config: NematusConfig, source_words: int, target_words: int) -> None:
         super().__init__()
         self.config = config

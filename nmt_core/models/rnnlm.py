@@ -7,7 +7,6 @@ of Cho et al. 2014 or, with ``cell: lstm``, an LSTM.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal, Self
 
 import torch
@@ -15,12 +14,10 @@ from pydantic import Field, model_validator
 from torch import nn
 
 from nmt_core.batches.padding import Padded
-from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.recurrent import MOST_LAYERS, Stack
 from nmt_core.models.config import RecurrentConfig
 from nmt_core.models.context import Context, EmptyMemory
 from nmt_core.models.encoder_decoder import RecurrentModel, StateReadout
-from nmt_core.models.interface import Side
 
 
 class RNNLMConfig(RecurrentConfig):
@@ -51,10 +48,6 @@ class RNNLM(RecurrentModel):
         self.dropout = nn.Dropout(config.dropout)
         self.context, self.readout = Context(), StateReadout()
         self.initial, self.waits = None, False
-
-    def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
-        """Those of the target."""
-        yield "target", self.target_embedding
 
     def encode(self, source: Padded) -> EmptyMemory:
         """Nothing but how many sources there are."""

@@ -41,6 +41,8 @@ class RNNsearchConfig(TranslationConfig):
 class RNNsearch(RecurrentModel):
     """Bidirectional encoder, additive attention, gated decoder, maxout readout."""
 
+    attends = True
+
     def __init__(
         self, config: RNNsearchConfig, source_words: int, target_words: int, factor_words: Sequence[int] = ()
     ) -> None:
