@@ -16,11 +16,6 @@ def run(script: str, *arguments: str, path: str = os.environ["PATH"]) -> subproc
     return subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("script", ["run", "multi30k", "steps"])
-def test_scripts_are_well_formed(script: str) -> None:
-    subprocess.run(["bash", "-n", str(WMT15 / script)], check=True)
-
-
 @pytest.mark.parametrize("pair", [("en", "cs"), ("en", "de"), ("cs", "en"), ("de", "en"), ("fi", "en")])
 def test_without_a_network_it_says_so_and_leaves_no_half_file(tmp_path: Path, pair: tuple[str, str]) -> None:
     curl = tmp_path / "bin" / "curl"

@@ -61,12 +61,6 @@ def test_single_logits_are_those_of_all() -> None:
     assert torch.allclose(output.logit_at(readout, rows, words), output(readout)[rows, words], atol=1e-6)
 
 
-def test_all_words_as_candidates_are_the_full_normaliser() -> None:
-    output, readout = layer(300).requires_grad_(False), torch.randn(6, 8)
-    some = output.restricted_to(torch.arange(300))
-    assert torch.allclose(normalizers(some, readout), normalizers(output, readout), atol=1e-6)
-
-
 def test_a_row_that_is_not_a_number_stays_so() -> None:
     output = layer(30).requires_grad_(False)
     readout = torch.tensor([[float("nan")] * 8, [0.5] * 8])

@@ -46,9 +46,3 @@ def test_under_autocast_products_are_in_bfloat16_and_gradients_in_the_parameters
     gradients = torch.autograd.grad(product.float().sum(), (weight, inputs))
     assert [gradient.dtype for gradient in gradients] == [torch.float32, torch.float32]
     torch.testing.assert_close(gradients[0], inputs.detach().sum(0).expand(4, 3), rtol=0.02, atol=0.02)
-
-
-def test_without_gradients_it_is_the_product() -> None:
-    weight = random(4, 3)
-    inputs = random(2, 3, seed=1)
-    torch.testing.assert_close(shared_matrix(weight)(inputs), inputs @ weight.t())

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import random
 import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -145,24 +143,6 @@ def test_a_model_is_loaded_without_what_only_compiling_and_tokenising_need(tmp_p
         f"load_model({folder!r}); sys.exit(not sys.modules.keys().isdisjoint(['torch._dynamo', 'sacremoses']))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-
-
-def test_killed_from_outside_at_any_time(tmp_path: Path) -> None:
-    folder = str(tmp_path / "m")
-    _save(folder, words=1)
-    program = (
-        "from tests.nmt_core.model_directory.test_directory import _save\n"
-        "import itertools\n"
-        f"for number in itertools.count():\n    _save({folder!r}, words=number % 9 + 1)\n    print(flush=True)\n"
-    )
-    chance = random.Random(1)
-    for _ in range(3):
-        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            process.stdout.readline()
-            time.sleep(chance.random() * 0.3)
-            process.kill()
-        assert 1 <= _words(folder) <= 9
 
 
 def test_who_reads_while_another_writes_gets_one_model_whole(tmp_path: Path) -> None:

@@ -96,46 +96,33 @@ def _bomb() -> str:
     return "\n".join(f"  {line}" for line in lines)
 
 
-def _packed(name: str, content: bytes) -> Callable[[Path], None]:
-    return lambda folder: _write(folder / name, content)
+def _packed(name: str, content: bytes) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_bytes(content)
 
 
-def _write(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
+def _pipe(name: str) -> Callable[[Path], object]:
+    return lambda folder: ((folder / name).unlink(), os.mkfifo(folder / name))
 
 
-def _pipe(name: str) -> Callable[[Path], None]:
-    def harm(folder: Path) -> None:
-        (folder / name).unlink()
-        os.mkfifo(folder / name)
-
-    return harm
-
-
-def _link(name: str, target: str) -> Callable[[Path], None]:
-    def harm(folder: Path) -> None:
-        (folder / name).unlink()
-        (folder / name).symlink_to(target)
-
-    return harm
+def _link(name: str, target: str) -> Callable[[Path], object]:
+    return lambda folder: ((folder / name).unlink(), (folder / name).symlink_to(target))
 
 
 def _header(folder: Path) -> None:
     """A file whose header says more than the file holds."""
     header = json.dumps({"x": {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 1 << 42]}}).encode()
-    _write(folder / "model.safetensors", len(header).to_bytes(8, "little") + header)
+    (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
 
 
-def _sparse(folder: Path) -> None:
-    with (folder / "config.yaml").open("r+b") as stream:
-        stream.truncate(1 << 40)
+def _endless(name: str) -> Callable[[Path], object]:
+    return lambda folder: os.truncate(folder / name, 1 << 40)
 
 
 def _first(tensors: dict[str, torch.Tensor]) -> torch.Tensor:
     return tensors["target_embedding.weight"]
 
 
-HARMS: dict[str, tuple[Callable[[Path], None], str]] = {
+HARMS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a YAML bomb": (
         _settings(lambda text: text + f"trained_with2:\n{_bomb()}\n"),
         "the alias *a0: write the value out",
@@ -152,10 +139,6 @@ HARMS: dict[str, tuple[Callable[[Path], None], str]] = {
         _settings(lambda text: text.replace("hidden: 4", "hidden: 400000")),
         "but config.yaml and the|a memory of",
     ),
-    "hidden: 40000": (
-        _settings(lambda text: text.replace("hidden: 4", "hidden: 40000")),
-        "config.yaml and the|a memory of",
-    ),
     "four thousand million layers": (
         _settings(lambda text: text.replace("decoder_depth: 1", f"decoder_depth: {1 << 32}")),
         "'model.decoder_depth'",
@@ -166,22 +149,14 @@ HARMS: dict[str, tuple[Callable[[Path], None], str]] = {
         _settings(lambda text: text.replace("source_language: en", "source_language: ../../etc")),
         "'text.source_language'",
     ),
-    "version -1": (
-        _settings(lambda text: text.replace("version: 7", "version: -1")),
-        "expected a format_version from 1",
-    ),
     "version 0": (_settings(lambda text: text.replace("version: 7", "version: 0")), "a format_version from 1"),
     "version true": (
         _settings(lambda text: text.replace("version: 7", "version: true")),
         "expected a format_version from 1",
     ),
-    "version 1.0": (
-        _settings(lambda text: text.replace("version: 7", "version: 1.0")),
-        "expected a format_version from 1",
-    ),
     "no UTF-8": (_packed("config.yaml", b"format_version: 1\n\xff\xfe: 2\n"), "config.yaml:2: not valid YAML"),
     "control characters": (_packed("config.yaml", b"a: 1\nb: \x1b[2J\n"), "config.yaml:2: not valid YAML"),
-    "a terabyte of settings": (_sparse, "more than"),
+    "a terabyte of settings": (_endless("config.yaml"), "more than"),
     "settings that are a pipe": (_pipe("config.yaml"), "config.yaml: is a pipe; expected an ordinary file"),
     "a vocabulary that is a pipe": (_pipe("source.vocab"), "source.vocab: is a pipe; expected an ordinary file"),
     "parameters that are a pipe": (_pipe("model.safetensors"), "is a pipe; expected an ordinary file"),
@@ -229,20 +204,15 @@ def _lexicon(content: bytes) -> Callable[[Path], None]:
     def harm(folder: Path) -> None:
         old, new = (hashlib.sha256(one).hexdigest() for one in ((folder / "lexicon.gz").read_bytes(), content))
         _settings(lambda text: text.replace(old, new))(folder)
-        _write(folder / "lexicon.gz", content)
+        (folder / "lexicon.gz").write_bytes(content)
 
     return harm
 
 
-def _endless_lexicon(folder: Path) -> None:
-    with (folder / "lexicon.gz").open("r+b") as stream:
-        stream.truncate(1 << 40)
-
-
-LEXICONS: dict[str, tuple[Callable[[Path], None], str]] = {
+LEXICONS: dict[str, tuple[Callable[[Path], object], str]] = {
     "gigabytes of lines": (_lexicon(gzip.compress(b"a b 0.5\n" * (4 * _MIB), 1) * 64), "unpacks to more"),
     "gigabytes of a few lines": (_lexicon(gzip.compress(b"a" * (8 * _MIB) + b" b 0.5\n", 1) * 256), "unpacks to more"),
-    "a terabyte": (_endless_lexicon, "has more than"),
+    "a terabyte": (_endless("lexicon.gz"), "has more than"),
     "a pipe": (_pipe("lexicon.gz"), "is a pipe; expected an ordinary file"),
     "without end": (_link("lexicon.gz", "/dev/zero"), "is a device"),
     "one cut off": (_lexicon(gzip.compress(b"a b 0.5\n")[:-9]), "ends too early"),

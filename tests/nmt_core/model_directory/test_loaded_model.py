@@ -79,8 +79,6 @@ def test_settings_that_parameters_do_not_show_are_known(name: str) -> None:
     ("preset", "key", "value"),
     [
         ("rnnencdec-cho2014", "order", "look-generate-update"),
-        ("luong2015-local-m-general-feed", "radius", 3),
-        ("luong2015-base", "reverse", False),
         ("luong2016-hybrid", "longest_spelling", 7),
     ],
 )

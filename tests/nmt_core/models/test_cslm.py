@@ -43,33 +43,6 @@ def texts(count: int) -> list[SentencePair]:
     return [SentencePair("", " ".join(generator.choices(WORDS, k=generator.randint(0, 9)))) for _ in range(count)]
 
 
-def last_word(model: CSLM, words: list[int]) -> float:
-    return float(model(pad_pairs([([], words)]))[0, len(words)])
-
-
-def test_it_reads_the_last_words_and_none_before() -> None:
-    model = drawn()
-    words = [2, 3, 4, 5, 6, 7, 2, 3]
-    for place in range(len(words)):
-        changed = [*words[:place], 5 if words[place] != 5 else 6, *words[place + 1 :]]
-        distance = len(words) - place
-        assert (last_word(model, changed) == last_word(model, words)) == (distance > 3), distance
-
-
-def test_without_weights_it_is_the_unigrams_of_its_bias() -> None:
-    model = drawn()
-    model.hidden[0].weight.zero_()
-    unigrams = model.generator.log_probs(model.after(torch.tensor([[-1, -1, -1]])))[0]
-    found = model(pad_pairs([([], [3, 5, 2])]))[0]
-    torch.testing.assert_close(found, unigrams[torch.tensor([3, 5, 2, 0])], rtol=0, atol=1e-12)
-
-
-def test_the_source_is_not_read() -> None:
-    model = drawn()
-    both = model(pad_pairs([([], [3, 5]), ([2, 3, 4], [3, 5])]))
-    torch.testing.assert_close(both[0], both[1], rtol=0, atol=1e-12)  # other rows of a product
-
-
 @pytest.mark.parametrize("buffer", [1, 3, 4096])
 def test_scores_do_not_depend_on_the_buffer_or_the_order(monkeypatch: pytest.MonkeyPatch, buffer: int) -> None:
     model, pairs = drawn(), texts(60)

@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 import pytest
 import torch
-import yaml
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad_pairs
@@ -22,6 +21,7 @@ from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from tests.nmt_core.models.runs import train
 
 Order = Literal["look-generate-update", "conditional"]
 PAIRS = [([2, 3, 4], [2, 5, 3]), ([5], [4]), ([3, 3, 2, 4], [5, 1, 2, 2, 3])]
@@ -135,15 +135,7 @@ def test_fuse_then_train_changes_the_readout_alone(tmp_path: Path, capsys: pytes
     plain = [score.log_prob for score in ModelPairScorer([load_model(translation)]).score(pairs)]
     assert [s.log_prob for s in ModelPairScorer([load_model(start)]).score(pairs)] == pytest.approx(plain, abs=1e-6)
 
-    (tmp_path / "s").write_text("a b c\nd d\nb\n" * 20)
-    (tmp_path / "t").write_text("u w y\nx\nv v\n" * 20)
-    settings = {
-        "folder": str(tmp_path / "trained"),
-        "data": {"source": str(tmp_path / "s"), "target": str(tmp_path / "t"), "hold_out": 5},
-        "training": {"start_from": start, "max_updates": 12, "batch_sentences": 5, "dev_beam": 1, "select_by": "nll"},
-    }
-    (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
-    assert main(["train", str(tmp_path / "run.yaml"), "--quiet", "--device", "cpu"]) == 0
+    assert train(tmp_path, "trained", start_from=start) == 0
     before, after = (dict(load_model(str(path)).model.named_parameters()) for path in (start, tmp_path / "trained"))
     changed = {name.split(".")[0] for name, value in before.items() if not torch.equal(value, after[name])}
     assert changed == {"readout", "output", "controller"}
@@ -158,16 +150,8 @@ def test_a_controller_that_begins_at_zero_is_trained_where_zeros_are_kept(tmp_pa
     steps = [prune, fuse_all] if first == "prune" else [fuse_all, prune]
     assert main([*steps[0], translation, "--output", between]) == 0
     assert main([*steps[1], between, "--output", start]) == 0
-    (tmp_path / "s").write_text("a b c\nd d\nb\n" * 20)
-    (tmp_path / "t").write_text("u w y\nx\nv v\n" * 20)
-    settings = {
-        "folder": str(tmp_path / "trained"),
-        "data": {"source": str(tmp_path / "s"), "target": str(tmp_path / "t"), "hold_out": 5},
-        "training": {"start_from": start, "keep_zeros": True, "max_updates": 6, "batch_sentences": 5}
-        | {"optimizer": "adam", "learning_rate": 0.01, "validate_every": 6, "select_by": "nll"},
-    }
-    (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
-    assert main(["train", str(tmp_path / "run.yaml"), "--quiet", "--device", "cpu"]) == 0
+    how = {"start_from": start, "keep_zeros": True, "optimizer": "adam", "learning_rate": 0.01}
+    assert train(tmp_path, "trained", **how, max_updates=6) == 0
     before, after = (dict(load_model(str(path)).model.named_parameters()) for path in (start, tmp_path / "trained"))
     matrices = {name for name, value in before.items() if value.dim() == 2}
     controller = {name for name in matrices if name.startswith("controller.")}
@@ -199,38 +183,18 @@ def test_what_cannot_be_fused_is_one_clear_line(
 
 def test_starting_from_a_model_of_other_settings_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     translation, _ = folders(tmp_path)
-    (tmp_path / "s").write_text("a b\n" * 9)
-    settings = {
-        "folder": str(tmp_path / "x"),
-        "model": {**load_model(translation).config.model.to_mapping(), "hidden": 7, "dropout": 0.2},
-        "data": {"source": str(tmp_path / "s"), "target": str(tmp_path / "s"), "hold_out": 2},
-        "training": {"start_from": translation},
-    }
-    (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
-    assert main(["train", str(tmp_path / "run.yaml"), "--quiet", "--device", "cpu"]) == 2
+    model = {**load_model(translation).config.model.to_mapping(), "hidden": 7, "dropout": 0.2}
+    assert train(tmp_path, "x", model=model, start_from=translation) == 2
     assert "has another model.hidden (5, not 7); leave" in capsys.readouterr().err
 
 
-def test_a_model_goes_on_with_other_dropout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_goes_on_with_other_dropout(tmp_path: Path) -> None:
     translation, _ = folders(tmp_path)
-    (tmp_path / "s").write_text("a b c\nd d\nb\n" * 5)
-    (tmp_path / "t").write_text("u w y\nx\nv v\n" * 5)
-    model = load_model(translation).config.model.to_mapping()
-    settings = {
-        "folder": str(tmp_path / "x"),
-        "model": {**model, "dropout": 0.3, "embedding_dropout": 0.1, "word_dropout": 0.1, "init_range": 0.5},
-        "data": {"source": str(tmp_path / "s"), "target": str(tmp_path / "t"), "hold_out": 5},
-        "training": {
-            "start_from": translation,
-            "optimizer": "sgd",
-            "learning_rate": 1e-12,
-            "max_updates": 1,
-            "select_by": "nll",
-        },
-    }
-    (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
-    assert main(["train", str(tmp_path / "run.yaml"), "--quiet", "--device", "cpu"]) == 0
-    before, after = load_model(translation), load_model(str(tmp_path / "x"))
+    before = load_model(translation)
+    other = {"dropout": 0.3, "embedding_dropout": 0.1, "word_dropout": 0.1, "init_range": 0.5}
+    how = {"start_from": translation, "optimizer": "sgd", "learning_rate": 1e-12, "max_updates": 1}
+    assert train(tmp_path, "x", model={**before.config.model.to_mapping(), **other}, **how) == 0
+    after = load_model(str(tmp_path / "x"))
     assert after.config.model.dropout == 0.3
     found = after.model.state_dict()
     for name, value in before.model.state_dict().items():
@@ -238,14 +202,7 @@ def test_a_model_goes_on_with_other_dropout(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_without_the_models_it_is_made_of_it_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "s").write_text("a b\n" * 9)
-    settings = {
-        "folder": str(tmp_path / "x"),
-        "model": {"type": "deep-fusion"},
-        "data": {"source": str(tmp_path / "s"), "target": str(tmp_path / "s"), "hold_out": 2},
-    }
-    (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
-    assert main(["train", str(tmp_path / "run.yaml"), "--quiet", "--device", "cpu"]) == 2
+    assert train(tmp_path, "x", model={"type": "deep-fusion"}) == 2
     error = capsys.readouterr().err
     assert "training.start_from is missing" in error
     assert len(error.splitlines()) == 1

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
-import yaml
 from torch import Tensor, nn
 
-from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import pad_pairs
@@ -37,6 +35,7 @@ from nmt_core.serving.methods.translate import translate_answer
 from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.text.vocabulary import END_ID, SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 from nmt_core.v1 import nmt_pb2 as pb
+from tests.nmt_core.models.runs import train
 
 SMALL = {"embedding": 4, "hidden": 5, "depth": 2, "init_range": 0.7}
 PAIRS = [([2, 3, 4, 5], [3, 2]), ([6], [4, 5, 6, 2, 3]), ([], [2]), ([5, 5, 2], [])]
@@ -154,6 +153,8 @@ def test_sizes_of_the_thesis() -> None:
         ({"attention": "location", "places": 20}, "model.places: attention by location has 20 places"),
         ({"attention": "dot", "window": "local-m", "radius": 0}, "model.deep-lstm.radius"),
         ({"attention": "multiply"}, "model.deep-lstm.attention"),
+        ({"aligns": "read"}, "aligns: read goes with attention by content"),
+        ({"attention": "location", "aligns": "read"}, "aligns: read goes with attention by content"),
     ],
 )
 def test_settings_that_do_not_go_together_are_one_clear_line(
@@ -165,23 +166,17 @@ def test_settings_that_do_not_go_together_are_one_clear_line(
     assert len(error.splitlines()) == 1
 
 
-def _train(folder: Path, model: dict, lines: int = 30, *options: str, **training: object) -> int:
+def _train(folder: Path, model: dict, lines: int = 30, **training: object) -> int:
     """Train to write source words backwards."""
     generator = torch.Generator().manual_seed(1)
     sentences = [
         [f"w{word}" for word in torch.randint(0, 8, (length,), generator=generator).tolist()]
         for length in torch.randint(2, 7, (lines,), generator=generator).tolist()
     ]
-    (folder / "s").write_text("".join(" ".join(words) + "\n" for words in sentences))
-    (folder / "t").write_text("".join(" ".join(words[::-1]) + "\n" for words in sentences))
-    settings = {
-        "folder": str(folder / "m"),
-        "model": {"type": "deep-lstm", **model},
-        "data": {"source": str(folder / "s"), "target": str(folder / "t"), "hold_out": 10},
-        "training": {"batch_sentences": 32, "select_by": "nll", "optimizer": "adam", "gradient": "word", **training},
-    }
-    (folder / "run.yaml").write_text(yaml.safe_dump(settings))
-    return main(["train", str(folder / "run.yaml"), "--quiet", "--device", "cpu", *options])
+    source, target = ("".join(" ".join(words[::step]) + "\n" for words in sentences) for step in (1, -1))
+    how = {"batch_sentences": 32, "optimizer": "adam", "gradient": "word", **training}
+    settings = {"type": "deep-lstm", **model}
+    return train(folder, "m", source=source, target=target, model=settings, data={"hold_out": 10}, **how)
 
 
 @pytest.mark.parametrize("how", [{"precision": "bfloat16"}, {"partition_words": 9}, {"minimum_risk": {"samples": 3}}])
@@ -220,20 +215,6 @@ def copying(**settings: object) -> LoadedModel:
     with torch.no_grad():
         model.output.weight.copy_(torch.eye(7, 5))
     return loaded_of(model.eval().requires_grad_(False))
-
-
-@pytest.mark.parametrize("score", ["dot", "general", "concat", "location"])
-def test_attention_is_of_the_word_written_unless_the_settings_say_otherwise(score: str) -> None:
-    """So it agrees with word alignments (scripts/experiments/luong/README.md)."""
-    assert made(attention=score).aligns == "written"
-    if score != "location":
-        assert made(attention=score, aligns="read").aligns == "read"
-
-
-@pytest.mark.parametrize("score", [None, "location"])
-def test_attention_that_does_not_see_words_is_of_none_that_was_read(score: str | None) -> None:
-    with pytest.raises(ConfigError, match="aligns: read goes with attention by content"):
-        DeepLSTMConfig.from_mapping({"attention": score, "aligns": "read"}, origin="x.yaml")
 
 
 @pytest.mark.parametrize(("line", "aligns"), [("", "written"), ("  aligns: read\n", "read")])

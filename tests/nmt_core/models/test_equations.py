@@ -132,23 +132,6 @@ def test_gradients_equal_finite_differences_of_the_equations(config) -> None:
     assert_gradients(model, parameters, total)
 
 
-def test_the_order_of_look_generate_update_matters() -> None:
-    batch = pad_pairs(PAIRS[:1])
-    orders = ("look-generate-update", "conditional")
-    totals = [
-        make(RNNsearchConfig(alignment=6, order=order, **SMALL), torch.float64)(batch).sum().item() for order in orders
-    ]
-    assert abs(totals[0] - totals[1]) > 1e-4
-
-
-def test_padding_changes_nothing(config) -> None:
-    model = make(config, torch.float64)
-    together = model(pad_pairs(PAIRS))
-    for row, pair in zip(together, PAIRS, strict=True):
-        alone = model(pad_pairs([pair]))[0]
-        torch.testing.assert_close(row[: len(alone)], alone, rtol=0, atol=1e-12)
-
-
 def test_probabilities_of_the_next_word_sum_to_one_and_attention_too(config) -> None:
     model = make(config, torch.float64)
     batch = pad_pairs(PAIRS)
@@ -170,17 +153,6 @@ def test_several_hypotheses_of_a_sentence_stand_side_by_side(config) -> None:
     grid = model.step(previous, state.repeat(2), memory)
     rows = model.step(previous, state.repeat(2), memory.repeat(2))
     torch.testing.assert_close(grid.readout_NL, rows.readout_NL, rtol=0, atol=1e-12)
-
-
-def test_candidates_renormalise_over_themselves(config) -> None:
-    model = make(config, torch.float64)
-    batch = pad_pairs(PAIRS)
-    width = model.readouts(batch).shape[2]
-    readout = torch.randn(3, width, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    every = model.log_probs(readout)
-    torch.testing.assert_close(model.log_probs(readout, torch.arange(7)), every)
-    chosen = torch.tensor([0, 4, 2])
-    torch.testing.assert_close(model.log_probs(readout, chosen), every[:, chosen].log_softmax(1))
 
 
 @pytest.mark.parametrize("preset", ["rnnsearch", "rnnencdec", "rnnencdec-cho2014"])

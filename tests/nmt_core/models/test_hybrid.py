@@ -150,25 +150,6 @@ def test_steps_equal_known_targets(config: HybridConfig) -> None:
     torch.testing.assert_close(torch.cat(starts), known.starts_MH)
 
 
-def test_other_sentences_of_a_batch_change_nothing(config: HybridConfig) -> None:
-    model = made(config)
-    together = model(batch_of(model, TEXTS))
-    for row, pair in zip(together, TEXTS, strict=True):
-        alone = model(batch_of(model, [pair]))[0]
-        torch.testing.assert_close(row[: len(alone)], alone, rtol=0, atol=1e-12)
-
-
-def test_a_word_has_one_vector_wherever_it_stands() -> None:
-    model = made(CONFIGS["separate"])
-    with torch.no_grad():
-        texts = ["xyz the xyz", "zax xyz"]
-        vectors_BSE = model.reader.vectors.of(model.collate([sentence(text) for text in texts]))
-        assert torch.equal(vectors_BSE[0, 0], vectors_BSE[0, 2])
-        assert torch.equal(vectors_BSE[0, 0], vectors_BSE[1, 1])
-        alone_BSE = model.reader.vectors.of(model.collate([sentence("xyz")]))
-        torch.testing.assert_close(alone_BSE[0, 0], vectors_BSE[0, 0], rtol=0, atol=1e-12)
-
-
 def test_without_rare_words_it_is_the_model_of_words() -> None:
     """To the bit, in loss and gradients, also while units are dropped."""
     config = HybridConfig(dropout=0.3, **SMALL, **SPELLS)
@@ -186,44 +167,6 @@ def test_without_rare_words_it_is_the_model_of_words() -> None:
     assert torch.equal(found[0][0], found[1][0])
     for name, gradient in found[0][1].items():
         assert torch.equal(gradient, found[1][1][name]), name
-
-
-def test_without_their_weight_nothing_is_learnt_from_target_characters() -> None:
-    model = made(CONFIGS["separate"].model_copy(update={"character_weight": 0.0}))
-    model.loss(batch_of(model, TEXTS), LossOptions()).objective.backward()
-    for name, parameter in model.named_parameters():
-        target = name.startswith(("speller.", "spelling_"))
-        assert parameter.grad is not None, name
-        assert bool(parameter.grad.any()) != target, name
-
-
-def test_the_same_path_is_a_separate_one_with_the_same_weights() -> None:
-    same, separate = made(CONFIGS["same"]), made(CONFIGS["same"].model_copy(update={"path": "separate"}))
-    with torch.no_grad():
-        separate.load_state_dict({**separate.state_dict(), **same.state_dict()})
-        separate.spelling_context.weight.copy_(same.readout.context.weight)
-        separate.spelling_state.weight.copy_(same.readout.state.weight)
-        torch.testing.assert_close(separate(batch_of(separate, TEXTS)), same(batch_of(same, TEXTS)))
-
-
-def test_spellings_have_probabilities_that_sum_to_one() -> None:
-    """Those of all words up to a length, and of what has not ended there."""
-    model = made(CONFIGS["separate"].model_copy(update={"target_characters": "abc"}))
-    start = torch.randn(1, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    ended, living = 0.0, [((), 1.0)]
-    p = parameters_of(model)
-    for length in range(4):
-        longer = []
-        for written, probability in living:
-            chances = np.exp(luong_reference.next_characters(p, start[0].numpy(), written)) * probability
-            ended += chances[0]
-            longer += [((*written, one), chances[one]) for one in range(1, 4)]
-            if written:
-                with torch.no_grad():
-                    found = model.speller.log_probs(start, torch.tensor([written]))
-                assert found.item() == pytest.approx(np.log(chances[0]), abs=1e-10)
-        living = longer
-        assert ended + sum(chance for _, chance in living) == pytest.approx(1.0, abs=1e-12), length
 
 
 def test_characters_are_those_of_frequent_words_first() -> None:

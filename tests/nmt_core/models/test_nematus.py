@@ -66,9 +66,10 @@ def test_gradients_are_those_of_the_values(name: str) -> None:
     assert_gradients(model, parameters, total, rel=1e-4, abs=1e-7)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
-def test_it_learns_to_turn_words_round(name: str) -> None:
-    config = CONFIGS[name].model_copy(update={"embedding": 12, "hidden": 16, "dropout": 0.1, "embedding_dropout": 0.1})
+def test_it_learns_to_turn_words_round() -> None:
+    config = CONFIGS["whole"].model_copy(
+        update={"embedding": 12, "hidden": 16, "dropout": 0.1, "embedding_dropout": 0.1}
+    )
     model = new_model(config, 7, 7, seed=3).train()
     texts = [[2, 3, 4], [5, 6], [3, 2, 6, 5], [4], [6, 4, 2]]
     batch = pad_pairs([(text, text[::-1]) for text in texts])

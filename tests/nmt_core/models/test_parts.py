@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
 import pytest
 import torch
-import yaml
 from torch import Tensor, nn
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded, pad_pairs
 from nmt_core.batches.tensor_tree import SOURCE_AXIS, Memory, State
-from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.beam import DecodingConfig, beam_search
 from nmt_core.inference.search.predictor import ModelPredictor
@@ -30,12 +27,13 @@ from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import AnyConfig, new_model
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.encoder_decoder import Order
-from nmt_core.models.interface import Side, Step, TranslationModel
+from nmt_core.models.interface import Step, TranslationModel
 from nmt_core.models.nematus import NematusConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.gradient import backpropagate
+from tests.nmt_core.models.runs import train
 from tests.nmt_core.models.test_equations import CONFIGS
 
 SMALL = {"embedding": 4, "hidden": 5, "maxout": 3, "initialisation": "glorot"}
@@ -114,6 +112,8 @@ class Coverage(State):
 class CoveringModel(TranslationModel):
     """A toy whose next state depends on where it has looked before (as in Tu et al. 2016)."""
 
+    attends = True
+
     def __init__(self, words: int, size: int) -> None:
         super().__init__()
         self.embedding = WordEmbedding(words, size)
@@ -123,13 +123,6 @@ class CoveringModel(TranslationModel):
     @property
     def generator(self) -> Generator:
         return self.output
-
-    @property
-    def attends(self) -> bool:
-        return True
-
-    def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
-        yield "target", self.embedding
 
     def encode(self, source: Padded) -> Keys:
         read = WholeEncoding(mask_BS=source.mask_BL, annotations_BSC=self.embedding(source.words_BL))
@@ -216,16 +209,9 @@ def test_dropout_changes_training_and_nothing_else(option: str) -> None:
 
 
 def test_shared_embeddings_are_trained_on_a_joint_vocabulary(tmp_path: Path) -> None:
-    (tmp_path / "s").write_text("a b c\nd d\nb\n" * 20)
-    (tmp_path / "t").write_text("u w c\nx\nv v\n" * 20)
-    settings = {
-        "folder": str(tmp_path / "m"),
-        "model": {"type": "rnnsearch", "alignment": 3, "shared_embeddings": True, **SMALL},
-        "data": {"source": str(tmp_path / "s"), "target": str(tmp_path / "t"), "hold_out": 5},
-        "training": {"max_updates": 5, "batch_sentences": 5, "dev_beam": 1, "select_by": "nll", "optimizer": "adam"},
-    }
-    (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
-    assert main(["train", str(tmp_path / "run.yaml"), "--quiet", "--device", "cpu"]) == 0
+    model = {"type": "rnnsearch", "alignment": 3, "shared_embeddings": True, **SMALL}
+    how = {"max_updates": 5, "dev_beam": 1, "optimizer": "adam"}
+    assert train(tmp_path, "m", target="u w c\nx\nv v\n" * 20, model=model, **how) == 0
     loaded = load_model(str(tmp_path / "m"))
     assert loaded.source.words == loaded.target.words
     assert set("abcduvwx") <= set(loaded.source.words)
@@ -261,15 +247,7 @@ def test_shared_embeddings_are_trained_on_a_joint_vocabulary(tmp_path: Path) -> 
 def test_options_that_do_not_go_together_are_one_clear_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], model: dict, data: dict, training: dict, problem: str
 ) -> None:
-    (tmp_path / "s").write_text("a b\nc d\n" * 9)
-    settings = {
-        "folder": str(tmp_path / "x"),
-        "model": model,
-        "data": {"source": str(tmp_path / "s"), "target": str(tmp_path / "s"), "hold_out": 2, **data},
-        "training": {"max_updates": 2, "batch_sentences": 2, "select_by": "nll", **training},
-    }
-    (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
-    assert main(["train", str(tmp_path / "run.yaml"), "--quiet", "--device", "cpu"]) == 2
+    assert train(tmp_path, "x", model=model, data=data, **training) == 2
     error = capsys.readouterr().err
     assert problem in error
     assert len(error.splitlines()) == 1

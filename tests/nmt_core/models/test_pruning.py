@@ -27,6 +27,7 @@ from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.model_files import load_parameters, open_pair_scorer
+from tests.nmt_core.models.runs import train
 
 VOCABULARY = Vocabulary([*SPECIAL_WORDS, *"abcdef"])
 SMALL = {"embedding": 6, "hidden": 8, "initialisation": "glorot"}
@@ -231,17 +232,9 @@ def test_fractions_that_are_none_are_one_line(
 
 
 def _train(folder: Path, name: str, *options: str, data: dict | None = None, **training: object) -> int:
-    (folder / "s").write_text("a b c\nd e f\nb c\nf\n" * 10)
-    (folder / "t").write_text("f e\na c b\nd\na a\n" * 10)
-    settings = {
-        "folder": str(folder / name),
-        "data": {"source": str(folder / "s"), "target": str(folder / "t"), "hold_out": 4, **(data or {})},
-        "training": {"batch_sentences": 6, "select_by": "nll", "max_updates": 12, "validate_every": 6, **training},
-    }
-    if "start_from" not in training:
-        settings["model"] = CONFIGS["rnnsearch"].to_mapping()
-    (folder / f"{name}.yaml").write_text(yaml.safe_dump(settings))
-    return main(["train", str(folder / f"{name}.yaml"), "--quiet", "--device", "cpu", *options])
+    model = None if "start_from" in training else CONFIGS["rnnsearch"].to_mapping()
+    texts = {"source": "a b c\nd e f\nb c\nf\n" * 10, "target": "f e\na c b\nd\na a\n" * 10}
+    return train(folder, name, *options, **texts, model=model, data=data, **{"validate_every": 6, **training})
 
 
 def _zeros(folder: Path) -> dict[str, torch.Tensor]:

@@ -65,13 +65,11 @@ class SpellingReader(RecurrentReader):
 class SpellingModel(RNNsearch):
     """RNNsearch with that encoder."""
 
+    reads_text = True
+
     def __init__(self, words: int = len(SOURCE)) -> None:
         super().__init__(CONFIG, words, len(TARGET))
         self.source_encoder = SpellingReader(self.source_embedding, [self.encoder, self.backward_encoder])
-
-    @property
-    def reads_text(self) -> bool:
-        return True
 
     def collate(self, sources: Sequence[Sentence]) -> Spelled:
         padded = pad(sources)

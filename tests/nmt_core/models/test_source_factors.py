@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import yaml
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import SentencePair
@@ -29,6 +28,7 @@ from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.data.corpus import encode_corpus, make_batch
 from tests.nmt_core.models import luong_reference, reference
+from tests.nmt_core.models.runs import train
 
 SMALL: dict[str, Any] = {"embedding": 4, "hidden": 5, "maxout": 3, "initialisation": "glorot"}
 CONFIGS: dict[str, AnyConfig] = {
@@ -186,49 +186,24 @@ def test_a_folder_holds_the_vocabularies_of_factors(kind: str, tmp_path: Path) -
 # --- commands
 
 
-def write_texts(place: Path) -> None:
-    """The factor alone says which of two words is meant: a noun stays, a verb becomes x."""
-    nouns, verbs = [[f"{word}|{tag}" for word in "abcd"] for tag in "NV"]
-    pairs = [
-        (f"{first} {second}", f"{_meant(first)} {_meant(second)}")
-        for first in (*nouns, *verbs)
-        for second in (*nouns, *verbs)
-    ]
-    for name, side in (("s", 0), ("t", 1)):
-        (place / name).write_text("".join(f"{pair[side]}\n" for pair in pairs))
-
-
 def _meant(word: str) -> str:
+    """The factor alone says which of two words is meant: a noun stays, a verb becomes x."""
     letter, tag = word.split("|")
     return letter if tag == "N" else "x"
-
-
-def write_settings(place: Path, **model: Any) -> str:
-    sizes = {"hidden": 16, "embedding": 8, "alignment": 8, "maxout": 8, "initialisation": "glorot"}
-    files = {"source": str(place / "s"), "target": str(place / "t")}
-    settings = {
-        "folder": str(place / "run"),
-        "model": {"type": "rnnsearch", "source_factors": [3], **sizes, **model},
-        "data": {**files, "dev_source": files["source"], "dev_target": files["target"]},
-        "training": {
-            "optimizer": "adam",
-            "learning_rate": 0.02,
-            "gradient": "word",
-            "batch_sentences": 16,
-            "max_updates": 60,
-            "validate_every": 60,
-            "dev_beam": 1,
-        },
-    }
-    (place / "run.yaml").write_text(yaml.safe_dump(settings))
-    return str(place / "run.yaml")
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("factors")
-    write_texts(place)
-    assert main(["train", write_settings(place), "--quiet", "--device", "cpu"]) == 0
+    words = [f"{word}|{tag}" for tag in "NV" for word in "abcd"]
+    pairs = [(f"{one} {other}\n", f"{_meant(one)} {_meant(other)}\n") for one in words for other in words]
+    source, target = map("".join, zip(*pairs, strict=True))
+    sizes = {"hidden": 16, "embedding": 8, "alignment": 8, "maxout": 8, "initialisation": "glorot"}
+    model = {"type": "rnnsearch", "source_factors": [3], **sizes}
+    data = {"dev_source": str(place / "s"), "dev_target": str(place / "t")}
+    how = {"optimizer": "adam", "learning_rate": 0.02, "gradient": "word", "batch_sentences": 16}
+    how |= {"max_updates": 60, "validate_every": 60, "dev_beam": 1, "select_by": "bleu"}
+    assert train(place, "run", source=source, target=target, model=model, data=data, **how) == 0
     return place
 
 
@@ -267,8 +242,9 @@ def test_going_on_and_starting_from_a_model_need_its_factors(trained: Path, caps
 BAD_TEXT = ["a|N b", "a|N b|N|x", "a|N |N", "a|N b|"]
 
 
-@pytest.mark.parametrize("line", BAD_TEXT)
-@pytest.mark.parametrize("command", ["decode", "score", "tab", "embed", "train", "dev"])
+@pytest.mark.parametrize(
+    ("command", "line"), list(zip(["decode", "score", "tab", "embed", "train", "dev"], BAD_TEXT * 2, strict=False))
+)
 def test_a_wrong_number_of_factors_is_one_line(
     trained: Path, tmp_path: Path, line: str, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

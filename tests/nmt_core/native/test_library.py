@@ -15,7 +15,8 @@ from nmt_core.native import build, library
 
 
 @pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv(library.CHOICE, raising=False)
     library.load.cache_clear()
     yield
     library.load.cache_clear()
@@ -26,22 +27,20 @@ def path(compiled: ctypes.CDLL) -> Path:
     return Path(compiled._name)
 
 
-def test_it_is_loaded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(library.CHOICE, raising=False)
+def test_it_is_loaded_unless_it_is_left_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = library.load(path)
     assert (found is not None) == (ctypes.CDLL(str(path)).hybridmt_supported() > 0)
-
-
-def test_it_can_be_left_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library.load.cache_clear()
     monkeypatch.setenv(library.CHOICE, "none")
     assert library.load(path) is None
+    library.load.cache_clear()
+    monkeypatch.setenv(library.CHOICE, "sse")
+    with pytest.raises(ConfigError, match=f"{library.CHOICE}=sse: expected none"):
+        library.load(path)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\x7fELF"])
-def test_without_one_pytorch_does_the_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None
-) -> None:
-    monkeypatch.delenv(library.CHOICE, raising=False)
+def test_without_one_pytorch_does_the_work(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         (tmp_path / "libkernels.so").write_bytes(content)
     assert library.load(tmp_path / "libkernels.so") is None
@@ -50,18 +49,11 @@ def test_without_one_pytorch_does_the_work(
 def test_one_of_another_source_is_not_used_with_a_message(
     path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv(library.CHOICE, raising=False)
     monkeypatch.setattr(library, "source_crc", lambda: build.source_crc() ^ 1)
     assert library.load(path) is None and library.load(path) is None
     said = capsys.readouterr().err
     assert said.startswith(f"{path}: was compiled from another source") and said.count("\n") == 1
     assert "python -m nmt_core.native.build" in said
-
-
-def test_an_unknown_choice_is_one_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(library.CHOICE, "sse")
-    with pytest.raises(ConfigError, match=f"{library.CHOICE}=sse: expected none"):
-        library.load(path)
 
 
 def test_what_is_in_the_way_of_compiling_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,15 +72,12 @@ def test_search_reports_the_numbers_of_the_pair_scorer(config: AnyConfig) -> Non
     assert [score.log_prob for score in again] == pytest.approx([number for _, number in ours], abs=1e-4)
 
 
-def test_the_signature_names_them_where_they_are_used(library: Library) -> None:
+def test_the_signature_names_them_where_they_are_used(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     signatures = [
         ModelPairScorer([confident_model(CONFIGS[0], scale=0.2, dtype=dtype)]).signature
         for dtype in (torch.bfloat16, torch.float32)
     ]
     assert f"|kernels:{library.version}|torch:" in signatures[0] and "kernels:" not in signatures[1]
-
-
-@pytest.mark.usefixtures("no_library")
-def test_without_them_nothing_is_named() -> None:
+    monkeypatch.setattr(kernels, "load", lambda: None)
     model = confident_model(CONFIGS[0], scale=0.2, dtype=torch.bfloat16)
     assert "kernels:" not in ModelPairScorer([model]).signature

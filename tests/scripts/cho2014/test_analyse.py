@@ -156,11 +156,3 @@ def test_the_record_of_another_table_is_not_believed(
     Path("nmt").write_bytes(content().replace(b" 0.5 ", b" 0.5 0.5 "))
     assert main([*command, "--output", "page.html"]) == 2
     assert "nmt.json: describes other content than nmt has" in capsys.readouterr().err
-
-
-def test_no_file_for_papers_replaces_the_table(folder: Path, capsys) -> None:
-    Path("table2.tsv").write_bytes(content())
-    Path("table2.tsv.json").write_bytes(Path("nmt.json").read_bytes())
-    assert main(["analyse", "table2.tsv", "--output", "page.html", "--data", "."]) == 2
-    assert "table2.tsv is read, and would be lost" in capsys.readouterr().err
-    assert Path("table2.tsv").read_bytes() == content()

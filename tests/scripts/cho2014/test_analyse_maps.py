@@ -20,7 +20,6 @@ from tests.metadata_files import describe
 from tests.scripts.cho2014.test_analyse import Checker
 from tests.scripts.cho2014.test_table_study import LINES as OF_MANY_TARGETS
 from tests.scripts.cho2014.test_table_study import content
-from tests.without import run_without
 
 LINES = [(" ".join(words), "x", 0.5, 1, 1, 0.1) for words in sorted(
     [[*"abcd"], [*"dcba"], [*"abce"], [*"abdd"], [*"bbcd"], [*"ccda"], [*"aacde"], [*"edcba"], [*"ab"]]
@@ -132,31 +131,3 @@ def test_words_with_factors_are_for_a_model_that_reads_them(
     assert capsys.readouterr().err == f"cho2014 analyse: {said}\n"
     assert not Path("page.html").exists()
     assert main(["analyse", "nmt", "--output", "page.html"]) == 0
-
-
-def test_a_model_without_words_is_one_line(folder: Path, flat: dict[str, Vectors], capsys) -> None:
-    Path("nothing").write_text("</s>\n<unk>\n")
-    vocabularies = ["--source-vocab", "nothing", "--target-vocab", "t"]
-    assert nmt_core(["init", "wordless", "--preset", "rnnencdec", *vocabularies, "--set", "model.hidden=4"]) == 0
-    capsys.readouterr()
-    assert main(["analyse", "nmt", "--output", "page.html", "--vectors", "wordless"]) == 2
-    assert capsys.readouterr().err.endswith("wordless: knows no source words; there is nothing to draw\n")
-    assert not Path("page.html").exists()
-
-
-def test_what_makes_maps_is_asked_for_by_name(tmp_path: Path) -> None:
-    (tmp_path / "nmt").write_bytes(content(LINES))
-    describe(tmp_path / "nmt", {"added": ["p(target|source)"]})
-    (tmp_path / "model").mkdir()
-    command = [
-        "analyse",
-        str(tmp_path / "nmt"),
-        "--output",
-        str(tmp_path / "page"),
-        "--vectors",
-        str(tmp_path / "model"),
-    ]
-    found = run_without(("sklearn",), _PROGRAM, *command)
-    assert found.returncode == 2
-    assert found.stderr.endswith("this needs scikit-learn: pip install 'hybridmt[analysis]'\n")
-    assert found.stderr.count("\n") == 1

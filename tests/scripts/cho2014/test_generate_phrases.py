@@ -5,22 +5,17 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import math
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from nmt_core.base.errors import NmtError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main as nmt_core
 from nmt_core.files import read_lines
 from scripts.experiments.cho2014 import generate_phrases
 from scripts.experiments.cho2014.__main__ import main
 from scripts.experiments.cho2014.generators import GenerationOptions
-from scripts.experiments.cho2014.phrase_generation import Generated, Generation, Limits, generate_chunk
-from scripts.experiments.cho2014.phrase_sources import Sources
+from scripts.experiments.cho2014.phrase_generation import Limits
 from smt_bridge.commands.main import main as smt_bridge
 from tests.model_files import open_pair_scorer
 
@@ -101,21 +96,6 @@ def test_the_bytes_depend_on_no_block_and_no_part(
     assert 0 < record["counts"]["written"] == len((tmp_path / "one").read_bytes().splitlines())
 
 
-@pytest.mark.usefixtures("quick_processes")
-def test_several_processes_write_what_one_does(models: Path, tmp_path: Path) -> None:
-    words = [" ".join(one) for length in range(1, 11) for one in itertools.product(("deux", "un"), repeat=length)]
-    table = tmp_path / "large"
-    table.write_text("".join(f"{source} ||| one ||| 0.5\n" for source in sorted(words)[:1200]))  # two blocks
-    options = ["--table", str(table), "--reverse-scorer", str(models / "reverse"), "--samples", "5"]
-    generate(models, tmp_path / "one", *options)
-    generate(models, tmp_path / "two", *options, "--jobs", "2")
-    assert (tmp_path / "two").read_bytes() == (tmp_path / "one").read_bytes()
-    counts = [json.loads((tmp_path / f"{name}.json").read_bytes())["counts"] for name in ("one", "two")]
-    assert counts[0] == counts[1]
-    assert counts[0]["written"] > 300
-    assert not (tmp_path / ".two.hybridmt.journal").exists()
-
-
 def test_samples_of_a_source_are_the_same_in_any_input(models: Path, table: Path, tmp_path: Path) -> None:
     options = ["--samples", "30", "--seed", "7", "--temperature", "1.5", "--minimum-share", "0", "--keep", "30"]
     of_table = generate(models, tmp_path / "a", "--table", str(table), "--all-pairs", *options)
@@ -183,18 +163,6 @@ def test_a_generated_table_has_no_scores_to_compare(models: Path, table: Path, t
     assert len(kept) == len(set(kept)) > 0
 
 
-def test_a_folder_that_is_not_there_is_told_before_pytorch_is_loaded(table: Path) -> None:
-    program = (
-        "import sys; from scripts.experiments.cho2014.__main__ import main; "
-        f"code = main(['generate-phrases', '--scorer', 'nowhere', '--table', {str(table)!r}, '--output', 'new']); "
-        "sys.exit(code if 'torch' not in sys.modules else 9)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    expected = "'nowhere' is not a model folder; expected DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT"
-    assert done.stderr.splitlines() == [f"cho2014 generate-phrases: {expected}"]
-
-
 FACTORED = TABLE.replace(b"deux ", b"deux|N ").replace(b"un ", b"un|D ").replace(b"zut alors", b"zut|I alors|I")
 
 
@@ -213,75 +181,3 @@ def test_one_factor_of_the_sources_is_read_and_all_are_written(models: Path, tab
         models, tmp_path / "grams", "--sources", str(text), "--factor", "0", "--missing-from", str(factored)
     )
     assert {row[0] for row in found} == {"deux|N un|D"}
-
-
-def test_a_model_of_source_factors_reads_all_of_them(models: Path, tmp_path: Path) -> None:
-    (tmp_path / "tags").write_text("</s>\n<unk>\nD\nN\n")
-    words = ["--source-vocab", str(models / "fr"), "--target-vocab", str(models / "en")]
-    sizes = ["hidden=8", "embedding=4", "maxout=4", "initialisation=glorot", "source_factors=[3]"]
-    sets = [argument for size in sizes for argument in ("--set", f"model.{size}")]
-    tags = ["--factor-vocab", str(tmp_path / "tags")]
-    assert nmt_core(["init", str(tmp_path / "tagged"), "--preset", "rnnencdec", *words, *tags, *sets]) == 0
-    table = tmp_path / "table"
-    table.write_bytes(FACTORED)
-    command = [
-        "generate-phrases",
-        "--scorer",
-        str(tmp_path / "tagged"),
-        "--table",
-        str(table),
-        "--jobs",
-        "1",
-        "--quiet",
-    ]
-    assert main([*command, "--output", str(tmp_path / "new")]) == 0
-    rows = [line.decode().split(" ||| ") for line in read_lines(str(tmp_path / "new"))]
-    scores = open_pair_scorer([str(tmp_path / "tagged")]).score([SentencePair(row[0], row[1]) for row in rows])
-    assert len(rows) > 3
-    assert [float(row[2].split()[0]) for row in rows] == pytest.approx(
-        [math.exp(one.log_prob) for one in scores], rel=1e-5
-    )
-
-
-def test_a_run_that_was_stopped_goes_on_with_the_same_bytes(
-    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "factored").write_bytes(FACTORED)
-    options = ["--table", str(tmp_path / "factored"), "--factor", "0", "--samples", "20"]
-    generate(models, tmp_path / "whole", *options)
-    monkeypatch.setattr("scripts.experiments.cho2014.phrase_sources.SOURCES_AT_ONCE", 2)
-    done: list[int] = []
-
-    def stopped(sources: Sources, generation: Generation) -> Generated:
-        if len(done) == 1:
-            raise NmtError("stopped")
-        done.append(sources.first)
-        return generate_chunk(sources, generation)
-
-    monkeypatch.setattr("scripts.experiments.cho2014.phrase_generation.generate_chunk", stopped)
-    command = ["generate-phrases", "--scorer", str(models / "direct"), "--output", str(tmp_path / "new"), "--quiet"]
-    assert main([*command, "--jobs", "1", *options]) == 2
-    assert not (tmp_path / "new").exists()
-    done += [0]
-    assert main([*command, "--jobs", "1", *options]) == 0
-    assert done == [1, 0, 4, 6]  # what was there is not made again
-    assert (tmp_path / "new").read_bytes() == (tmp_path / "whole").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("lines", "options", "said"),
-    [
-        ("un|D deux|N", [], "F:1: the words have factors (das|ART); say with --factor"),
-        ("un|D deux|N", ["--factor", "x"], "--factor must be a number from 0, not 'x'"),
-        ("un|D deux|N", ["--factor", "2"], "F:1: the word 'un|D' has no factor 2"),
-    ],
-)
-def test_factors_that_do_not_fit(
-    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, lines: str, options: list[str], said: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("F").write_text("".join(f"{lines} {place}|A ||| one ||| 0.5\n" for place in "abc"))
-    command = ["generate-phrases", "--scorer", str(models / "direct"), "--output", "new", "--table", "F", "--jobs", "1"]
-    assert main([*command, "--quiet", *options]) == 2
-    assert said in capsys.readouterr().err
-    assert not Path("new").exists()

@@ -73,16 +73,6 @@ def test_shares_of_neighbours_are_counted() -> None:
     assert maps.shares_of_neighbours(texts, vectors) == pytest.approx((4 / 12, 4 / 12, 6 / 12))
 
 
-def test_neighbours_are_ten_and_never_the_point_itself() -> None:
-    angles = np.arange(40) * 0.05
-    texts = [f"w{number // 20} {number}" for number in range(40)]
-    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-    found = maps.shares_of_neighbours(texts, vectors)
-    assert found.last_word == 0.0
-    assert 0.8 < found.first_word < 1.0
-    assert found.length == 1.0
-
-
 def test_phrases_in_another_order_are_told_apart_or_not() -> None:
     others = np.random.default_rng(2).normal(0, 1, (60, 8)).astype(np.float32)
     first = np.random.default_rng(3).normal(0, 1, (4, 8)).astype(np.float32)
@@ -175,14 +165,6 @@ def test_vectors_that_are_the_same_have_no_map(noise: float) -> None:
     vectors = (0.3 + noise * chance.normal(size=(20, 6))).astype(np.float32)
     with pytest.raises(ConfigError, match="the vectors of all 20 are the same, such as that of 'a'"):
         maps.project(["a"] * 20, vectors, perplexity=3.0, seed=1)
-
-
-def test_vectors_of_one_number_have_a_map() -> None:
-    pytest.importorskip("sklearn")
-    vectors = np.random.default_rng(1).normal(size=(20, 1)).astype(np.float32)
-    places = maps.project([str(number) for number in range(20)], vectors, perplexity=3.0, seed=1).places_N2
-    assert places.shape == (20, 2)
-    assert np.isfinite(places).all()
 
 
 def test_a_map_is_the_same_again() -> None:

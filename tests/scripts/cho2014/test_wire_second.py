@@ -74,13 +74,6 @@ def test_a_second_table_has_a_feature_weights_and_a_graph_of_its_own(folder: Pat
     assert capsys.readouterr().out == ""
 
 
-def test_one_score_of_a_second_table_is_singular(folder: Path, capsys) -> None:
-    Path("second").write_bytes(b"a ||| y ||| 0.25 |||\n")
-    describe("second", {"scores_before": 0, "added": ["p(target|source)"]})
-    wired("--second", "second")
-    assert "a second table with 1 score and a decoding graph" in capsys.readouterr().err
-
-
 def test_it_may_be_asked_about_unknown_phrases_only(folder: Path, capsys) -> None:
     assert "[decoding-graph-backoff]\n0\n2\n\n[feature]" in wired("--second", "second", "--backoff", "2")
     assert "table-limit=5" in wired("--second", "second", "--table-limit", "5")
@@ -100,12 +93,6 @@ def test_its_backoff_is_that_of_its_own_graph(folder: Path, present: list[int], 
     Path("moses.ini").write_text(ini + "Two= 1 1 1 1\n")
     found = wired("--second", "second", "--backoff", "2", "--feature", "TranslationModel0")
     assert "".join(["[decoding-graph-backoff]\n", *(f"{one}\n" for one in expected), "\n[feature]"]) in found
-
-
-def test_more_backoffs_than_graphs_are_refused(folder: Path, capsys) -> None:
-    Path("moses.ini").write_text(INI.replace("[feature]", "[decoding-graph-backoff]\n0\n1\n\n[feature]", 1))
-    assert main(["wire", "moses.ini", "--second", "second", "--output", "new.ini"]) == 2
-    assert "[decoding-graph-backoff] has 2 lines for 1 graph of [mapping]; delete" in capsys.readouterr().err
 
 
 def test_a_missing_mapping_is_written_out_and_line_ends_stay(folder: Path) -> None:
@@ -186,19 +173,6 @@ def test_a_control_character_stays_a_part_of_its_word(folder: Path) -> None:
     assert Path("merged").read_bytes().startswith(b"\x0ca ||| x\x0b ||| 0.5 ")
 
 
-def test_a_graph_without_a_number_is_one_line(folder: Path, capsys) -> None:
-    for number in ("x", "9" * 5000):
-        Path("moses.ini").write_text(INI.replace("0 T 0", f"{number} T 0"))
-        assert main(["wire", "moses.ini", "--output", "new.ini", "--second", "second"]) == 2
-        assert "write the number of the graph in front" in capsys.readouterr().err
-
-
-def test_a_table_without_a_file_cannot_be_merged(folder: Path, capsys) -> None:
-    Path("moses.ini").write_text(INI.replace("path=old", "path="))
-    assert main(["wire", "moses.ini", "--output", "new.ini", *MERGE]) == 2
-    assert "--merge: the table of TranslationModel0 is not there" in capsys.readouterr().err
-
-
 def test_columns_of_a_rescored_table_are_filled(folder: Path) -> None:
     Path("nmt").write_bytes(OLD.replace(b" 0.2 |||", b" 0.2 0.9 0.8 1 |||"))
     record = {"scores_before": 4, "added": ["p(target|source)", "p(source|target)", "exp(unknown)"]}
@@ -252,18 +226,6 @@ def test_files_that_do_not_fit_are_named(folder: Path, capsys, file: str, conten
     assert not Path("merged").exists()
 
 
-def test_a_table_of_sources_with_factors_goes_with_one_of_the_same_factors(folder: Path, capsys) -> None:
-    Path("moses.ini").write_text(INI.replace("input-factor=0", "input-factor=0,1"))
-    Path("second").write_bytes(b"".join(b"a|X b|Y %d|N ||| x y ||| 0.5 0.5 |||\n" % place for place in range(3)))
-    describe("second", RECORD)
-    assert main(["wire", "moses.ini", "--output", "new.ini", "--second", "second"]) == 0
-    found = Path("new.ini").read_text()
-    assert "name=TranslationModel1 num-features=2" in found
-    assert found.count(" input-factor=0,1 output-factor=0") == 2
-    assert main(["wire", "moses.ini", "--output", "other.ini", *MERGE]) == 2
-    assert "the words of second have factors" in capsys.readouterr().err
-
-
 def test_the_real_system_with_two_tables_passes_the_doctor(shared: Path, tmp_path: Path, capsys) -> None:
     moses = shared / "moses" / "en-fr"
     table = tmp_path / "small.gz"
@@ -285,15 +247,6 @@ def test_the_real_system_with_two_tables_passes_the_doctor(shared: Path, tmp_pat
 
 
 MERGED = ["--second", "second", "--lex-f2e", "f2e", "--lex-e2f", "e2f"]
-
-
-def test_the_record_of_an_older_table_goes(folder: Path) -> None:
-    Path("one").write_bytes(SECOND)
-    options = {"input": "table", "scorer": "model"}
-    record = {"scores_before": 0, "added": ["p(target|source)"], "signatures": {"scorer": "a:b"}, "options": options}
-    describe("one", record)
-    wired(*MERGED, "--merge", "one")
-    assert not Path("one.json").exists()
 
 
 def test_pairs_are_compared_by_their_words_as_moses_does(folder: Path, capsys) -> None:
