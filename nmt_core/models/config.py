@@ -88,16 +88,6 @@ class SourceFactorsConfig(Config):
     source_factors: Annotated[tuple[Size, ...], Field(max_length=MOST_FACTORS)] = ()
     source_factors_combine: Combination = "concat"
 
-    def new_source_embedding(
-        self, words: int, factor_words: Sequence[int], *, dropout: float, word_dropout: float = 0.0
-    ) -> WordEmbedding:
-        """Word vectors with those of the factors, of vocabularies of these sizes."""
-        factors = list(zip(factor_words, self.source_factors, strict=True))
-        combine = self.source_factors_combine
-        return WordEmbedding(
-            words, self.embedding, factors, combine=combine, dropout=dropout, word_dropout=word_dropout
-        )
-
     @model_validator(mode="after")
     def _factors_can_be_added(self) -> Self:
         if self.source_factors_combine == "concat":
@@ -133,8 +123,13 @@ class TranslationConfig(SourceFactorsConfig, RecurrentConfig):
         self, source_words: int, target_words: int, factor_words: Sequence[int]
     ) -> tuple[WordEmbedding, WordEmbedding]:
         """Those of source and target. Raises ConfigError where they are to be one and the vocabularies are not."""
-        source = self.new_source_embedding(
-            source_words, factor_words, dropout=self.embedding_dropout, word_dropout=self.word_dropout
+        source = WordEmbedding(
+            source_words,
+            self.embedding,
+            list(zip(factor_words, self.source_factors, strict=True)),
+            combine=self.source_factors_combine,
+            dropout=self.embedding_dropout,
+            word_dropout=self.word_dropout,
         )
         if not self.shared_embeddings:
             return source, self.new_embedding(target_words)

@@ -144,7 +144,13 @@ class DeepLSTM(TranslationModel):
         self.config = config
         self.attends, self.aligns = config.attention is not None, config.aligns
         layers = Layers(PlainLSTM, depth=config.depth, dropout=config.dropout)
-        self.source_embedding = config.new_source_embedding(source_words, factor_words, dropout=config.dropout)
+        self.source_embedding = WordEmbedding(
+            source_words,
+            config.embedding,
+            list(zip(factor_words, config.source_factors, strict=True)),
+            combine=config.source_factors_combine,
+            dropout=config.dropout,
+        )
         self.target_embedding = WordEmbedding(target_words, config.embedding, dropout=config.dropout)
         self.encoder = RecurrentEncoder(
             self.source_embedding.size, config.hidden, layers=layers, backward=config.reverse

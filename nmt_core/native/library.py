@@ -23,32 +23,31 @@ VERSION = 3  # of the numbers they give, for signatures, and
 _TILES = 3  # of those that use tiles.h
 
 
-def _of(kind: type[Any], names: str) -> list[tuple[str, type[Any]]]:
-    return [(name, kind) for name in names.split()]
-
-
 class AttentionArguments(Structure):
     """As in kernels.cpp."""
 
     _fields_ = (
-        *_of(c_void_p, "queries keys values energy sentences widths"),
-        *_of(c_int64, "rows positions units size"),
-        *_of(c_void_p, "context weights scratch"),
+        *((name, c_void_p) for name in ("queries", "keys", "values", "energy", "sentences", "widths")),
+        *((name, c_int64) for name in ("rows", "positions", "units", "size")),
+        *((name, c_void_p) for name in ("context", "weights", "scratch")),
     )
 
 
 class GateArguments(Structure):
     """As in kernels.cpp."""
 
-    _fields_ = (*_of(c_void_p, "words contexts states"), *_of(c_int64, "rows units word_stride context_stride"))
+    _fields_ = (
+        *((name, c_void_p) for name in ("words", "contexts", "states")),
+        *((name, c_int64) for name in ("rows", "units", "word_stride", "context_stride")),
+    )
 
 
 class CellArguments(Structure):
     """As in kernels.cpp."""
 
     _fields_ = (
-        *_of(c_void_p, "words contexts states"),
-        *_of(c_int64, "rows units word_stride context_stride state_stride"),
+        *((name, c_void_p) for name in ("words", "contexts", "states")),
+        *((name, c_int64) for name in ("rows", "units", "word_stride", "context_stride", "state_stride")),
         ("remember", c_float),
     )
 
@@ -63,9 +62,10 @@ class NormalizerArguments(Structure):
     """As in normalizer.cpp."""
 
     _fields_ = (
-        *_of(c_void_p, "inputs matrix bias"),
-        *_of(c_int64, "rows size words"),
-        *_of(c_void_p, "pair_rows pair_words ends next logits lanes shifts totals"),
+        *((name, c_void_p) for name in ("inputs", "matrix", "bias")),
+        *((name, c_int64) for name in ("rows", "size", "words")),
+        *((name, c_void_p) for name in ("pair_rows", "pair_words", "ends", "next")),
+        *((name, c_void_p) for name in ("logits", "lanes", "shifts", "totals")),
     )
 
 
@@ -74,8 +74,8 @@ class ScoreArguments(Structure):
 
     _fields_ = (
         ("normalizer", NormalizerArguments),
-        *_of(c_int64, "rows words block blocks"),
-        *_of(c_void_p, "scores tops most"),
+        *((name, c_int64) for name in ("rows", "words", "block", "blocks")),
+        *((name, c_void_p) for name in ("scores", "tops", "most")),
     )
 
 
@@ -83,9 +83,9 @@ class ProductArguments(Structure):
     """As in products.cpp."""
 
     _fields_ = (
-        *_of(c_void_p, "inputs matrix bias"),
-        *_of(c_int64, "rows columns stride size outputs"),
-        *_of(c_void_p, "product copies ends sums"),
+        *((name, c_void_p) for name in ("inputs", "matrix", "bias")),
+        *((name, c_int64) for name in ("rows", "columns", "stride", "size", "outputs")),
+        *((name, c_void_p) for name in ("product", "copies", "ends", "sums")),
     )
 
 
