@@ -8,12 +8,14 @@ have outputs x inputs, and candidate, update gate, reset gate below one another.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nmt_core.base.errors import InputError
 from nmt_core.foreign.arrays import Array, Arrays
+from nmt_core.foreign.imported import check_setting, size_setting
 from nmt_core.foreign.vocabularies import Rows
 from nmt_core.layers.transition_gru import Normalisation
 from nmt_core.models.nematus import NematusConfig
@@ -259,15 +261,55 @@ def _gates(gates: Array, candidate: Array) -> Array:
     return np.concatenate([candidate, update, reset])
 
 
-def transitions(arrays: Arrays, name: str, *, first: int = 1) -> int:
+class Keys(NamedTuple):
+    """What settings call the sizes, and the numbers of transitions."""
+
+    embedding: str
+    hidden: str
+    encoder: str
+    decoder: str
+
+
+def read_config(
+    arrays: Arrays,
+    settings: Mapping[str, Any],
+    path: str,
+    keys: Keys,
+    *,
+    normalisation: Normalisation,
+    tied: bool,
+    shared: bool,
+    own: bool = False,
+) -> NematusConfig:
+    """Sizes are those of the arrays; settings that say others are of another model. ``own``: by Marian's names.
+
+    ``tied``: word vectors are the output matrix; ``shared``: both sides have one table of words.
+    """
+    prefix = "encoder_bi" if own else "encoder"
+    hidden, embedding = arrays.shape(f"{prefix}_Ux", 2)[0], arrays.shape(f"{prefix}_Wx", 2)[0]
+    for key, size in ((keys.embedding, embedding), (keys.hidden, hidden)):
+        check_setting(settings, path, key, size)
+    encoder = _transitions(arrays, "encoder_bi_cell{}_U" if own else "encoder_U_drt_{}", first=2 if own else 1)
+    decoder = _transitions(arrays, "decoder_cell{}_U" if own else "decoder_U_nl_drt_{}", first=3 if own else 1) + 1
+    for key, default, found in ((keys.encoder, 1, encoder), (keys.decoder, 2, decoder)):
+        given = size_setting(settings, path, key, default)
+        if given != found:
+            raise InputError(path, f"{key} is {given}, but the arrays are of {found}")
+    mapping = {
+        "embedding": embedding,
+        "hidden": hidden,
+        "encoder_transitions": encoder,
+        "decoder_transitions": decoder,
+        "normalisation": normalisation,
+        "tied": tied and not shared,
+        "shared_embeddings": tied and shared,
+    }
+    return NematusConfig.from_mapping(mapping, origin=arrays.path)
+
+
+def _transitions(arrays: Arrays, name: str, *, first: int) -> int:
     """How many transitions there are: one, and those whose arrays are called ``name`` with numbers from ``first``."""
     number = first
     while name.format(number) in arrays:
         number += 1
     return number - first + 1
-
-
-def check_depth(path: str, name: str, given: int, found: int) -> None:
-    """Raise InputError where settings tell of other transitions than the arrays are of."""
-    if given != found:
-        raise InputError(path, f"{name} is {given}, but the arrays are of {found}")

@@ -14,11 +14,10 @@ from typing import Any
 from nmt_core.base.errors import InputError
 from nmt_core.config import YamlProblem, parse_yaml
 from nmt_core.foreign.arrays import Arrays
-from nmt_core.foreign.conditional import ConditionalReader, check_depth, marian_name, transitions
-from nmt_core.foreign.imported import Files, Imported, check_setting, read_settings, size_setting
+from nmt_core.foreign.conditional import ConditionalReader, Keys, marian_name, read_config
+from nmt_core.foreign.imported import Files, Imported, check_setting, read_settings
 from nmt_core.foreign.vocabularies import Rows, ordered, read_words
 from nmt_core.layers.transition_gru import Normalisation
-from nmt_core.models.nematus import NematusConfig
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
 
 _SETTINGS = "special:model.yml"
@@ -36,6 +35,7 @@ _KNOWN: dict[str, tuple[object, ...]] = {
     "output-omit-bias": (False, True),
     **dict.fromkeys(("tied-embeddings", "tied-embeddings-src", "tied-embeddings-all"), (False, True)),
 }
+_KEYS = Keys("dim-emb", "dim-rnn", "enc-cell-depth", "dec-cell-base-depth")
 _NO_PART = (_SETTINGS, "decoder_c_tt", "history_errs", "uidx")
 _ENDS, _UNKNOWNS = ("</s>", "eos"), ("<unk>", "UNK")
 
@@ -48,9 +48,11 @@ def read_marian(files: Files) -> Imported:
     for name, expected in _KNOWN.items():
         check_setting(settings, path, name, *expected)
     own = "decoder_cell1_U" in arrays
-    config = _config(arrays, settings, path, own=own)
+    shared = bool(settings.get("tied-embeddings-src") or settings.get("tied-embeddings-all"))
+    tied = bool(settings.get("tied-embeddings") or settings.get("tied-embeddings-all"))
+    normalisation = _normalisation(settings, path)
+    config = read_config(arrays, settings, path, _KEYS, normalisation=normalisation, tied=tied, shared=shared, own=own)
     arrays.ignore(_NO_PART)
-    shared = _is_shared(settings)
     rename = functools.partial(_name, own=own, shared=shared)
     reader = ConditionalReader(arrays, config, rename=rename, output_bias=not settings.get("output-omit-bias"))
     tables = [reader.rename(name) for name in ("Wemb", "Wemb" if shared else "Wemb_dec")]
@@ -87,34 +89,6 @@ def _settings(arrays: Arrays) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(arrays.path, f"{_SETTINGS} in it has no settings")
     return {str(name): value for name, value in found.items()}
-
-
-def _is_shared(settings: Mapping[str, Any]) -> bool:
-    """Whether both sides have one table of words."""
-    return bool(settings.get("tied-embeddings-src") or settings.get("tied-embeddings-all"))
-
-
-def _config(arrays: Arrays, settings: Mapping[str, Any], path: str, *, own: bool) -> NematusConfig:
-    """Sizes are those of the arrays; settings that say others are of another model."""
-    prefix = "encoder_bi" if own else "encoder"
-    hidden, embedding = arrays.shape(f"{prefix}_Ux", 2)[0], arrays.shape(f"{prefix}_Wx", 2)[0]
-    for name, found in (("dim-emb", embedding), ("dim-rnn", hidden)):
-        check_setting(settings, path, name, found)
-    encoder = transitions(arrays, "encoder_bi_cell{}_U" if own else "encoder_U_drt_{}", first=2 if own else 1)
-    decoder = transitions(arrays, "decoder_cell{}_U" if own else "decoder_U_nl_drt_{}", first=3 if own else 1) + 1
-    check_depth(path, "enc-cell-depth", size_setting(settings, path, "enc-cell-depth", 1), encoder)
-    check_depth(path, "dec-cell-base-depth", size_setting(settings, path, "dec-cell-base-depth", 2), decoder)
-    tied = bool(settings.get("tied-embeddings") or settings.get("tied-embeddings-all"))
-    mapping = {
-        "embedding": embedding,
-        "hidden": hidden,
-        "encoder_transitions": encoder,
-        "decoder_transitions": decoder,
-        "normalisation": _normalisation(settings, path),
-        "tied": tied and not _is_shared(settings),
-        "shared_embeddings": tied and _is_shared(settings),
-    }
-    return NematusConfig.from_mapping(mapping, origin=arrays.path)
 
 
 def _normalisation(settings: Mapping[str, Any], path: str) -> Normalisation:

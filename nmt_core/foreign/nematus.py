@@ -13,10 +13,9 @@ from typing import Any
 
 from nmt_core.base.errors import InputError
 from nmt_core.foreign.arrays import Arrays
-from nmt_core.foreign.conditional import ConditionalReader, check_depth, transitions
-from nmt_core.foreign.imported import Files, Imported, check_setting, read_settings, share_setting, size_setting
+from nmt_core.foreign.conditional import ConditionalReader, Keys, read_config
+from nmt_core.foreign.imported import Files, Imported, check_setting, read_settings, share_setting
 from nmt_core.foreign.vocabularies import Rows, ordered, read_words
-from nmt_core.models.nematus import NematusConfig
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
 
 _KNOWN: dict[str, tuple[object, ...]] = {
@@ -32,6 +31,7 @@ _KNOWN: dict[str, tuple[object, ...]] = {
     "tie_encoder_decoder_embeddings": (False, True),
     "use_dropout": (False, True),
 }
+_KEYS = Keys("dim_word", "dim", "enc_recurrence_transition_depth", "dec_base_recurrence_transition_depth")
 _NO_PART = ("history_errs", "uidx", "decoder_c_tt")  # c_tt is added to all energies alike and changes no weight
 _SETTINGS = (".json", ".pkl")
 
@@ -44,7 +44,15 @@ def read_nematus(files: Files) -> Imported:
         check_setting(settings, path, name, *expected)
     kept = _kept(settings, path)
     arrays = Arrays(files.model)
-    config = _config(arrays, settings, path, scaled=kept is not None)
+    config = read_config(
+        arrays,
+        settings,
+        path,
+        _KEYS,
+        normalisation="parts" if settings.get("layer_normalisation") else "none",
+        tied=bool(settings.get("tie_decoder_embeddings")) and kept is None,
+        shared=bool(settings.get("tie_encoder_decoder_embeddings")),
+    )
     arrays.ignore(_NO_PART)
     target_name = "Wemb" if settings.get("tie_encoder_decoder_embeddings") else "Wemb_dec"
     source = _rows(arrays.shape("Wemb", 2)[0], files.source)
@@ -60,32 +68,6 @@ def _beside(model: str) -> str:
         if os.path.exists(model + ending):
             return model + ending
     raise InputError(model, f"has no settings beside it ({model}.json or .pkl); name them with --settings FILE")
-
-
-def _config(arrays: Arrays, settings: Mapping[str, Any], path: str, *, scaled: bool) -> NematusConfig:
-    """Sizes are those of the arrays; settings that say others are of another model."""
-    embedding, hidden = arrays.shape("Wemb", 2)[1], arrays.shape("encoder_Ux", 2)[0]
-    for name, found in (("dim_word", embedding), ("dim", hidden)):
-        check_setting(settings, path, name, found)
-    encoder = transitions(arrays, "encoder_U_drt_{}")
-    decoder = transitions(arrays, "decoder_U_nl_drt_{}") + 1
-    check_depth(path, _ENCODER, size_setting(settings, path, _ENCODER, 1), encoder)
-    check_depth(path, _DECODER, size_setting(settings, path, _DECODER, 2), decoder)
-    shared = bool(settings.get("tie_encoder_decoder_embeddings"))
-    tied = bool(settings.get("tie_decoder_embeddings")) and not scaled
-    mapping = {
-        "embedding": embedding,
-        "hidden": hidden,
-        "encoder_transitions": encoder,
-        "decoder_transitions": decoder,
-        "normalisation": "parts" if settings.get("layer_normalisation") else "none",
-        "tied": tied and not shared,
-        "shared_embeddings": tied and shared,
-    }
-    return NematusConfig.from_mapping(mapping, origin=arrays.path)
-
-
-_ENCODER, _DECODER = "enc_recurrence_transition_depth", "dec_base_recurrence_transition_depth"
 
 
 def _rows(size: int, path: str) -> Rows:

@@ -70,7 +70,7 @@ class Context(nn.Module):
 
     def loop(self, memory: Memory) -> ContextLoop:
         """The context of a loop over known targets."""
-        return ContextLoop(NO_TERMS)
+        return ContextLoop(self.terms(memory.example, memory, None))
 
 
 class SourceContext(Context, abc.ABC):
@@ -121,13 +121,11 @@ class FixedContext(SourceContext):
     def terms(self, hidden_NH: Tensor, memory: Memory, layout: Layout | None) -> ContextTerms:
         """The same at every step."""
         assert isinstance(memory, Summary)
-        rows = memory.repeat(len(hidden_NH) // memory.rows) if layout is None else memory.select(layout.sentences_N)
-        return ContextTerms(rows.gates_BG, rows.readout_BX, None)
-
-    def loop(self, memory: Memory) -> ContextLoop:
-        """The same at every position."""
-        assert isinstance(memory, Summary)
-        return ContextLoop(ContextTerms(memory.gates_BG, memory.readout_BX, None))
+        if layout is not None:
+            memory = memory.select(layout.sentences_N)
+        elif len(hidden_NH) > memory.rows:
+            memory = memory.repeat(len(hidden_NH) // memory.rows)
+        return ContextTerms(memory.gates_BG, memory.readout_BX, None)
 
 
 @dataclass(frozen=True)

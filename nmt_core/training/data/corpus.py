@@ -19,9 +19,8 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
 from nmt_core.base.words import split_words
 from nmt_core.batches.padding import Batch, Collate, Ids, group_by_tokens, pad, pad_sources
-from nmt_core.text.alignment import Points
-from nmt_core.text.sentence import Sentence, TargetOrder
-from nmt_core.training.data.stored import Collector, GrowingTexts, Sentences, TextPair
+from nmt_core.text.sentence import TargetOrder
+from nmt_core.training.data.stored import Collector, Sentences, TextPair
 
 
 @dataclass(frozen=True)
@@ -58,69 +57,26 @@ def encode_corpus(
     The sources of ``monolingual`` text are empty. The pairs have alignments all, or none. Targets, and alignments
     with them, are in the ``order`` in which the model writes. Raises ConfigError when nothing is left.
     """
-    found = _PairCollector(order, keep_text=keep_text, keep_target_text=keep_target_text)
+    sources, targets, alignment = Collector(keep_text=keep_text), Collector(keep_text=keep_target_text), Collector()
     left_out = 0
     for source_text, target_text, *points in pairs:
-        encoded = source(source_text), order.words(target(target_text))
-        needed = encoded[1:] if monolingual else encoded
-        if all(0 < len(words) <= (max_length or len(words)) for words in needed):
-            found.add(encoded, (source_text, target_text), points)
-        else:
+        source_words, target_words = source(source_text), order.words(target(target_text))
+        needed = (target_words,) if monolingual else (source_words, target_words)
+        if not all(0 < len(words) <= (max_length or len(words)) for words in needed):
             left_out += 1
-    if not len(found):
+            continue
+        sources.add(source_words, source_text)
+        targets.add(target_words, " ".join(order.words(split_words(target_text))) if keep_target_text else "")
+        for aligned in points:
+            places = ((one, order.place(other, words=len(target_words))) for one, other in aligned)
+            alignment.add([place for point in places for place in point])
+    if not len(targets):
         kind = "sentence" if monolingual else "sentence pair"
         were = counted(left_out, "was", "were")
         raise ConfigError(f"no {kind} is left to train on ({were} empty or longer than {max_length} words)")
-    return found.corpus(left_out)
-
-
-class _PairCollector:
-    """Gathers pairs, with what is kept beside their ids."""
-
-    def __init__(self, order: TargetOrder, *, keep_text: bool, keep_target_text: bool) -> None:
-        self._order = order
-        self._source, self._target, self._alignment = Collector(), Collector(), Collector()
-        self._texts = GrowingTexts() if keep_text else None
-        self._target_texts = GrowingTexts() if keep_target_text else None
-        self._factors: list[Collector] = []
-
-    def __len__(self) -> int:
-        return len(self._source)
-
-    def add(self, encoded: tuple[Ids, Ids], texts: tuple[str, str], points: Iterable[Points]) -> None:
-        """The next pair: its ids, its texts, and its alignment points where it has any."""
-        source, target = encoded
-        self._source.add(source)
-        self._target.add(target)
-        if self._texts is not None:
-            self._texts.add(texts[0])
-        if self._target_texts is not None:
-            self._target_texts.add(" ".join(self._order.words(split_words(texts[1]))))
-        if isinstance(source, Sentence):
-            self._add_factors(source)
-        for aligned in points:
-            places = ((one, self._order.place(other, words=len(target))) for one, other in aligned)
-            self._alignment.add([place for point in places for place in point])
-
-    def corpus(self, left_out: int) -> ParallelCorpus:
-        """All of them; none is added afterwards."""
-        return ParallelCorpus(
-            dataclasses.replace(
-                self._source.sentences(),
-                texts=None if self._texts is None else self._texts.texts,
-                factors=tuple(one.sentences().ids for one in self._factors),
-            ),
-            dataclasses.replace(
-                self._target.sentences(), texts=None if self._target_texts is None else self._target_texts.texts
-            ),
-            left_out,
-            self._alignment.sentences() if len(self._alignment) else None,
-        )
-
-    def _add_factors(self, sentence: Sentence) -> None:
-        self._factors = self._factors or [Collector() for _ in sentence.factors]
-        for collector, column in zip(self._factors, sentence.factors, strict=True):
-            collector.add(column)
+    return ParallelCorpus(
+        sources.sentences(), targets.sentences(), left_out, alignment.sentences() if len(alignment) else None
+    )
 
 
 @dataclass(frozen=True)

@@ -193,26 +193,35 @@ class Sentences:
 
 
 class Collector:
-    """Gathers sentences, packing them as it goes."""
+    """Gathers sentences, packing them as it goes, with their factors, and with their texts where these are kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep_text: bool = False) -> None:
         self._ids, self._starts = GrowingVector(np.int32), GrowingVector(np.int64)
         self._starts.add([0])
+        self._texts = GrowingTexts() if keep_text else None
+        self._factors: list[GrowingVector] = []
         self._sentences = self._words = 0
 
     def __len__(self) -> int:
         return self._sentences
 
-    def add(self, words: Ids) -> None:
+    def add(self, words: Ids, text: str = "") -> None:
         """The next sentence."""
         self._sentences += 1
         self._words += len(words)
         self._ids.add(words)
         self._starts.add([self._words])
+        if self._texts is not None:
+            self._texts.add(text)
+        if isinstance(words, Sentence):
+            self._factors = self._factors or [GrowingVector(np.int32) for _ in words.factors]
+            for vector, column in zip(self._factors, words.factors, strict=True):
+                vector.add(column)
 
     def sentences(self) -> Sentences:
         """All of them; none is added afterwards."""
-        return Sentences(self._ids.vector, self._starts.vector)
+        texts = None if self._texts is None else self._texts.texts
+        return Sentences(self._ids.vector, self._starts.vector, texts, tuple(one.vector for one in self._factors))
 
 
 @dataclass(frozen=True)
