@@ -21,7 +21,7 @@ from nmt_core.batches.padding import Padded
 from nmt_core.batches.spelling import SpelledWords
 from nmt_core.batches.transfer import on_device
 from nmt_core.layers.embedding import Distinct, WordEmbedding
-from nmt_core.layers.generator import linear_generator
+from nmt_core.layers.generator import LinearGenerator
 from nmt_core.layers.reader import RecurrentEncoder, RecurrentReader
 from nmt_core.layers.recurrent import Layers, Stack, run_all
 
@@ -66,7 +66,7 @@ class SpellingDecoder(nn.Module):
         self.embedding = WordEmbedding(characters + 1, embedding, dropout=layers.dropout)
         self.stack = Stack(layers, embedding, hidden)
         self.unit, self.inputs, self.upper = self.stack.unit, self.stack.inputs, self.stack.upper
-        self.output = self.generator = linear_generator(hidden, characters, biased=biased)  # 0 is the end
+        self.output = self.generator = LinearGenerator(hidden, characters, biased=biased)  # 0 is the end
 
     def step(self, previous_N: Tensor, states_NU: Tensor) -> tuple[Tensor, Tensor]:
         """Read the characters written last (negative: none), and give what the generator reads, and the states."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from typing import final
 
 import torch
 import torch.nn.functional as F
@@ -41,10 +40,6 @@ class Generator(nn.Module, abc.ABC):
     @abc.abstractmethod
     def word_tables(self) -> Sequence[WordTable]:
         """The parameters with a row for every target word."""
-
-    def forward(self, readout: Tensor) -> Tensor:
-        """``logits``."""
-        return self.logits(readout)
 
     def logits_into(self, out_NV: Tensor, readout_NL: Tensor) -> Tensor:
         """``logits`` for inference, which may be written into ``out_NV``."""
@@ -111,20 +106,30 @@ class _Restricted(Generator):
         return ()
 
 
-@final
 class LinearGenerator(Generator, Layer):
-    """Logits W_o t + b; with ``low_rank`` the matrix is W_o W_r (Cho et al. 2014, supplement: G = G_l G_r).
+    """Logits W_o t + b of so many words, where t has so many units.
 
-    ``weight_VD`` may be a parameter of another module, such as the word embeddings, to which it is then tied. Where it
-    is not ``biased`` training leaves the bias at 0.
+    With a ``rank`` the matrix is W_o W_r (Cho et al. 2014, supplement: G = G_l G_r). ``tied``: W_o is these word
+    embeddings. Where it is not ``biased`` training leaves the bias at 0.
     """
 
+    weight: Tensor
+    bias: Tensor
+
     def __init__(
-        self, weight_VD: Tensor, bias_V: Tensor, low_rank: nn.Module | None = None, *, biased: bool = True
+        self,
+        units: int,
+        words: int,
+        *,
+        rank: int | None = None,
+        tied: WordEmbedding | None = None,
+        biased: bool = True,
     ) -> None:
         super().__init__()
         self.biased = biased
-        self.weight, self.bias, self.low_rank = weight_VD, bias_V, low_rank
+        self.weight = nn.Parameter(torch.empty(words, rank or units)) if tied is None else tied.weight
+        self.bias = nn.Parameter(torch.empty(words))
+        self.low_rank = Linear(units, rank, biases=0) if rank else None
         self._kept_normalizer: BlockNormalizer | None = None
 
     def initialise(self, initialiser: Initialiser) -> None:
@@ -184,7 +189,7 @@ class LinearGenerator(Generator, Layer):
 
     def restricted_to(self, words_C: Tensor) -> LinearGenerator:
         """The same with these words' rows of the matrix."""
-        return LinearGenerator(rows_of(self.weight, words_C), rows_of(self.bias, words_C), self.low_rank)
+        return _SomeRows(self, words_C)
 
     def word_tables(self) -> Sequence[WordTable]:
         """The matrix and the bias."""
@@ -196,13 +201,13 @@ class LinearGenerator(Generator, Layer):
         return inputs
 
 
-def linear_generator(
-    units: int, words: int, *, rank: int | None = None, tied: WordEmbedding | None = None, biased: bool = True
-) -> LinearGenerator:
-    """A new one for readouts of so many units; ``tied`` takes these word embeddings as the (second) matrix."""
-    weight_VD = tied.weight if tied is not None else nn.Parameter(torch.empty(words, rank or units))
-    low_rank = Linear(units, rank, biases=0) if rank else None
-    return LinearGenerator(weight_VD, nn.Parameter(torch.empty(words)), low_rank, biased=biased)
+class _SomeRows(LinearGenerator):
+    """Some words, without a copy of what they have in common."""
+
+    def __init__(self, whole: LinearGenerator, words_C: Tensor) -> None:
+        nn.Module.__init__(self)
+        self.weight, self.bias = rows_of(whole.weight, words_C), rows_of(whole.bias, words_C)
+        self.low_rank, self.biased, self._kept_normalizer = whole.low_rank, whole.biased, None
 
 
 def _precise(tensor: Tensor) -> torch.dtype:

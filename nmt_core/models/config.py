@@ -12,7 +12,7 @@ from nmt_core.base.words import MOST_FACTORS
 from nmt_core.config import Config
 from nmt_core.layers.cells import CELLS
 from nmt_core.layers.embedding import Combination, WordEmbedding
-from nmt_core.layers.generator import LinearGenerator, linear_generator
+from nmt_core.layers.generator import LinearGenerator
 from nmt_core.layers.init import RANGE, Initialisation
 from nmt_core.layers.recurrent import MOST_LAYERS, Layers
 from nmt_core.models.encoder_decoder import Order
@@ -74,7 +74,7 @@ class RecurrentConfig(Config):
     def new_generator(self, units: int, embedding: WordEmbedding, *, tied: bool) -> LinearGenerator:
         """The output layer for readouts of so many units and the words of ``embedding``."""
         rank = self.embedding if tied else self.output_rank
-        return linear_generator(units, len(embedding.weight), rank=rank, tied=embedding if tied else None)
+        return LinearGenerator(units, len(embedding.weight), rank=rank, tied=embedding if tied else None)
 
 
 class SourceFactorsConfig(Config):

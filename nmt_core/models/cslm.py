@@ -26,7 +26,7 @@ from nmt_core.batches.padding import Batch, Padded
 from nmt_core.batches.tensor_tree import Memory, State
 from nmt_core.config import Config
 from nmt_core.layers.embedding import WordEmbedding
-from nmt_core.layers.generator import linear_generator
+from nmt_core.layers.generator import LinearGenerator
 from nmt_core.layers.init import Initialisation, Initialiser, Layer
 from nmt_core.layers.products import Linear
 from nmt_core.models.context import EmptyMemory
@@ -85,7 +85,7 @@ class CSLM(ContextModel):
         self.context_vectors = ContextVectors(self.target_embedding)
         sizes = ((config.order - 1) * config.embedding, *config.hidden)
         self.hidden = nn.ModuleList(Linear(*pair) for pair in pairwise(sizes))
-        self.output = self.generator = linear_generator(sizes[-1], target_words)
+        self.output = self.generator = LinearGenerator(sizes[-1], target_words)
         self.dropout = nn.Dropout(config.dropout)
 
     def encode(self, source: Padded) -> EmptyMemory:

@@ -31,7 +31,7 @@ from nmt_core.batches.tensor_tree import Memory, State
 from nmt_core.layers.attention import AdditiveAttention, Attention
 from nmt_core.layers.cells import PlainLSTM
 from nmt_core.layers.embedding import WordEmbedding
-from nmt_core.layers.generator import LinearGenerator, linear_generator
+from nmt_core.layers.generator import LinearGenerator
 from nmt_core.layers.init import RANGE, Initialisation
 from nmt_core.layers.products import shared_matrix
 from nmt_core.layers.reader import Encoded, RecurrentEncoder, RecurrentReader
@@ -160,7 +160,7 @@ class DeepLSTM(TranslationModel):
         self.fed_inputs = self.unit.inputs(config.hidden) if config.feeding else None
         self.upper = self.stack.upper
         self.readout = config.new_readout()
-        self.output = self.generator = linear_generator(config.hidden, target_words, biased=config.output_bias)
+        self.output = self.generator = LinearGenerator(config.hidden, target_words, biased=config.output_bias)
         self.dropout = nn.Dropout(config.dropout)
         self.reader = RecurrentReader(self.source_embedding, [self.encoder], reads_end=False)
 

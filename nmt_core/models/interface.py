@@ -8,14 +8,14 @@ Rows. A memory has B rows, one per sentence. A state has N = B * K rows: the K h
 sentence stand side by side, sentence after sentence. K may differ from step to step; where it differs
 between sentences, a ``Layout`` says which rows are whose.
 
-Units. ``log_probs`` are natural logarithms.
+Units. Log-probabilities are natural logarithms.
 """
 
 from __future__ import annotations
 
 import abc
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple, final
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -106,17 +106,6 @@ class TranslationModel(nn.Module, abc.ABC):
         Without ``layout`` every sentence has the same number of hypotheses.
         """
 
-    @final
-    def log_probs(self, readout_NL: Tensor, candidates_C: Tensor | None = None) -> Tensor:
-        """Log-probabilities of the next word, (N, V), or (N, C) renormalised over the candidates."""
-        generator = self.generator if candidates_C is None else self.generator.restricted_to(candidates_C)
-        return generator.log_probs(readout_NL)
-
-    @final
-    def readouts(self, batch: Batch) -> Tensor:
-        """What the generator reads at every target position of known targets, (B, T, L)."""
-        return self.known_targets(batch).readouts_BTL
-
     def known_targets(self, batch: Batch) -> KnownTargets:
         """All steps of known targets. Written with ``step``; models replace it by a faster form that must agree."""
         memory = self.encode(batch.source)
@@ -145,7 +134,7 @@ class TranslationModel(nn.Module, abc.ABC):
         readouts_NL, words_N1 = map(target.at_places, (known.readouts_BTL, target.words_BL.unsqueeze(2)))
         rows = max(1, LOGITS_AT_A_TIME // self.generator.words)
         picked = [
-            self.log_probs(part_NL).gather(1, goal_N1).squeeze(1)
+            self.generator.log_probs(part_NL).gather(1, goal_N1).squeeze(1)
             for part_NL, goal_N1 in zip(readouts_NL.split(rows), words_N1.split(rows), strict=True)
         ]
         flat_N = torch.cat(picked)

@@ -23,7 +23,7 @@ from nmt_core.batches.layout import Layout
 from nmt_core.batches.tensor_tree import Memory, State
 from nmt_core.config import Config
 from nmt_core.layers.embedding import WordEmbedding
-from nmt_core.layers.generator import linear_generator
+from nmt_core.layers.generator import LinearGenerator
 from nmt_core.layers.init import RANGE, Initialisation
 from nmt_core.layers.products import Linear
 from nmt_core.layers.reader import Encoded, RecurrentEncoder, RecurrentReader
@@ -128,7 +128,7 @@ class Nematus(EncoderDecoder):
         self.context_inputs = self.second_unit.inputs(2 * hidden, bias=False)
         self.readout = SummedReadout(hidden, embedding, 2 * hidden, embedding, kind)
         tied = self.target_embedding if config.tied or config.shared_embeddings else None
-        self.output = self.generator = linear_generator(embedding, target_words, tied=tied)
+        self.output = self.generator = LinearGenerator(embedding, target_words, tied=tied)
         self.dropout = nn.Dropout(config.dropout)
         directions = [self.encoder, self.backward_encoder]
         self.source_encoder = RecurrentReader(self.source_embedding, directions, dropout=self.dropout)

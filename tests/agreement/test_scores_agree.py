@@ -46,7 +46,7 @@ def by_steps(loaded: LoadedModel, pair: SentencePair) -> float:
     state, previous, total = loaded.model.start(memory), NO_WORD, 0.0
     for word in [*loaded.target.encode(pair.target), 0]:
         step = loaded.model.step(torch.tensor([previous]), state, memory)
-        total += loaded.model.log_probs(step.readout_NL)[0, word].item()
+        total += loaded.model.generator.log_probs(step.readout_NL)[0, word].item()
         state, previous = step.state, word
     return total
 

@@ -82,7 +82,6 @@ def test_a_small_table_of_an_ensemble_goes_all_the_way_once(tmp_path: Path) -> N
     [
         (("--data", "nowhere"), "nowhere/val.tok.en.gz is missing; give --data and --moses"),
         (("--dada", "here"), "there is no option --dada; see --help"),
-        (("--model",), "--model needs a value"),
         (("--list", "graph"), "--list needs NAME=DIR"),
     ],
 )

@@ -53,10 +53,8 @@ def test_the_score_chooses_the_targets(folder: Path) -> None:
     ("arguments", "told"),
     [
         (["--source", "s", "--table", "old=old"], "--table old=old: expected NAME=FILE:SCORE, such as"),
-        (["--source", "s", "--table", "old=old:0"], "--table old=old:0: expected NAME=FILE:SCORE, such as"),
         (["--source", "s", "--table", "old=old:3"], "old:1: has 2 scores; there is no score 3"),
         (["--source", "long", "--table", "old=old:1"], "r: has 2 lines, long 1"),
-        (["--source", "s", "--table", "old=old:1", "--limit", "0"], "--limit must be at least 1"),
         (["--source", "nowhere", "--table", "old=old:1"], "nowhere: "),
     ],
 )

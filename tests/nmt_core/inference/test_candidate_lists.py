@@ -58,7 +58,7 @@ def test_probabilities_are_those_of_the_restricted_softmax() -> None:
         for hypothesis in hypotheses:
             words = words_C[list(hypothesis.words)].tolist()
             batch = pad_pairs([(source, words)])
-            log_probs = model.log_probs(model.readouts(batch)[0], words_C)
+            log_probs = model.generator.restricted_to(words_C).log_probs(model.known_targets(batch).readouts_BTL[0])
             places = torch.tensor([*hypothesis.words, 0])
             assert hypothesis.word_log_probs == pytest.approx(log_probs.gather(1, places[:, None])[:, 0].tolist())
             assert hypothesis.log_prob >= model(batch).sum().item()  # a smaller normaliser

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from nmt_core.layers import products
 from nmt_core.layers.embedding import WordEmbedding
-from nmt_core.layers.generator import linear_generator
+from nmt_core.layers.generator import LinearGenerator
 from nmt_core.layers.products import FrozenParameter, OrderedMatrix, freeze, linear, shared_matrix
 from nmt_core.native import kernels
 
@@ -73,7 +73,7 @@ def test_it_is_for_large_matrices_in_bfloat16_where_no_gradient_is_taken() -> No
 
 
 def test_a_shortlist_of_a_frozen_generator_is_frozen() -> None:
-    output = linear_generator(100, 400).bfloat16()
+    output = LinearGenerator(100, 400).bfloat16()
     freeze(output)
     some = output.restricted_to(torch.arange(0, 400, 2))
     assert isinstance(some.weight, OrderedMatrix) and some.normalizer() is some.normalizer()
@@ -81,7 +81,7 @@ def test_a_shortlist_of_a_frozen_generator_is_frozen() -> None:
 
 def test_parameters_that_are_tied_stay_tied_and_none_is_replaced() -> None:
     embedding = WordEmbedding(400, 100)
-    output = linear_generator(100, 400, tied=embedding)
+    output = LinearGenerator(100, 400, tied=embedding)
     model = nn.ModuleList([embedding, output, nn.Dropout(0.5)])
     freeze(model)
     assert output.weight is embedding.weight and not model.training

@@ -14,7 +14,7 @@ from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.beam import DecodingConfig, beam_search
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.layers.embedding import WordTable
-from nmt_core.layers.generator import Generator, LinearGenerator, linear_generator
+from nmt_core.layers.generator import Generator, LinearGenerator
 from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.layers.products import freeze
 from nmt_core.model_directory.loaded_model import LoadedModel
@@ -26,7 +26,7 @@ from nmt_core.training.gradient import backpropagate
 
 def layer(words: int, *, rank: int | None = None, scale: float = 1.0) -> LinearGenerator:
     torch.manual_seed(5)
-    output = linear_generator(8, words, rank=rank)
+    output = LinearGenerator(8, words, rank=rank)
     for parameter in output.parameters():
         torch.nn.init.normal_(parameter, std=scale)
     return output
@@ -43,7 +43,7 @@ def normalizers(output: LinearGenerator, readout: Tensor) -> Tensor:
 @pytest.mark.parametrize("rank", [None, 4, 12])
 def test_the_normaliser_is_the_log_of_the_sum_over_all_words(words: int, rank: int | None) -> None:
     output, readout = layer(words, rank=rank).requires_grad_(False), torch.randn(2100, 8)
-    expected = torch.logsumexp(output(readout).double(), dim=1)
+    expected = torch.logsumexp(output.logits(readout).double(), dim=1)
     assert torch.allclose(normalizers(output, readout), expected, atol=1e-5)
 
 
@@ -51,14 +51,14 @@ def test_logits_that_would_overflow_are_normalised_all_the_same() -> None:
     output, readout = layer(1500, scale=1.0).requires_grad_(False), torch.randn(5, 8)
     output.bias[1200] = 400.0
     output.bias[:1000] = -400.0
-    expected = torch.logsumexp(output(readout).double(), dim=1)
+    expected = torch.logsumexp(output.logits(readout).double(), dim=1)
     assert torch.allclose(normalizers(output, readout), expected, rtol=1e-6)
 
 
 def test_single_logits_are_those_of_all() -> None:
     output, readout = layer(50, rank=4).requires_grad_(False), torch.randn(6, 8)
     rows, words = torch.tensor([0, 0, 5, 3]), torch.tensor([1, 49, 0, 7])
-    assert torch.allclose(output.logit_at(readout, rows, words), output(readout)[rows, words], atol=1e-6)
+    assert torch.allclose(output.logit_at(readout, rows, words), output.logits(readout)[rows, words], atol=1e-6)
 
 
 def test_a_row_that_is_not_a_number_stays_so() -> None:
@@ -168,5 +168,10 @@ def test_a_model_with_its_own_generator_trains_scores_and_decodes_one_distributi
         for one in beam_search(each, batch.source, config=DecodingConfig(beam=3, nbest=3))[0]:
             target = pad_pairs([([2, 3], words[list(one.words)].tolist())])
             places = torch.searchsorted(words, target.target.words_BL[0])
-            wanted = model.log_probs(model.readouts(target)[0], words).gather(1, places.unsqueeze(1)).sum()
+            wanted = (
+                model.generator.restricted_to(words)
+                .log_probs(model.known_targets(target).readouts_BTL[0])
+                .gather(1, places.unsqueeze(1))
+                .sum()
+            )
             assert one.log_prob == pytest.approx(wanted.item(), abs=1e-6)

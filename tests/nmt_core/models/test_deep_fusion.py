@@ -86,7 +86,7 @@ def test_one_step_is_the_equation() -> None:
     translation, language = models("look-generate-update")
     batch = pad_pairs(PAIRS[:1])
     with torch.no_grad():
-        readout = model.readouts(batch)[0, 1].numpy()
+        readout = model.known_targets(batch).readouts_BTL[0, 1].numpy()
         memory = translation.encode(batch.source)
         encoders = (translation.encoder, translation.backward_encoder)
         embedded = translation.source_embedding(batch.source.words_BL)

@@ -137,7 +137,9 @@ def test_probabilities_of_the_next_word_sum_to_one_and_attention_too(config) -> 
     batch = pad_pairs(PAIRS)
     memory = model.encode(batch.source)
     step = model.step(torch.tensor([-1, 3, -1, 2]), model.start(memory), memory)
-    torch.testing.assert_close(model.log_probs(step.readout_NL).exp().sum(1), torch.ones(4, dtype=torch.float64))
+    torch.testing.assert_close(
+        model.generator.log_probs(step.readout_NL).exp().sum(1), torch.ones(4, dtype=torch.float64)
+    )
     if step.attention_NS is not None:
         torch.testing.assert_close(step.attention_NS.sum(1), torch.ones(4, dtype=torch.float64))
         assert not step.attention_NS[~batch.source.mask_BL].any()

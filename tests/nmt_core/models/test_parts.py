@@ -19,7 +19,7 @@ from nmt_core.inference.search.beam import DecodingConfig, beam_search
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.layers.attention import AdditiveAttention
 from nmt_core.layers.embedding import WordEmbedding
-from nmt_core.layers.generator import Generator, linear_generator
+from nmt_core.layers.generator import Generator, LinearGenerator
 from nmt_core.layers.init import initialise
 from nmt_core.layers.reader import WholeEncoding
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model
@@ -118,7 +118,7 @@ class CoveringModel(TranslationModel):
         super().__init__()
         self.embedding = WordEmbedding(words, size)
         self.attention = AdditiveAttention(size, size, size)
-        self.output = linear_generator(size, words)
+        self.output = LinearGenerator(size, words)
 
     @property
     def generator(self) -> Generator:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt_core.layers.characters import SpellingDecoder
-from nmt_core.layers.generator import Generator, LinearGenerator, linear_generator
+from nmt_core.layers.generator import Generator, LinearGenerator
 from nmt_core.layers.products import freeze
 from nmt_core.layers.recurrent import Layers
 from tests.pretended_gpu import DEVICE, PretendedGPU
@@ -37,7 +37,7 @@ def with_logits_of(largest: float, dtype: torch.dtype, *, rank: int | None = Non
     """Of the first row the word that is likely is none of the frequent ones."""
     numbers = torch.Generator().manual_seed(3)
     with torch.inference_mode(mode=False), torch.no_grad():
-        output = linear_generator(UNITS, WORDS, rank=rank)
+        output = LinearGenerator(UNITS, WORDS, rank=rank)
         for parameter in output.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=numbers))
         readout_NL = torch.randn(ROWS, UNITS, generator=numbers)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nmt_core.layers.generator import linear_generator
+from nmt_core.layers.generator import LinearGenerator
 from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.layers.products import OrderedMatrix, freeze, linear
 from nmt_core.native import kernels
@@ -96,7 +96,7 @@ def test_scores_of_a_row_are_the_same_whatever_is_beside_it() -> None:
 def test_search_asks_for_scores_of_weights_in_use_alone(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only frozen weights are put in order: in training they change at every update."""
     with torch.inference_mode(mode=False):
-        generator = linear_generator(40, 500).bfloat16()
+        generator = LinearGenerator(40, 500).bfloat16()
         for parameter in generator.parameters():
             torch.nn.init.normal_(parameter)
     readout_NL, room_NV = numbers(3, 40), numbers(3, 500)

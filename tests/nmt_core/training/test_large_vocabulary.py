@@ -72,7 +72,7 @@ def test_only_the_chosen_rows_change_and_as_a_restricted_softmax_wants(optimizer
         (part,) = cut_into_partitions(corpus, [indices], words=26, **SIZES)
         batch = make_batch(corpus, indices.tolist())
         with torch.no_grad():
-            readouts_NL = model.readouts(batch)[batch.target.mask_BL]
+            readouts_NL = model.known_targets(batch).readouts_BTL[batch.target.mask_BL]
             logits = model.generator.restricted_to(part.target.words_C).logits(readouts_NL)
             words = part.local(batch).target.words_BL[batch.target.mask_BL]
             expected = torch.nn.functional.cross_entropy(logits, words, reduction="sum")
@@ -114,12 +114,12 @@ def test_a_fused_language_model_reads_the_words_of_the_partition() -> None:
     (part,) = cut_into_partitions(corpus, [indices], words=26, **SIZES)
     batch = make_batch(corpus, indices.tolist())
     with torch.no_grad():
-        expected = model.readouts(batch)
+        expected = model.known_targets(batch).readouts_BTL
     language = model.language.target_embedding
     before = language.weight.detach().clone()
     tables.narrow(part.source.words_C, part.target.words_C)
     with torch.no_grad():
-        torch.testing.assert_close(model.readouts(part.local(batch)), expected)
+        torch.testing.assert_close(model.known_targets(part.local(batch)).readouts_BTL, expected)
     backpropagate(model, part.local(batch))
     updater.step()
     tables.widen()

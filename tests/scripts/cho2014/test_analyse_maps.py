@@ -100,9 +100,7 @@ def test_both_maps_are_drawn_of_the_models_own_vectors(folder: Path, flat: dict[
     ("options", "said"),
     [
         (["--zoom", "a"], "--zoom is for maps: give a model with --vectors"),
-        (["--points", "7"], "--points is for maps"),
         (["--vectors", "nowhere"], "'nowhere' is not a model folder"),
-        (["--vectors", "model", "--points", "0"], "--points must be at least 1"),
         (["--vectors", "model", "--points", "9"], "--points 9: nmt has 8 source phrases of 4 words or more"),
         (["--vectors", "model", "--minimum-words", "5"], "a map of phrases needs at least 5 of them; there are 2"),
         (["--vectors", "model", "--perplexity", "4"], "--perplexity 4 must be between 1 and 2.333"),

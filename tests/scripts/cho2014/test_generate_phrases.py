@@ -113,13 +113,11 @@ def test_samples_of_a_source_are_the_same_in_any_input(models: Path, table: Path
     ("options", "said"),
     [
         ([], "give either --table or --sources"),
-        (["--table", "T", "--sources", "T"], "give either --table or --sources"),
         (["--table", "T", "--max-phrase", "3"], "go with --sources"),
         (["--table", "T", "--samples", "5", "--beam", "3"], "--beam is for search; leave out --samples"),
         (["--table", "T", "--seed", "5"], "--seed is for --samples"),
         (["--table", "T", "--beam", "5"], "--nbest 10 needs a --beam of at least as many"),
         (["--table", "T", "--minimum-share", "2"], "between 0 and 1"),
-        (["--table", "T", "--keep", "0"], "--keep must be at least 1"),
         (["--table", "T", "--samples", "5", "--temperature", "0"], "temperature"),
         (["--sources", "S", "--missing-from", "T"], "there is nothing to generate targets for"),
         (["--table", "F"], "F:1: the words have factors"),

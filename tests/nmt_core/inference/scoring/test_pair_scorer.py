@@ -169,7 +169,7 @@ def test_without_the_normaliser_scores_are_sums_of_logits() -> None:
     score = ModelPairScorer([model], softmax="none").score([SentencePair("a b", "c")])[0]
     batch = pad_pairs([(model.source.encode("a b"), model.target.encode("c"))])
     with torch.no_grad():
-        logits = model.model.generator.logits(model.model.readouts(batch)[0])
+        logits = model.model.generator.logits(model.model.known_targets(batch).readouts_BTL[0])
     assert score.log_prob == pytest.approx(sum(logits[[0, 1], batch.target.words_BL[0]].tolist()), abs=1e-5)
 
 

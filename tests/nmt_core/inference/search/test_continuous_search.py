@@ -101,7 +101,7 @@ def plain_search(model: TranslationModel, source: list[int], config: DecodingCon
         grown = []
         for total, words, state in live:
             step = model.step(torch.tensor([words[-1] if words else NO_WORD]), state, memory)
-            for word, log_prob in enumerate(model.log_probs(step.readout_NL)[0].tolist()):
+            for word, log_prob in enumerate(model.generator.log_probs(step.readout_NL)[0].tolist()):
                 too_long = len(words) == limit and word != END_ID
                 too_short = len(words) < config.min_length and word == END_ID
                 if not (too_long or too_short or (config.forbid_unknown and word == UNKNOWN_ID)):

@@ -67,7 +67,7 @@ def test_a_step_is_the_sum_of_both(tiny: MakeModel, kind: str) -> None:
     for previous in (torch.tensor([NO_WORD, NO_WORD]), torch.tensor([5, 140])):
         advance = fused.advance(previous, state, memory)
         step, said = model.step(previous, own, own_memory), language.step(previous, lm, lm_memory)
-        expected = model.log_probs(step.readout_NL) + 0.3 * language.log_probs(said.readout_NL)
+        expected = model.generator.log_probs(step.readout_NL) + 0.3 * language.generator.log_probs(said.readout_NL)
         torch.testing.assert_close(advance.log_probs_NV, expected)
         torch.testing.assert_close(advance.tops_NG.amax(dim=1), advance.scores_NV.amax(dim=1))
         state, own, lm = advance.state, step.state, said.state

@@ -132,7 +132,7 @@ def test_among_what_is_allowed_the_likeliest_is_drawn_at_low_temperatures(
     model = tiny(words=20, seed=4)
     with torch.no_grad():
         model.generator.bias[forbidden] = 30.0  # beside it, nothing else is left of p ** 100
-    log_probs_V = model.log_probs(next_readout(model, [2, 3]))[0].clone()
+    log_probs_V = model.generator.log_probs(next_readout(model, [2, 3]))[0].clone()
     log_probs_V[forbidden] = -math.inf
     (drawn,) = draw(model, [2, 3], samples=2, temperature=0.01, max_length_ratio=0, max_length_extra=4, **options)
     for hypothesis in drawn:
