@@ -10,6 +10,8 @@ from nmt_core.base.errors import InputError
 from nmt_core.base.messages import counted
 from nmt_core.files import read_lines
 from smt_bridge.doctor.findings import Finding, Words, error, warning, words_of
+from smt_bridge.nbest.checks import beyond
+from smt_bridge.nbest.entry import NbestEntry
 from smt_bridge.nbest.formats import AUTO, read_entries
 
 _LOG_PROBABILITY = re.compile(r"(?:LM|TranslationModel|NMT|NMTreverse|KENLM|RNNLM)\d+")
@@ -17,19 +19,20 @@ _UNTUNED = ("UnknownWordPenalty",)  # Moses does not list them
 
 
 class NbestSummary:
-    """The first lines of a list: their features with their number of values, highest id, and words."""
+    """The first lines of a list: their features with their number of values, the entry of the highest id, and words."""
 
     def __init__(self, path: str, *, most: int, format: str = AUTO) -> None:
         self.path = path
         self.arity: dict[str, int] = {}
-        self.highest = -1
+        self.last: NbestEntry | None = None  # of the highest id
         self.findings: list[Finding] = []
         self.target = words_of(path, ())
         empty = 0
         positive = 0
         try:
             for entry in islice(read_entries(path, format=format), most or None):
-                self.highest = max(self.highest, entry.sentence)
+                if self.last is None or entry.sentence > self.last.sentence:
+                    self.last = entry
                 self.target.counts.update(word for word in entry.text.split(" ") if word)
                 empty += not entry.hypothesis
                 for name, values in entry.features.items():
@@ -54,9 +57,9 @@ class NbestSummary:
 def examine_ids(summary: NbestSummary, path: str) -> Iterator[Finding]:
     """Whether a source or reference has a line for every id."""
     lines = sum(1 for _ in read_lines(path))
-    if summary.highest >= lines:
-        problem = f"has ids up to {summary.highest}, but {path} has {counted(lines, 'line')} (ids begin at 0)"
-        yield error(summary.path, problem, "take the file that was translated")
+    if summary.last is not None and summary.last.sentence >= lines:
+        found = beyond(summary.path, summary.last, path, lines)
+        yield error(f"{found.path}:{found.line}", found.problem, "take the file that was translated")
 
 
 def examine_weights(

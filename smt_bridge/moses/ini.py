@@ -18,7 +18,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from nmt_core.base.messages import counted
@@ -57,8 +56,7 @@ class PathOption(NamedTuple):
     file: str | None
 
 
-@dataclass(frozen=True)
-class MosesIni:
+class MosesIni(NamedTuple):
     """A configuration as lines without their line feeds; edits make new ones."""
 
     path: str
@@ -127,7 +125,7 @@ class MosesIni:
         return self._checked_table((usable or tables)[0])
 
     def _checked_table(self, table: Feature) -> Feature:
-        """The table, if columns can be added to it and to whatever combines it."""
+        """The table, if columns can be added to it."""
         if table.facts.role == "combination":
             members = ", ".join(table.members) or "no table"
             raise WiringError(
@@ -137,8 +135,13 @@ class MosesIni:
         if not table.facts.takes_columns or "path" not in table.options:
             problem = "has no file of scores: no column can be added"
             raise WiringError(f"{self.path}:{table.line}: {table.name} ({table.kind}) {problem}")
-        for group in self._combinations(table):
-            _check_combination(self.path, group, table)
+        for group in self.features:
+            if table.name in group.members:
+                problem = f"combines {table.name} with other tables, whose scores and weights it has too"
+                raise WiringError(
+                    f"{self.path}:{group.line}: {group.name} ({group.kind}) {problem}; edit the ini by hand, and let"
+                    " `smt-bridge doctor` check the numbers"
+                )
         for section in _OVERRIDES:
             label = table.name.encode("utf-8", "surrogateescape") + b"="
             for number, code in section_lines(self.lines, section):
@@ -149,38 +152,18 @@ class MosesIni:
                     )
         return table
 
-    def _combinations(self, table: Feature) -> list[Feature]:
-        return [feature for feature in self.features if table.name in feature.members]
-
     def with_phrase_scores(self, table: Feature, *, path: str, weights: Sequence[float]) -> MosesIni:
-        """Point ``table`` at ``path``, with ``len(weights)`` further scores of these start weights.
+        """Point ``table`` at ``path``, with ``len(weights)`` further scores of these start weights behind its own.
 
-        Where a PhraseDictionaryGroup has the table as a member, its scores and weights grow in the same place.
-        Raises WiringError when the present weights do not match ``num-features``, FormatError for a
-        malformed weight line.
+        Raises WiringError when the present weights do not match ``num-features``, FormatError for a malformed weight
+        line.
         """
-        groups = self._combinations(table)
-        unused = bool(groups) and not any(self._present_weights(table) or [1.0])
-        edited = self._grown(table, table.num_features, [0.0] * len(weights) if unused else weights)
-        edited = edited.with_path(table.line, "path", path)
-        for group in groups:
-            edited = edited._grown(group, self._place_in(group, table), weights)
-        return edited
-
-    def _place_in(self, group: Feature, table: Feature) -> int:
-        """Behind how many scores of the group those of the table end."""
-        sizes = {feature.name: feature.num_features for feature in self.features}
-        up_to = group.members[: group.members.index(table.name) + 1]
-        return sum(sizes[name] for name in up_to)
-
-    def _grown(self, feature: Feature, place: int, weights: Sequence[float]) -> MosesIni:
-        """The feature with scores of these weights behind the first ``place``."""
-        line = _with_option(self.lines[feature.line - 1], "num-features", str(feature.num_features + len(weights)))
-        if "tuneable-components" in feature.options:
-            flags = feature.options["tuneable-components"].split(",")
-            flags[place:place] = ["true"] * len(weights)
-            line = _with_option(line, "tuneable-components", ",".join(flags))
-        return self._with_line(feature.line, line)._with_weights(feature, place, weights)
+        line = _with_option(self.lines[table.line - 1], "num-features", str(table.num_features + len(weights)))
+        if "tuneable-components" in table.options:
+            flags = table.options["tuneable-components"] + ",true" * len(weights)
+            line = _with_option(line, "tuneable-components", flags)
+        edited = self._with_line(table.line, line)._with_weights(table, weights)
+        return edited.with_path(table.line, "path", path)
 
     def with_path(self, number: int, key: str, path: str) -> MosesIni:
         """Set a path of the feature in a line; without a key the line is nothing but the path."""
@@ -207,20 +190,13 @@ class MosesIni:
         name = re.compile(re.escape(feature.name.encode("utf-8", "surrogateescape")) + rb"[ \t]*=")
         return [(number, code) for number, code in section_lines(self.lines, "weight") if name.match(code)]
 
-    def _present_weights(self, feature: Feature) -> Sequence[float]:
-        return [weight for number, code in self.weight_lines(feature)[-1:] for weight in self._weights(number, code)]
-
-    def _with_weights(self, table: Feature, place: int, added: Sequence[float]) -> MosesIni:
+    def _with_weights(self, table: Feature, added: Sequence[float]) -> MosesIni:
         numbers = " ".join(f"{weight:.9g}" for weight in added).encode()
         for number, code in self.weight_lines(table)[-1:]:  # Moses takes the last
             self._check_weights(number, code, table)
-            line = self.lines[number - 1]
-            end = line.index(code) + [token.end() for token in re.finditer(rb"[^ \t]+", code)][place]
-            return self._with_line(number, line[:end] + b" " + numbers + line[end:])
-        ones = [b"1"] * table.num_features  # what Moses takes where the line is missing
-        ones[place:place] = [numbers]
-        name = table.name.encode("utf-8", "surrogateescape")
-        return self.with_weight_line(name + b"= " + b" ".join(ones))
+            return self._with_line(number, self.lines[number - 1].replace(code, code + b" " + numbers, 1))
+        ones = b"1 " * table.num_features  # what Moses takes where the line is missing
+        return self.with_weight_line(table.name.encode("utf-8", "surrogateescape") + b"= " + ones + numbers)
 
     def with_weight_line(self, line: bytes) -> MosesIni:
         """Put a line behind the last of the ``[weight]`` section, which is made where there is none."""
@@ -233,14 +209,11 @@ class MosesIni:
             return MosesIni(self.path, (*body, ending, b"[weight]" + ending, line + ending, b""))
         return MosesIni(self.path, (*self.lines[:place], line + ending, *self.lines[place:]))
 
-    def _weights(self, number: int, code: bytes) -> tuple[float, ...]:
+    def _check_weights(self, number: int, code: bytes, table: Feature) -> None:
         try:
-            return parse_weight_line(code.decode("utf-8", "surrogateescape"))[1]
+            weights = parse_weight_line(code.decode("utf-8", "surrogateescape"))[1]
         except ValueError as error:
             raise FormatError(self.path, str(error), line=number) from error
-
-    def _check_weights(self, number: int, code: bytes, table: Feature) -> None:
-        weights = self._weights(number, code)
         if len(weights) != table.num_features:
             raise WiringError(
                 f"{self.path}:{number}: {table.name} has {counted(len(weights), 'weight')} but"
@@ -251,22 +224,6 @@ class MosesIni:
 def read_ini(path: str) -> MosesIni:
     """Read a ``moses.ini``; raises InputError when it cannot be read."""
     return MosesIni(path, tuple(b"".join(read_blocks(path)).split(b"\n")))
-
-
-def _check_combination(path: str, group: Feature, table: Feature) -> None:
-    """Whether the columns of a member of ``group`` can grow by themselves; raises WiringError where they cannot."""
-    place = f"{path}:{group.line}: {group.name} ({group.kind})"
-    if group.kind != "PhraseDictionaryGroup":
-        raise WiringError(
-            f"{place} mixes {table.name} with its other components score by score, and needs as many scores in each;"
-            " add the column to all of them and edit the ini by hand"
-        )
-    for option in ("default-scores", "default-average-others"):
-        if option in group.options:
-            raise WiringError(
-                f"{place} has {option}={group.options[option]}, which is for the scores that {table.name} has now;"
-                " edit the ini by hand"
-            )
 
 
 def _with_option(line: bytes, key: str, value: str) -> bytes:
@@ -280,16 +237,13 @@ def _with_option(line: bytes, key: str, value: str) -> bytes:
     return edited + hash_sign + comment
 
 
-_OTHER_SECTIONS = ("weight-overwrite", "alternate-weight-setting", "weight-add")
-
-
 def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]]) -> MosesIni:
     """The ini with these weights; components that lists do not show (``tuneable-components``) keep theirs.
 
     Raises WiringError for a name that the ini does not have, for another number of weights than its feature shows, and
     where weights stand outside of ``[weight]`` too.
     """
-    for section in _OTHER_SECTIONS:
+    for section in (*_OVERRIDES, "weight-add"):
         if section_lines(ini.lines, section):
             raise WiringError(f"{ini.path}: has weights in [{section}] too; put them into [weight] first")
     features = {feature.name: feature for feature in ini.features}
@@ -310,13 +264,11 @@ def _with_weight(ini: MosesIni, feature: Feature, values: Sequence[float]) -> Mo
         raise WiringError(
             f"{ini.path}: {feature.name} shows {counted(len(shown), 'weight')}, but the n-best lists have {len(values)}"
         )
-    written = format_weight_line(feature.name, list(_merged(feature, present, values))).encode(
-        "utf-8", "surrogateescape"
-    )
+    line = format_weight_line(feature.name, list(_merged(feature, present, values)))
+    written = line.encode("utf-8", "surrogateescape")
     if not lines:
         return ini.with_weight_line(written)
-    line = ini.lines[number - 1].replace(code, written, 1)
-    return MosesIni(ini.path, (*ini.lines[: number - 1], line, *ini.lines[number:]))
+    return ini._with_line(number, ini.lines[number - 1].replace(code, written, 1))
 
 
 def _merged(feature: Feature, present: Sequence[float], values: Sequence[float]) -> Iterator[float]:

@@ -133,39 +133,28 @@ def test_weights_that_were_missing_are_mentioned(folder: Path, capsys: pytest.Ca
 GROUP = """[feature]
 PhraseDictionaryMemory name=TM0 num-features=2 path=old.gz tuneable=false
 PhraseDictionaryMemory name=TM1 num-features=1 path=other.gz tuneable=false
-{kind} name=G0 {option}=TM0,TM1 num-features=5 phrase-counts=true{more}
+{kind} name=G0 {option}=TM0,TM1 num-features=3
 [weight]
 TM0= 0 0
-G0= 1 1 1
-G0= 0.1 0.2 0.3 0.4 0.5
+G0= 0.1 0.2 0.3
 """
 
 
-def _group(kind: str, option: str, more: str = "") -> str:
-    return GROUP.format(kind=f"PhraseDictionary{kind}", option=option, more=more)
+def _group(kind: str, option: str) -> str:
+    return GROUP.format(kind=f"PhraseDictionary{kind}", option=option)
 
 
 def _single(line: str) -> str:
     return f"[feature]\n{line}\n[weight]\nTM0= 1 1\n"
 
 
-def test_a_group_grows_with_its_member(folder: Path) -> None:
-    (folder / "moses.ini").write_text(_group("Group", "members"))
-    found = wired("--added", "2", "--feature", "TM0")
-    assert "name=G0 members=TM0,TM1 num-features=7 phrase-counts=true\n" in found
-    assert "TM0= 0 0 0 0\nG0= 1 1 1\nG0= 0.1 0.2 0.2 0.2 0.3 0.4 0.5\n" in found
-    assert f"name=TM0 num-features=4 path={folder / 'new'} tuneable=false\n" in found
-    assert "name=TM1 num-features=1 path=other.gz" in found
-
-
 @pytest.mark.parametrize(
     ("ini", "name", "said"),
     [
-        (_group("Group", "members", " default-scores=0,0,0,0,0"), "TM0", "has default-scores="),
+        (_group("Group", "members"), "TM0", "G0 (PhraseDictionaryGroup) combines TM0 with other tables"),
         (_group("Group", "members"), "G0", "combines TM0, TM1 and has no file of its own"),
         (_group("Group", "members"), None, "several phrase tables (TM0, TM1)"),
-        (_group("MultiModel", "components"), "TM0", "score by score"),
-        (_group("MultiModelCounts", "components"), "TM1", "score by score"),
+        (_group("MultiModel", "components"), "TM1", "combines TM1 with other tables"),
         (_single("PhraseDictionaryTransliteration name=TM0 path=x"), None, "has no file of scores"),
         (_single("Mmsapt name=TM0 path=x L1=de L2=en"), None, "has no file of scores"),
         (_single("PhraseDictionaryFuzzyMatch name=TM0 num-features=2 path=x"), None, "has no file of scores"),

@@ -130,7 +130,7 @@ the [X][NP-SB] [X][NN] [X] ||| la [X][NN] [X][NP-SB] [S] ||| 0.5 0.5 ||| 0-0 1-1
         (wrote("lm.arpa", gzip.compress(ARPA.encode())[:-5]), "error", "ends too early"),
         (wrote("lm.arpa", lzma.compress(ARPA.encode()) + b"?"), "error", "ends too early"),
         (edit("nbest", lambda t: t.replace("LM0= -5", "LM0= nan")), "error", "nan"),
-        (edit("nbest", lambda t: t.replace("1 |||", "7 |||", 1)), "error", "has ids up to 7"),
+        (edit("nbest", lambda t: t.replace("1 |||", "7 |||", 1)), "error", "id 7 is beyond"),
         (
             edit("nbest", lambda t: t.replace("maison", "casa").replace("la", "il")),
             "warning",
