@@ -71,18 +71,6 @@ def test_ini_and_graphs_come_from_pipes(
     assert written(capsysbinary, "prune", "graphs") == written(capsysbinary, "prune", "graphs", "--gap", "1")
 
 
-def test_a_long_list_is_tuned_and_reranked(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    Path("nbest").write_bytes(written(capsysbinary, "nbest", "graphs", "--nbest", "50"))
-    tune = ["tune", "--nbest", "nbest", "--reference", "reference", "--tuner", "runs=1", "--output", "weights"]
-    assert main(tune) == 0
-    ranked = entries(written(capsysbinary, "nbest", "graphs", "--weights", "weights", "--nbest", "1"))
-    assert len(ranked) == len(GRAPHS)
-    assert main(["rerank", "--nbest", "nbest", "--weights", "weights", "--output", "best"]) == 0
-    merged = ["add-features", "--source", "reference", "--quiet", "--nbest", "moses=nbest", "--nbest", "other=list"]
-    assert main([*merged, "--output", "merged"]) == 0
-    capsysbinary.readouterr()
-
-
 def test_a_sentence_without_translation_has_no_lines(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     Path("osgx").write_text("0 hyp=0 stack=0 forward=1 fscore=-1.5\n" + GRAPHS[1].text())
     assert main(["graph", "nbest", "osgx", "--ini", "moses.ini", "--nbest", "1"]) == 0

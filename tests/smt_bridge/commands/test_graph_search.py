@@ -111,41 +111,6 @@ def test_the_derivation_is_the_best_of_its_string(folder: Path, capsysbinary: py
         assert features == known[entry.sentence, entry.hypothesis]
 
 
-def test_lists_are_merged_annotated_tuned_and_searched_with_the_weights(
-    folder: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    assert main(["graph", "nbest", "graphs.gz", "--ini", "moses.ini", "--nbest", "20"]) == 0
-    Path("moses").write_bytes(capsysbinary.readouterr().out)
-    search(capsysbinary, "--nbest", "12")
-    lists = ["--nbest", "moses=moses", "--nbest", "graph=list"]
-    assert main(["add-features", "--source", "source", *lists, "--quiet", "--output", "merged"]) == 0
-    texts = {(entry.sentence, entry.hypothesis) for name in ("moses", "list") for entry in read_entries(name)}
-    assert {(entry.sentence, entry.hypothesis) for entry in read_entries("merged")} == texts
-    for name in ("moses", "list"):
-        scorer = ["--source", "source", "--nbest", name, "--feature", "nmt:model", "--jobs", "1", "--quiet"]
-        names = ["--output", f"{name}.rich"]
-        if name == "list":
-            scorer[scorer.index("nmt:model")] = "nmtnorm:model"
-        assert main(["add-features", *scorer, *names]) == 0
-    log_probs = {(one.sentence, one.hypothesis): one.features["NMT0"][0] for one in read_entries("moses.rich")}
-    searched = {(one.sentence, one.hypothesis): one.features["NMT0"][0] for one in read_entries("list.rich")}
-    both = log_probs.keys() & searched.keys()
-    assert both
-    for key in both:
-        assert searched[key] == pytest.approx(log_probs[key], abs=1e-5)
-    before = [(one.hypothesis, one.total) for one in read_entries("moses")]
-    assert [(one.hypothesis, one.total) for one in read_entries("moses.rich")] == before
-    tune = ["tune", "--nbest", "moses.rich", "--reference", "reference", "--tuner", "runs=1", "--output", "weights"]
-    assert main(tune) == 0
-    weights = Path("weights").read_text()
-    nmt = float(weights.split("NMT0=")[1].split()[0])
-    if nmt <= 0:
-        Path("weights").write_text(weights.replace(f"NMT0= {weights.split('NMT0=')[1].split()[0]}", "NMT0= 0.5"))
-    found = search(capsysbinary, "--weights", "weights", "--beam", "3000")
-    assert main(["rerank", "--nbest", "moses.rich", "--weights", "weights", "--output", "best"]) == 0
-    assert len(found) == len(Path("best").read_text().splitlines())
-
-
 def test_a_sentence_without_translation_is_a_gap(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     text = GRAPHS[0].text() + "1 hyp=0 stack=0 forward=1 fscore=-1.5\n" + GRAPHS[3].text()
     Path("graphs.gz").write_bytes(gzip.compress(text.encode()))

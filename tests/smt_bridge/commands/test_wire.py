@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import itertools
 import os
 import re
 from pathlib import Path
@@ -187,21 +186,6 @@ def test_relative_paths_are_found_from_any_folder(
     assert f"[weight-file]\r\n{folder}/system/sparse # tuned\r\n" in found
     assert "G path=nowhere\r\n" in found
     assert "nowhere of G is not found and stays as it is" in capsys.readouterr().err
-
-
-def test_use_1_of_the_readme_passes_the_doctor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    moses = Path(__file__).parents[3] / "examples" / "en-fr" / "moses"
-    table = tmp_path / "nmt-table.gz"
-    with gzip.open(moses / "phrase-table.gz", "rb") as lines, gzip.open(table, "wb") as rescored:
-        for line in itertools.islice(lines, 5000):
-            fields = line.split(b"|||")
-            rescored.write(b"|||".join([*fields[:2], fields[2] + b"0.5 ", *fields[3:]]))
-    ini = tmp_path / "nmt.ini"
-    assert main(["wire", str(moses / "moses.ini"), "--table", str(table), "--added", "1", "--output", str(ini)]) == 0
-    assert main(["doctor", str(ini)]) == 0
-    found = capsys.readouterr()
-    assert found.out == ""
-    assert "0 errors, 0 warnings" in found.err
 
 
 CHART = """[search-algorithm]

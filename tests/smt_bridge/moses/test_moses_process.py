@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import threading
 import time
 from pathlib import Path
 
@@ -39,11 +37,6 @@ def test_lists_come_complete_and_in_order(options: MosesOptions) -> None:
 def test_lists_have_the_names_of_features_whatever_the_ini_says(options: MosesOptions) -> None:
     command = options.command(3, 4)
     assert command[command.index("-labeled-n-best-list") + 1] == "true"
-
-
-def test_blank_lines_are_answered_here(options: MosesOptions) -> None:
-    with MosesProcess(options) as moses:
-        assert moses.translate([b"", b"ab cd", b"  \t "]) == [[], turned("ab", "cd"), []]
 
 
 def test_other_spaces_than_blanks_and_tabs_are_words(options: MosesOptions) -> None:
@@ -82,14 +75,6 @@ def test_one_that_hangs_is_ended_and_started_again(options: MosesOptions) -> Non
         assert moses.given_up == 1
 
 
-def test_one_that_never_loads_is_an_error_with_its_last_words(
-    options: MosesOptions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FAKE_MOSES", "load-fails")
-    with MosesProcess(options) as moses, pytest.raises(MosesFailed, match="while it loaded: Could not read the phrase"):
-        moses.translate([b"ab cd"])
-
-
 def test_one_that_answers_nothing_is_given_up_after_three(
     options: MosesOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,8 +95,9 @@ def test_sentences_that_are_too_much_do_not_make_it_unusable(
         assert (moses.restarts, moses.given_up) == (4, 3)
 
 
-def test_a_program_that_is_not_there(options: MosesOptions) -> None:
-    with pytest.raises(MosesFailed, match="cannot be started"), MosesProcess(options._replace(program="/no/moses")):
+@pytest.mark.parametrize("change", [{"program": "/no/moses"}, {"ini": "a\0b"}])
+def test_what_cannot_be_started_is_an_error(options: MosesOptions, change: dict[str, str]) -> None:
+    with pytest.raises(MosesFailed, match="cannot be started"), MosesProcess(options._replace(**change)):
         pass
 
 
@@ -140,13 +126,6 @@ def test_other_lines_among_the_lists_do_no_harm(options: MosesOptions, monkeypat
         assert moses.translate([b"ab cd", b"ef gh"]) == [turned("ab", "cd"), turned("ef", "gh")]
 
 
-def test_no_process_stays_behind(options: MosesOptions) -> None:
-    with MosesProcess(options._replace(timeout=1.0)) as moses:
-        moses.translate([b"HANG"])
-    found = subprocess.run(["pgrep", "-f", options.program], capture_output=True, check=False)
-    assert found.stdout == b""
-
-
 def test_lists_of_other_sentences_are_refused(options: MosesOptions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_MOSES", "shifted")
     with MosesProcess(options) as moses, pytest.raises(MosesFailed, match="ids must count from 0"):
@@ -168,16 +147,3 @@ def _wait_for_end(process: int) -> None:
         if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
             raise ProcessLookupError
         time.sleep(0.05)
-
-
-def test_it_can_be_stopped_while_somebody_waits(options: MosesOptions) -> None:
-    with MosesProcess(options._replace(timeout=600.0)) as moses:
-        assert moses.translate([b"ab cd"]) == [turned("ab", "cd")]
-        threading.Timer(0.3, moses.stop).start()
-        with pytest.raises(MosesFailed, match="was stopped"):
-            moses.translate([b"HANG"])
-
-
-def test_a_name_that_cannot_be_is_an_error(options: MosesOptions) -> None:
-    with pytest.raises(MosesFailed, match="cannot be started"), MosesProcess(options._replace(ini="a\0b")):
-        pass

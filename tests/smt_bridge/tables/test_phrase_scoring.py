@@ -89,14 +89,10 @@ def test_a_probability_above_1_stops_and_names_the_line(*, reverse: bool) -> Non
         rescore_window(window(b"a ||| x ||| 1", b"a ||| y ||| 1", first=7), scorers)
 
 
-def test_scores_that_are_not_normalised_may_be_above_those_of_probabilities() -> None:
-    scorer = TablePairScorer({("a", "x"): 0.5})
-    scorer.signature = "nmt:rnnsearch|model:0a|log:e|norm:none|softmax:none|exact:no"
-    assert rescore_window(window(b"a ||| x ||| 1"), Scorers(scorer)).content == joined(b"a ||| x ||| 1 1")
-
-
-def test_rounding_above_1_is_written_as_1() -> None:
-    scorer = TablePairScorer({("a", "x"): 1e-6})
+@pytest.mark.parametrize(("log_prob", "softmax"), [(1e-6, "full"), (0.5, "none")])
+def test_rounding_and_scores_that_are_not_normalised_are_written_as_1(log_prob: float, softmax: str) -> None:
+    scorer = TablePairScorer({("a", "x"): log_prob})
+    scorer.signature = f"nmt:rnnsearch|model:0a|log:e|norm:none|softmax:{softmax}"
     assert rescore_window(window(b"a ||| x ||| 1"), Scorers(scorer)).content == joined(b"a ||| x ||| 1 1")
 
 
@@ -151,19 +147,6 @@ def test_rules_are_scored_by_their_words_and_all_bytes_pass() -> None:
     pairs = zip(lines, expected, strict=True)
     assert rescored.content == joined(*(line.replace(b"0.1 ", b"0.1 %b " % new) for line, new in pairs))
     assert len(scorer.scored) == 3
-
-
-def test_one_factor_of_rules_is_scored() -> None:
-    line = b"das|ART [X][X] Haus|NN [X] ||| the|DT [X][X] house|NN [X] ||| 0.1 ||| 1-1"
-    scorer = TablePairScorer({("das Haus", "DT NN"): math.log(0.25)})
-    rescored = rescore_window(window(line)._replace(rules=True), Scorers(scorer, factors=Factors(0, 1)))
-    assert rescored.content == joined(line.replace(b"0.1", b"0.1 0.25"))
-
-
-def test_a_line_that_is_no_rule_is_named() -> None:
-    table = window(b"a [X] ||| x [X] ||| 1", b"a ||| x [X] ||| 1", first=7)._replace(rules=True)
-    with pytest.raises(NmtError, match=r"table.gz:8: has no label such as \[X\]"):
-        rescore_window(table, Scorers(LengthPairScorer(1.0)))
 
 
 def test_a_phrase_of_too_many_words_is_named() -> None:

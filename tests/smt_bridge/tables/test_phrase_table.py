@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-from itertools import groupby, islice, pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nmt_core.base.errors import InputError
-from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
 from smt_bridge.tables.lines import Beginning
 from smt_bridge.tables.table import (
@@ -42,10 +39,6 @@ def refusal(*lines: bytes, scores: int = 2) -> str:
     return str(caught.value)
 
 
-def test_new_score_stands_last_in_third_field() -> None:
-    assert through(LINE) == [b"das Haus ||| the house ||| 0.5 0.25 0.125 ||| 0-0 1-1 ||| 2 4 2 ||| |||"]
-
-
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -62,18 +55,6 @@ def test_new_score_stands_last_in_third_field() -> None:
             b"\xa0\xff\x0b ||| \xe2\x80\xa8\r\x1c ||| 1 2 ||| \x00",
             b"\xa0\xff\x0b ||| \xe2\x80\xa8\r\x1c ||| 1 2 .5 ||| \x00",
         ),
-    ],
-    ids=[
-        "three-fields",
-        "blank-at-end",
-        "crlf-3",
-        "crlf-4",
-        "no-blanks",
-        "two-blanks",
-        "tabs",
-        "notation",
-        "deletion",
-        "bytes",
     ],
 )
 def test_line_keeps_all_but_blanks_between_scores(line: bytes, expected: bytes) -> None:
@@ -124,18 +105,6 @@ def test_other_kinds_of_tables_are_refused(tmp_path: Path, first: bytes, words: 
     with pytest.raises(FormatError, match=words) as caught:
         list(read_windows(write(tmp_path / "t", first)))
     assert caught.value.line == 1
-
-
-def test_empty_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="empty"):
-        list(read_windows(write(tmp_path / "t")))
-
-
-def test_truncated_gzip_is_refused(tmp_path: Path) -> None:
-    whole = gzip.compress(b"\n".join([LINE] * 5000))
-    (tmp_path / "t.gz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match="truncated"):
-        list(read_windows(str(tmp_path / "t.gz")))
 
 
 @given(st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.integers(1, 5)), min_size=1), st.integers(1, 7))
@@ -230,20 +199,3 @@ def test_windows_and_their_numbers_do_not_depend_on_blocks(lines: list[bytes], d
     assert [window.first for window in windows] == [
         1 + sum(window.size for window in windows[:place]) for place in range(len(windows))
     ]
-
-
-@given(st.lists(_SCORE, min_size=1, max_size=5), st.lists(_BLANK, min_size=6, max_size=6))
-def test_any_blanks_become_single_ones(numbers: list[bytes], blanks: list[bytes]) -> None:
-    field = b"".join(blank + number for blank, number in zip(blanks, [*numbers, b""], strict=False)) + blanks[-1]
-    line = b"a ||| b |||" + field + b"||| 0-0"
-    assert through(line, added=b"1", scores=len(numbers)) == [b"a ||| b ||| " + b" ".join(numbers) + b" 1 ||| 0-0"]
-
-
-def test_real_table_is_kept_byte_for_byte(shared: Path) -> None:
-    path = str(shared / "moses" / "en-fr" / "phrase-table.gz")
-    original = iter(read_lines(path))
-    for window in islice(read_windows(path), 3):
-        lines = list(islice(original, window.size))
-        rows = [line.split(b"|||", 3) for line in lines]
-        expected = b"".join(b"|||".join([*row[:2], row[2] + b"0.5 0.25 ", row[3]]) + b"\n" for row in rows)
-        assert append_scores(split_window(window), [b"0.5 0.25"] * len(lines)) == expected
