@@ -219,28 +219,25 @@ def test_one_window_at_a_time_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(list(table_filter.filter_windows(watched(), table_filter.Limits(0, 1)))) == 3
 
 
+HASHES = ["TargetColl.dat", "TargetVocab.dat", "Alignments.dat", "probing_hash.dat", "source_vocabids", "config"]
+ON_DISK = ["Misc.dat", "Vocab.dat", "Source.dat", "TargetColl.dat", "TargetInd.dat"]
+
+
 @pytest.mark.parametrize(
-    ("files", "kind", "lacks"),
+    ("files", "kind"),
     [
-        (
-            "TargetColl.dat TargetVocab.dat Alignments.dat probing_hash.dat source_vocabids config",
-            "ProbingPT",
-            ", in which source phrases are hashes without their words",
-        ),
-        ("", "PhraseDictionaryCompact", ", in which source phrases are fingerprints without their words"),
-        ("Misc.dat Vocab.dat Source.dat TargetColl.dat TargetInd.dat", "PhraseDictionaryOnDisk", ""),
+        (HASHES, "ProbingPT), in which source phrases are hashes without their words;"),
+        ([], "PhraseDictionaryCompact), in which source phrases are fingerprints without their words;"),
+        (ON_DISK, "PhraseDictionaryOnDisk);"),
     ],
 )
 def test_binarised_tables_are_refused(
-    tmp_path: Path, files: str, kind: str, lacks: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, files: list[str], kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table = tmp_path / "table.minphr"
-    if files:
-        table = tmp_path / "table.probing"
-        table.mkdir()
-    for path in [table / name for name in files.split()] or [table]:
-        path.write_bytes(b"")
-    assert main(["filter-table", str(table), "--by", "1", "--keep", "1", "--output", str(tmp_path / "small")]) == 2
-    told = f"is a binarised table ({kind}){lacks}; give the text that it was made from"
-    assert told in capsys.readouterr().err
-    assert not (tmp_path / "small").exists()
+    table = Path("made" if files else "table.minphr")
+    for path in [table / name for name in files] or [table]:
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    assert main(["filter-table", str(table), "--by", "1", "--keep", "1", "--output", "small"]) == 2
+    assert f"is a binarised table ({kind} give the text that it was made from" in capsys.readouterr().err
+    assert not Path("small").exists()

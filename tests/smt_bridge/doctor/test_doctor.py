@@ -81,7 +81,7 @@ def _described_and_changed(folder: Path) -> None:
         stream.write("x ||| y ||| 0.5 0.5 0.5 0.5\n")
 
 
-RULES = """[X][X] house [X] ||| [X][X] maison [NP] ||| 0.5 0.5 ||| 0-0 1-1
+RULES = b"""[X][X] house [X] ||| [X][X] maison [NP] ||| 0.5 0.5 ||| 0-0 1-1
 a house [X] ||| une maison [NP] ||| 0.5 0.5 ||| 0-0 1-1
 the [X][NP-SB] [X][NN] [X] ||| la [X][NN] [X][NP-SB] [S] ||| 0.5 0.5 ||| 0-0 1-2 2-1
 the [X][NP-SB] [X][NN] [X] ||| la [X][NN] [X][NP-SB] [S] ||| 0.5 0.5 ||| 0-0 1-1 2-2
@@ -100,26 +100,14 @@ the [X][NP-SB] [X][NN] [X] ||| la [X][NN] [X][NP-SB] [S] ||| 0.5 0.5 ||| 0-0 1-1
         (edit("moses.ini", lambda t: t.replace(" path=", " path=#", 1)), "error", "has no path, so that Moses"),
         (edit("moses.ini", lambda t: t.replace("/table", "/model")), "error", "a PhraseDictionaryMemory reads text"),
         (edit("moses.ini", lambda t: t.replace("order=2", "order=5")), "warning", "has order 2, but"),
-        (
-            wrote("table", gzip.compress(TABLE.encode())),
-            "error",
-            "gzip, which Moses tells by a name that ends in .gz; rename",
-        ),
-        (
-            wrote("table", lzma.compress(TABLE.encode())),
-            "error",
-            "with xz, which Moses does not read; pack it with gzip, as",
-        ),
+        (wrote("table", gzip.compress(TABLE.encode())), "error", "Moses tells by a name that ends in .gz; rename"),
+        (wrote("table", lzma.compress(TABLE.encode())), "error", "xz, which Moses does not read; pack it with gzip"),
         (wrote("table", gzip.compress(TABLE.encode() * 100)[:60]), "error", "data ends too early"),
         (edit("table", lambda t: t.replace("0.5 0.25", "-0.5 -1.3")), "error", "must not be negative"),
         (edit("table", lambda t: t.replace("0.5 0.25", "0.5")), "error", "has 1 score, but the first line has 2"),
         (edit("table", lambda t: t.replace("0.5 0.25", "0.5  0.25")), "warning", "two blanks between scores"),
         (edit("table", lambda t: t.replace("a house", "a  house")), "warning", "blanks or a tab between words"),
-        (
-            edit("table", lambda t: t.replace("a h", " a\th") + t.splitlines()[0] + "\n"),
-            "warning",
-            "1 phrase pair comes",
-        ),
+        (edit("table", lambda t: t.replace("a h", " a\th") + t.splitlines()[0] + "\n"), "warning", "1 phrase pair"),
         (edit("table", lambda t: "z ||| z ||| 1 1 |||\n" + t), "warning", "sort it (LC_ALL=C sort)"),
         (edit("table", lambda t: t + t.splitlines()[2] + "\n"), "warning", "1 phrase pair comes twice"),
         (edit("table", lambda t: t.replace("0.5", "7").replace("0.2", "3")), "warning", "scores are above 1"),
@@ -131,11 +119,7 @@ the [X][NP-SB] [X][NN] [X] ||| la [X][NN] [X][NP-SB] [S] ||| 0.5 0.5 ||| 0-0 1-1
         (wrote("lm.arpa", lzma.compress(ARPA.encode()) + b"?"), "error", "ends too early"),
         (edit("nbest", lambda t: t.replace("LM0= -5", "LM0= nan")), "error", "nan"),
         (edit("nbest", lambda t: t.replace("1 |||", "7 |||", 1)), "error", "id 7 is beyond"),
-        (
-            edit("nbest", lambda t: t.replace("maison", "casa").replace("la", "il")),
-            "warning",
-            "of its words are not in",
-        ),
+        (edit("nbest", lambda t: t.replace("maison", "casa").replace("la", "il")), "warning", "its words are not in"),
         (edit("nbest", lambda t: t.replace("la maison", "")), "warning", "1 translation is empty"),
         (edit("weights", lambda t: t.replace("LM0= 0.5\n", "")), "error", "no weight for LM0"),
         (edit("weights", lambda t: t + "KENLM0= 1\n"), "error", "a weight for KENLM0"),
@@ -146,29 +130,13 @@ the [X][NP-SB] [X][NN] [X] ||| la [X][NN] [X][NP-SB] [S] ||| 0.5 0.5 ||| 0-0 1-1
         (edit("source", lambda t: "THE HOUSE\nA HOUSE\n"), "warning", "lower-case it"),
         (edit("source", lambda t: "das haus\nein haus\n"), "warning", "are unknown to"),
         (edit("reference", lambda t: "la maison\n\n"), "warning", "1 line is blank"),
-        (
-            edit("model/target.vocab", lambda t: t.replace("l&apos;", "l'").replace("la\n", "")),
-            "warning",
-            "unescape it",
-        ),
+        (edit("model/target.vocab", lambda t: t.replace("l&apos;", "l'").replace("la\n", "")), "warning", "unescape"),
         (wrote("model/source.vocab", b"a\nb\n"), "error", "source.vocab:1: a vocabulary begins with"),
         (lambda folder: (folder / "model" / "source.vocab").unlink(), "error", "is not a model folder"),
         (wrote("table.json", b"{"), "warning", "is not JSON"),
-        (
-            wrote("table", RULES.replace("a house [X]", "a [house] [X]").encode()),
-            "error",
-            "table:2: `[house]` has one label",
-        ),
-        (
-            wrote("table", RULES.replace("a house [X]", "a house").encode()),
-            "error",
-            "table:2: has no labels such as [X] at the end of both sides, but line 1",
-        ),
-        (
-            wrote("table", (RULES + RULES.splitlines(keepends=True)[-1]).encode()),
-            "warning",
-            "1 phrase pair comes twice",
-        ),
+        (wrote("table", RULES.replace(b"a house [X]", b"a [house] [X]")), "error", "table:2: `[house]` has one label"),
+        (wrote("table", RULES.replace(b"a house [X]", b"a house")), "error", "table:2: has no labels such as [X] at"),
+        (wrote("table", RULES + RULES.splitlines(keepends=True)[-1]), "warning", "1 phrase pair comes twice"),
         (_described_and_changed, "warning", "describes other content than"),
     ],
 )
@@ -342,10 +310,10 @@ def test_a_real_table_on_disk_is_not_looked_into_and_one_without_its_words_is_an
 
 
 def test_a_table_of_rules_is_looked_into_by_its_words(folder: Path) -> None:
-    (folder / "table").write_text(RULES)
+    (folder / "table").write_bytes(RULES)
     (folder / "nbest").write_text(NBEST.replace("la maison", "la maison une"))
     assert findings(folder) == []
-    (folder / "table").write_text(RULES.replace("maison", "dog"))
+    (folder / "table").write_bytes(RULES.replace(b"maison", b"dog"))
     assert any("words are unknown to" in found for found in findings(folder))
 
 
@@ -384,12 +352,12 @@ def words_cased(place: str, how: str) -> Words:
         (
             "cased",
             "truecased",
-            "warning: table: 0.0% of the words that may begin sentences have capitals, against 50.0% in text",
+            "table: 0.0% of the words that may begin sentences have capitals, against 50.0% in text",
         ),
         (
             "truecased",
             "cased",
-            "warning: text: 0.0% of the words that may begin sentences have capitals, against 50.0% in table",
+            "text: 0.0% of the words that may begin sentences have capitals, against 50.0% in table",
         ),
     ],
 )
@@ -398,7 +366,7 @@ def test_files_that_are_not_cased_alike_are_named(first: str, second: str, said:
     begin = {word.lower() for word in text.counts if word[:-1].lower() in ("the", "a", "dogs")}
     found = [str(finding) for finding in examine_case(text, table, begin)]
     assert len(found) == (said is not None)
-    assert said is None or found[0].startswith(said)
+    assert said is None or found[0].startswith(f"warning: {said}")
     model = Vocabulary([*SPECIAL_WORDS, *table.counts])
     assert len(list(examine_case_of_model(text, begin, model, "model"))) == (said is not None)
 
