@@ -14,8 +14,8 @@ from nmt_core.preparation.truecasing import MosesTruecasing
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "en-fr"
 LANGUAGES = ("en", "fr")
-LINES = 400  # of each text
-PHRASES = 20_000
+LINES = {"train": 400, "dev": 60, "test": 60}
+PHRASES = 8000
 
 
 def lines_of(path: Path) -> list[str]:
@@ -52,7 +52,7 @@ def make_truecased(folder: Path) -> None:
         (folder / f"truecase-model.{language}").write_bytes(model)
         truecasers[language] = MosesTruecasing.open(ModelFile(language, model))
         for name, lines in texts.items():
-            text = "".join(f"{truecasers[language].apply(line)}\n" for line in lines[:LINES])
+            text = "".join(f"{truecasers[language].apply(line)}\n" for line in lines[: LINES[name]])
             (folder / f"{name}.{language}").write_text(text)
     for name in ("dev", "test"):
         text = "".join(_listed(lines_of(EXAMPLE / "moses" / f"{name}.nbest50.gz"), truecasers["fr"]))
@@ -69,7 +69,7 @@ def make_truecased(folder: Path) -> None:
 def _listed(lines: list[str], truecaser: MosesTruecasing) -> Iterator[str]:
     for line in lines:
         number, text, rest = line.split(" ||| ", 2)
-        if int(number) < LINES:
+        if int(number) < LINES["dev"]:
             yield f"{number} ||| {truecaser.apply(text)} ||| {rest}\n"
 
 
