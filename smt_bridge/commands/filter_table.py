@@ -28,13 +28,9 @@ that `wire` knows the columns. Numbers of lines go to standard error. Memory doe
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
-    parser.add_argument(
-        "input",
-        type=InputFile,
-        metavar="TABLE",
-        help="phrase table, plain, gzip, xz or zstd, '-' for stdin",
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("input", type=InputFile, metavar="TABLE", help="phrase table, plain, gzip, xz or zstd, '-' for stdin")
+    add(
         "--sources",
         type=InputFile,
         action="append",
@@ -42,22 +38,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="keep lines whose source occurs in this text; several texts: repeat it",
     )
-    parser.add_argument(
+    add(
         "--input-factor",
         metavar="N[,N...]",
         help="of words with factors in --sources (das|ART) those that TABLE has, from 0, as in moses.ini",
     )
-    parser.add_argument(
-        "--by", default="p(target|source)", metavar="COLUMN", help="the score that counts (%(default)s)"
-    )
-    parser.add_argument(
-        "--keep", type=positive, metavar="K", help="at most the best K targets of a source, and their equals"
-    )
-    parser.add_argument(
-        "--minimum-share", type=float, default=0.0, metavar="S", help="at least this share of a source's best score"
-    )
-    parser.add_argument("--minimum", type=float, default=0.0, metavar="P", help="at least this score")
-    parser.add_argument(
-        "--output", type=OutputFile, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"
-    )
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add("--by", default="p(target|source)", metavar="COLUMN", help="the score that counts (%(default)s)")
+    add("--keep", type=positive, metavar="K", help="at most the best K targets of a source, and their equals")
+    add("--minimum-share", type=float, default=0.0, metavar="S", help="at least this share of a source's best score")
+    add("--minimum", type=float, default=0.0, metavar="P", help="at least this score")
+    add("--output", type=OutputFile, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')")
+    add("--quiet", action="store_true", help="no progress")

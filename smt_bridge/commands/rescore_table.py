@@ -35,22 +35,23 @@ On a cluster several commands can share the work, and one without --shards puts 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "input",
         type=InputFile,
         metavar="TABLE",
         help="table of phrases or rules, plain, gzip, xz or zstd, '-' for stdin",
     )
-    parser.add_argument(
+    add(
         "--scorer",
         required=True,
         metavar="SPEC",
         help="model: DIR, DIR,DIR (an ensemble), ct2:DIR (CTranslate2) or grpc:HOST:PORT[/MODEL]",
     )
-    parser.add_argument("--reverse-scorer", metavar="SPEC", help="a model of target to source, for p(source|target)")
-    parser.add_argument("--unknown-count", action="store_true", help="add exp(number of unknown target words)")
-    parser.add_argument("--unescape", action="store_true", help="undo &apos; and the like before scoring")
-    parser.add_argument(
+    add("--reverse-scorer", metavar="SPEC", help="a model of target to source, for p(source|target)")
+    add("--unknown-count", action="store_true", help="add exp(number of unknown target words)")
+    add("--unescape", action="store_true", help="undo &apos; and the like before scoring")
+    add(
         "--factor",
         metavar="N",
         help="of words with factors (das|ART) score this one, from 0; or SOURCE,TARGET."
@@ -61,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output", type=OutputFile, metavar="FILE", help="where to write; *.gz is compressed, '-' for stdout"
     )
     where.add_argument("--dry-run", type=positive, metavar="N", help="score the first N lines only, to stdout")
-    parser.add_argument("--quiet", action="store_true", help="no progress, no summary")
+    add("--quiet", action="store_true", help="no progress, no summary")
     add_word_limit(parser, "phrase")
     add_shard_arguments(parser)
     add_scoring_arguments(parser)

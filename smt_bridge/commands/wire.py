@@ -21,15 +21,10 @@ a glue grammar, a table with glue-grammar in its path, is never meant unless --f
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("ini", type=InputFile, metavar="MOSES.INI", help="the configuration of the decoder")
-    parser.add_argument(
-        "--table",
-        type=InputFile,
-        required=True,
-        metavar="FILE",
-        help="the rescored table, as rescore-table wrote it",
-    )
-    parser.add_argument("--added", type=int, metavar="N", help="columns that were added (default: what FILE.json says)")
-    parser.add_argument("--weights", type=float, nargs="+", metavar="W", help="start weights of the added columns")
-    parser.add_argument("--feature", metavar="NAME", help="which phrase table, where the file has several")
-    parser.add_argument("--output", type=OutputFile, default="-", metavar="NEW.INI", help="where to write ('-')")
+    add = parser.add_argument
+    add("ini", type=InputFile, metavar="MOSES.INI", help="the configuration of the decoder")
+    add("--table", type=InputFile, required=True, metavar="FILE", help="the rescored table, as rescore-table wrote it")
+    add("--added", type=int, metavar="N", help="columns that were added (default: what FILE.json says)")
+    add("--weights", type=float, nargs="+", metavar="W", help="start weights of the added columns")
+    add("--feature", metavar="NAME", help="which phrase table, where the file has several")
+    add("--output", type=OutputFile, default="-", metavar="NEW.INI", help="where to write ('-')")
