@@ -374,6 +374,13 @@ def test_no_record_lies_beside_a_pipe(folder: Path, moses: str) -> None:
     assert not Path("pipe.json").exists()
 
 
+def test_a_file_in_place_of_the_record_is_not_replaced(folder: Path, moses: str) -> None:
+    Path("list.json").write_text("mine")
+    assert translate(moses, *LISTS, "--input", "dev", "--output", "out", "--nbest-output", "list") == 2
+    assert Path("list.json").read_text() == "mine"
+    assert not Path("out").exists()
+
+
 def test_a_recipe_that_was_edited_wrongly_is_one_line(
     folder: Path, moses: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
