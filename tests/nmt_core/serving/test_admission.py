@@ -19,7 +19,7 @@ from nmt_core.base.words import count_words
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.serving.accounts import Account, ClientLimit, Memory
 from nmt_core.serving.client.client import NmtClient
-from nmt_core.serving.client.connection import Access
+from nmt_core.serving.client.connection import OPTIONS, Access
 from nmt_core.serving.engine.work import Item
 from nmt_core.serving.errors import RpcError
 from nmt_core.serving.methods.plan import score_cost, translation_cost
@@ -54,8 +54,15 @@ def strict(start, folder: str, token_file: str):
 
 
 @pytest.fixture
-def stub(strict) -> Any:
-    return strict.stub
+def channel(strict) -> Iterator[grpc.Channel]:
+    """One of each test: the server closes those that are idle."""
+    with grpc.insecure_channel(strict.address, options=OPTIONS) as channel:
+        yield channel
+
+
+@pytest.fixture
+def stub(channel) -> nmt_pb2_grpc.NmtServiceStub:
+    return nmt_pb2_grpc.NmtServiceStub(channel)
 
 
 METADATA = [("authorization", f"Bearer {TOKEN}")]
@@ -108,12 +115,12 @@ def test_a_message_that_is_compressed_is_refused(strict) -> None:
     assert code == grpc.StatusCode.UNIMPLEMENTED
 
 
-def test_questions_to_reflection_are_small_and_come_soon(strict, rude) -> None:
-    ask = strict.channel.stream_stream(REFLECTION)
+def test_questions_to_reflection_are_small_and_come_soon(strict, channel, rude) -> None:
+    ask = channel.stream_stream(REFLECTION)
     for content in (b"\xff\xff", b"\x22\xff\xff\x07" + b"a" * ((1 << 17) - 1)):
         code, _ = refusal_of(lambda: list(ask(iter([content]), metadata=METADATA)))  # noqa: B023 (called at once)
         assert code == grpc.StatusCode.INVALID_ARGUMENT
-    health = strict.channel.unary_unary("/grpc.health.v1.Health/Check")
+    health = channel.unary_unary("/grpc.health.v1.Health/Check")
     assert refusal_of(lambda: health(bytes(1 << 17)))[0] == grpc.StatusCode.INVALID_ARGUMENT
     client = rude(strict.address)
     stream = client.call(REFLECTION, [("authorization", f"Bearer {TOKEN}")])
@@ -121,8 +128,8 @@ def test_questions_to_reflection_are_small_and_come_soon(strict, rude) -> None:
     assert client.listen_until_ended([stream], 10)
 
 
-def test_a_call_without_a_message_is_refused(strict) -> None:
-    call = strict.channel.stream_unary(SCORE)
+def test_a_call_without_a_message_is_refused(channel) -> None:
+    call = channel.stream_unary(SCORE)
     rejected = refusal_of(lambda: call(iter([]), metadata=METADATA))
     assert rejected == (grpc.StatusCode.INVALID_ARGUMENT, "NOT_A_MESSAGE")
 

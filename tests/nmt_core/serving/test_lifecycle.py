@@ -18,6 +18,7 @@ from nmt_core.base.errors import ServiceError
 from nmt_core.commands.main import main
 from nmt_core.serving.client.aio import AsyncNmtClient
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
+from nmt_core.serving.errors import RpcError
 from nmt_core.serving.limits import Limits, read_limits
 from nmt_core.serving.loading import model_folders
 from nmt_core.v1 import nmt_pb2 as pb
@@ -54,6 +55,8 @@ async def test_loading_and_draining_are_seen_from_outside() -> None:
         stopping = asyncio.create_task(server.stop(20.0))
         assert (await watch.read()).status == NOT_SERVING
         await until(lambda: server.servicer.devices.draining)
+        with pytest.raises(RpcError, match="the server is shutting down"):
+            server.servicer.devices.find("", None)
         assert await code_of(stub.Score(pb.ScoreRequest())) in (UNAVAILABLE, grpc.StatusCode.CANCELLED)  # not begun
         watch.cancel()
         gate.open.set()

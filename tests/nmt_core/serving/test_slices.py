@@ -83,6 +83,11 @@ class Paused:
             self.items.pop(key, None)
 
 
+def iterations_of(metrics: Metrics) -> float:
+    """Those, and slices of them, that were done so far."""
+    return metrics.registry.get_sample_value("nmt_turn_seconds_count", {"device": "cpu", "kind": "test"}) or 0
+
+
 KINDS = pytest.mark.parametrize("kind", ["batch", "step"])
 
 
@@ -134,8 +139,8 @@ async def test_a_caller_that_leaves_within_a_step_leaves_the_search_after_it(ope
             runs_until(self.goes_on.is_set)
             return [] if "leaves" in self.items.values() else super().step()
 
-    decoder = SomeStay()
-    engine = open_engine(decoder.open)
+    decoder, metrics = SomeStay(), Metrics()
+    engine = open_engine(decoder.open, metrics=metrics)
     async with held(engine, FULL + 2):
         stays = asked(engine, "slow", ["stays"], client="a")
         leaves = asked(engine, "slow", ["leaves"], tokens=[FULL + 1], client="b")
@@ -143,6 +148,8 @@ async def test_a_caller_that_leaves_within_a_step_leaves_the_search_after_it(ope
     late = asked(engine, "slow", ["late"], client="a")
     leaves.cancel()
     await asyncio.wait([leaves])
+    before = iterations_of(metrics)
+    await until(lambda: iterations_of(metrics) > before + 1)
     assert sorted(decoder.items.values()) == ["leaves", "stays"]
     decoder.goes_on.set()
     assert [*await stays, *await late] == ["stays", "late"]
@@ -160,15 +167,12 @@ def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_iterations
 
     metrics = Metrics()
 
-    def count() -> float:
-        return metrics.registry.get_sample_value("nmt_turn_seconds_count", {"device": "cpu", "kind": "test"}) or 0
-
     def iterations(key: str = "x", tokens: int = 10) -> float:
-        before = count()
+        before = iterations_of(metrics)
         queue = device._queues.put(key, "interactive", Job("client", [Item("item", tokens)]))
         while not queue.idle:
             device._iterate(queue)
-        return count() - before
+        return iterations_of(metrics) - before
 
     device = unthreaded(lambda key: BatchWork("test", run), metrics=metrics)
     device._queues.put("other", "interactive", Job("other", [Item("item", 1)]))  # next to which iterations are short
