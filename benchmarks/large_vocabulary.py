@@ -16,18 +16,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from common import machine, peak_memory, table
 
-from nmt_core.batches.padding import pad
 from nmt_core.inference.candidate_lists import CandidateLists
-from nmt_core.inference.search.beam import beam_search
+from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.predictor import ModelPredictor
+from nmt_core.inference.search.requests import Request
 from nmt_core.models.build import new_model
 from nmt_core.models.presets import preset
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.lexicon import Candidate, Lexicon
+from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.data.corpus import BatchPlan, ParallelCorpus, make_batch
@@ -129,8 +129,8 @@ def decode(candidates: bool, sentences: int) -> list[Any]:
         if candidates:
             words_C = lists.of(f"s{word}" for word in ids.flat)
             narrow, chosen = predictor.restrict_vocabulary(words_C), len(words_C)
-        with torch.inference_mode():
-            beam_search(narrow, pad(ids.tolist()), config=config)
+        requests = [Request(number, Sentence(source), config) for number, source in enumerate(ids.tolist())]
+        assert len(list(search_all(BeamSearch[int](narrow), requests, batch_tokens=ids.size))) == sentences
 
     search()
     seconds = timed(search)

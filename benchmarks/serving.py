@@ -156,11 +156,13 @@ def in_process_translation(args: argparse.Namespace, texts: Sequence[str]) -> di
     import torch
 
     from nmt_core.inference.search.config import DecodingConfig
-    from nmt_core.inference.translator import open_translator
+    from nmt_core.inference.translator import Translator
+    from nmt_core.model_directory.loaded_model import load_models
 
     torch.set_num_threads(args.threads)
     config = DecodingConfig(beam=args.beam)
-    translator = open_translator([args.model], config=config, batch_tokens=args.batch_tokens, device=args.device)
+    models = load_models([args.model], device=args.device, dtype="float32")
+    translator = Translator(models, config=config, batch_tokens=args.batch_tokens)
     translator.translate(texts[:5])
     begin = time.perf_counter()
     found = translator.translate(texts)

@@ -147,6 +147,6 @@ def _add_file_options(group: argparse._ArgumentGroup) -> None:
         type=alignment_output,
         metavar="F",
         help="source-target points, a line for each translation; F.jsonl: attention weights; DIR/: a picture of the"
-        " attention for each line, DIR/LINE.png, counted from 1",
+        " attention for each line, DIR/LINE.svg, counted from 1",
     )
     add("--quiet", action="store_true", help="no progress on standard error")

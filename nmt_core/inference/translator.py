@@ -24,7 +24,7 @@ from nmt_core.inference.search.predictor import Predictor
 from nmt_core.inference.search.requests import Finished, Request, checked
 from nmt_core.inference.search.sampling import number_of_text, sample_all
 from nmt_core.model_directory.ensembles import open_raw_text, signature_of
-from nmt_core.model_directory.loaded_model import LoadedModel, load_models
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.copying import Copying
 from nmt_core.text.processing import RawText
 from nmt_core.text.vocabulary import joint_vocabulary
@@ -35,7 +35,7 @@ class Translator:
 
     ``config`` chooses beam search or sampling. ``batch_tokens`` limits the source words searched at once. A line
     without words has the empty translation with the pair scorer's number, whatever search has. With ``fusion`` a
-    language model has a say in the search; log-probabilities are then the sums that ``ShallowFusion`` defines. With
+    language model has a say in the search; log-probabilities are then the sums that ``search.ensemble`` defines. With
     ``candidates`` every batch is searched with the words its candidate list has. ``unknowns`` is what is written
     instead of ``<unk>``, which needs models with attention or of annotated text (else ConfigError); the latter write
     words of the text in any case. Models that spell words write none (``nmt_core.inference.output.spelling``).
@@ -51,7 +51,6 @@ class Translator:
         config: DecodingConfig | SamplingConfig | None = None,
         batch_tokens: int = 1000,
         attention: bool = False,
-        average: str = "log-probabilities",
         fusion: FusedLanguageModel | None = None,
         candidates: CandidateLists | None = None,
         unknowns: UnknownReplacement | None = None,
@@ -63,19 +62,18 @@ class Translator:
             raise ConfigError(f"{self.config.nbest} best translations need a beam of at least {self.config.nbest}")
         self.batch_tokens = batch_tokens
         self.source = joint_vocabulary([loaded.source for loaded in models])
-        self.predictor = make_predictor(models, average=average)
+        self.predictor = make_predictor(models)
         self.copying, self.unknowns = models[0].copying, unknowns
         self.attention = attention or (unknowns is not None and self.copying is None)
         if self.copying is not None:
             self.config = self._of_annotated_text(self.copying)
-        self._average = average
         self._fused_models = () if fusion is None else (fusion.loaded,)
         if fusion is not None:
             self.predictor = fuse(self.predictor, self.models, fusion)
         self.candidates = candidates
         self._requests = LineRequests(self.config, models[0], candidates is not None)
         # with another distribution than the pair scorer's, search has its own numbers
-        is_comparable = fusion is None and candidates is None and average == "log-probabilities"
+        is_comparable = fusion is None and candidates is None
         self._finisher = Finisher(
             models,
             self.predictor.aligns or "written",
@@ -104,9 +102,6 @@ class Translator:
             self.check_attends("replacing <unk>")
         if self._finisher.spells and self.unknowns is not None:
             raise ConfigError(f"replacing <unk> is for models that write it; {self._folders} spells unknown words")
-        if self._finisher.spells and self._average != "log-probabilities":
-            problem = f"models that spell are averaged by log-probabilities, not by {self._average}"
-            raise ConfigError(f"{problem}: {self._folders}")
         if isinstance(self.config, DecodingConfig) and self.config.coverage_penalty:
             self.check_attends("a coverage penalty")
 
@@ -185,17 +180,3 @@ class Translator:
         if self._processor is None:
             self._processor = open_raw_text(self.models)
         return self._processor
-
-
-def open_translator(
-    folders: Sequence[str],
-    *,
-    config: DecodingConfig | SamplingConfig | None = None,
-    device: str = "cpu",
-    dtype: str = "float32",
-    batch_tokens: int = 1000,
-    attention: bool = False,
-) -> Translator:
-    """Load the models of ``folders`` and make their translator. Raises ModelError or ConfigError."""
-    models = load_models(folders, device=device, dtype=dtype)
-    return Translator(models, config=config, batch_tokens=batch_tokens, attention=attention)

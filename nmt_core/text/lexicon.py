@@ -7,8 +7,6 @@ aligned corpus, p(target | source) is the share of a source word's points that g
 >>> lexicon = Lexicon({"house": (Candidate("maison", 0.75), Candidate("foyer", 0.1))})
 >>> lexicon.best("house")
 'maison'
->>> lexicon.candidates("cat", 10)
-()
 >>> list(lexicon.lines())
 ['maison house 0.7500000', 'foyer house 0.1000000']
 """
@@ -55,10 +53,6 @@ class Lexicon:
         """The likeliest target word of a source word; None for a word that is not in the lexicon."""
         found = self.entries.get(word)
         return found[0].word if found else None
-
-    def candidates(self, word: str, k: int) -> tuple[Candidate, ...]:
-        """The ``k`` likeliest target words of a source word, or as many as there are."""
-        return self.entries.get(word, ())[:k]
 
     def lines(self) -> Iterator[str]:
         """The lines of the file form, by source word."""
@@ -123,34 +117,13 @@ def _best(candidates: list[Candidate], top: int | None) -> list[Candidate]:
     return list(likeliest.values())[:top]
 
 
-class WordCounts:
-    """Counts of (source word, target word), which grow with ``add``."""
-
-    def __init__(self) -> None:
-        self._pairs: collections.Counter[tuple[str, str]] = collections.Counter()
-
-    def __repr__(self) -> str:
-        return f"WordCounts({len(self._pairs)} pairs of words)"
-
-    def add(self, pair: AlignedPair) -> None:
-        """Count the points of a sentence pair."""
-        self._pairs.update(_linked(pair))
-
-    def lexicon(self, keep: Keep) -> Lexicon:
-        """What is kept of the relative frequencies."""
-        totals: collections.Counter[str] = collections.Counter()
-        for (source, _), count in self._pairs.items():
-            totals[source] += count
-        entries = ((source, target, count / totals[source]) for (source, target), count in self._pairs.items())
-        return collect(entries, keep)
-
-
 def lexicon_of(pairs: Iterable[AlignedPair], keep: Keep) -> Lexicon:
-    """The lexicon of an aligned corpus; memory is for its distinct pairs of words."""
-    counts = WordCounts()
-    for pair in pairs:
-        counts.add(pair)
-    return counts.lexicon(keep)
+    """The lexicon of an aligned corpus, by relative frequencies; memory is for its distinct pairs of words."""
+    counts = collections.Counter(itertools.chain.from_iterable(map(_linked, pairs)))
+    totals: collections.Counter[str] = collections.Counter()
+    for (source, _), count in counts.items():
+        totals[source] += count
+    return collect(((source, target, n / totals[source]) for (source, target), n in counts.items()), keep)
 
 
 def _linked(pair: AlignedPair) -> Iterator[tuple[str, str]]:

@@ -37,9 +37,13 @@ class UnknownShare:
         serve: bool = False,
         usual: float | None = None,
     ) -> None:
-        self._name, self._warn, self._hint = name, warn, hint
+        self._name, self._warn = name, warn
         self._many = MANY_THAT_SERVE if serve else suspicious_share(usual, least=MANY)
-        self._usual = "" if usual is None else f" ({100 * usual:.0f} % in its training text)"
+        shown = "" if usual is None else f" ({100 * usual:.0f} % in its training text)"
+        self._problem = (
+            f"are unknown to the model{shown}; is the text prepared as its training text was (tokenised, cased,"
+            f" escaped, cut into subwords)? {hint}"
+        )
         self._words = self._unknown = 0
         self._warned = False
         self._compared = {"serve": float(serve)} | ({} if usual is None else {"usual": usual})
@@ -73,11 +77,7 @@ class UnknownShare:
             return
         self._warned = True
         share = f"{self._unknown:,} of the first {self._words:,} words ({100 * self._unknown / self._words:.0f} %)"
-        problem = (
-            f"{self._name}: {share} are unknown to the model{self._usual}; is the text prepared as its training text"
-            f" was (tokenised, cased, escaped, cut into subwords)? {self._hint}"
-        )
-        self._warn(problem.rstrip())
+        self._warn(f"{self._name}: {share} {self._problem}".rstrip())
 
 
 def check_news(name: str, news: Sequence[Mapping[str, float]], warn: Callable[[str], None]) -> None:

@@ -21,7 +21,7 @@ from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.ensemble import FusedLanguageModel
-from nmt_core.inference.translator import Translator, open_translator
+from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model, save_model
 from nmt_core.text.alignment import parse_pharaoh
 from smt_bridge.commands.main import main as bridge
@@ -29,6 +29,7 @@ from smt_bridge.metadata import read_metadata
 from smt_bridge.nbest.formats import read_entries
 from tests.mirrored_models import WORDS, make_models, mirrored, mirrored_points, turned
 from tests.model_files import open_pair_scorer
+from tests.searching import open_translator
 
 SOURCES = ["w1 w2 w3 w4", "w5", "w0 unseen w7 w7 w2", "w11 w10"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,13 +17,13 @@ import torch
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.words import check_factors, cut_words
 from nmt_core.device import choose_device
+from nmt_core.files import OutputDirectory
 from nmt_core.inference.commands.opening import open_translator
-from nmt_core.inference.commands.options import DecodeOptions, decode_options
+from nmt_core.inference.commands.options import TranslatorOptions, decode_options
 from nmt_core.inference.commands.output_lines import (
     Notices,
     distinct,
     draw_pictures,
-    make_picture_directory,
     open_writers,
 )
 from nmt_core.inference.commands.source_lines import read_source_lines
@@ -50,60 +51,62 @@ class Window(NamedTuple):
 def decode(args: argparse.Namespace) -> int:
     """Translate as the options say. Raises ConfigError for those that do not go together."""
     options = decode_options(args)
+    draws = isinstance(args.alignments, OutputDirectory)
     alone = args.jobs == 1 and args.engine is None and not (args.shards or args.restart)
-    if options.pictures and not alone:
+    if draws and not alone:
         raise ConfigError("--alignments DIR/ is for one process; leave out --jobs, --shards, --restart and --engine")
-    given = {name: str(value) for name, value in sorted(vars(args).items()) if name not in _WITHOUT_EFFECT}
-    given["search"] = str(options.search)
-    journaled = not alone or (not options.pictures and bool(begun(args.output)))
-    job = _job(options, given, journaled=journaled)
+    job = _job(args, options, journaled=not alone or (not draws and bool(begun(args.output))))
     alone = alone and not job.is_resumable
-    open_worker = functools.partial(_open_worker, options, all_threads=alone)
+    open_worker = functools.partial(_open_worker, args, options, all_threads=alone)
     quiet = args.quiet or (alone and (sys.stderr is None or not sys.stderr.isatty()))
-    notices = Notices(options)
+    notices = Notices(args, options.reranking)
     shown: dict[str, Any] = {"name": "decode", "unit": " lines", "quiet": quiet}
     run_with_options(args, job, open_worker, jobs=args.jobs, seen=notices.add, on_complete=notices.finish, **shown)
     return 0
 
 
-def _job(options: DecodeOptions, given: dict[str, str], *, journaled: bool) -> Job[Window]:
+def _job(args: argparse.Namespace, options: TranslatorOptions, *, journaled: bool) -> Job[Window]:
+    given = {name: str(value) for name, value in sorted(vars(args).items()) if name not in _WITHOUT_EFFECT}
+    given["search"] = str(options.search)
     ngrams = options.reranking and options.reranking.path
-    named = (options.input, options.prefix, options.constraints, options.guidance, options.lexicon, ngrams)
+    named = (args.input, args.prefix, args.constraints, args.guidance, args.lexicon, ngrams)
     files = {path: path for path in named if path and path != "-"}
-    outputs = (options.output, *([options.alignments] if options.alignments else []))
-    description = {"input": options.input, "options": given}
-    return Job(options.input, functools.partial(_read_windows, options), outputs, description, files, journaled)
+    outputs = [path for path in (args.output, args.alignments) if path and not isinstance(path, OutputDirectory)]
+    description = {"input": args.input, "options": given}
+    read = functools.partial(_read_windows, args, options)
+    return Job(args.input, read, tuple(outputs), description, files, journaled)
 
 
-def _read_windows(options: DecodeOptions) -> Iterator[tuple[Shard, Window]]:
+def _read_windows(args: argparse.Namespace, options: TranslatorOptions) -> Iterator[tuple[Shard, Window]]:
     """The lines with what is asked of them, as many at a time as are translated together."""
-    lines = read_source_lines(options)
-    for first in itertools.count(1, options.window):
-        window = Window(first, list(itertools.islice(lines, options.window)))
+    lines = read_source_lines(args, options.search)
+    for first in itertools.count(1, args.window):
+        window = Window(first, list(itertools.islice(lines, args.window)))
         if not window.lines:
             return
         content = "\n".join(map(repr, window.lines))
         yield Shard.of(first, content.encode("utf-8", "surrogateescape")), window
 
 
-def _open_worker(options: DecodeOptions, number: int, *, all_threads: bool) -> DecodeWorker:
+def _open_worker(
+    args: argparse.Namespace, options: TranslatorOptions, number: int, *, all_threads: bool
+) -> DecodeWorker:
     keep_memory_of_tensors()
     if options.device == "auto" and torch.cuda.device_count() > 1:
         options = replace(options, device=f"cuda:{number % torch.cuda.device_count()}")
     if choose_device(options.device).type == "cpu" and not all_threads:
         torch.set_num_threads(1)  # so that all work alike
-    worker = DecodeWorker(options)
-    if options.pictures:
-        make_picture_directory(options.pictures)
-    return worker
+    return DecodeWorker(args, options)
 
 
 class DecodeWorker:
     """Translates windows; ``description`` names models, precision, device, and versions."""
 
-    def __init__(self, options: DecodeOptions) -> None:
-        self._options = options
-        self._writers = open_writers(options)
+    def __init__(self, args: argparse.Namespace, options: TranslatorOptions) -> None:
+        self._args, self._most = args, max(args.nbest, options.search.samples)
+        self._distinct = options.search.distinct
+        self._writers = open_writers(args, many=self._most > 1)
+        self._pictures = args.alignments if isinstance(args.alignments, OutputDirectory) else None
         self._reranker = None
         if options.reranking is not None:
             lm, ranking = options.reranking, options.config.ranking
@@ -111,40 +114,41 @@ class DecodeWorker:
         self._translator = open_translator(options)
         self._usual = usual_share(loaded.source for loaded in self._translator.models) or 0.0
         self.description = {"translator": self._translator.signature}
+        if self._pictures is not None:
+            os.makedirs(self._pictures, exist_ok=True)
 
     def __call__(self, window: Window) -> Result:
         """The lines of its translations for every file."""
-        options, translator, first = self._options, self._translator, window.first - 1
+        args, translator, first = self._args, self._translator, window.first - 1
         lines = [self._pieces(number, line) for number, line in enumerate(window.lines, start=window.first)]
-        found = translator.translate(list(itertools.chain(*lines)), raw=options.raw, first=first)
+        found = translator.translate(list(itertools.chain(*lines)), raw=args.raw, first=first)
         counts = self._counts(found)
         found = [self._chosen(one) for one in found]
         for name in ("copied", "translated"):
             counts[name] = float(sum(getattr(each.unknown, name) for one in found for each in one))
-        if options.max_words.splits:
+        if args.max_words.splits:
             stream = iter(found)
             found = [_as_one(list(itertools.islice(stream, len(pieces)))) for pieces in lines]
-        if options.pictures:
-            draw_pictures(options.pictures, found, first=first)
+        if self._pictures is not None:
+            draw_pictures(self._pictures, found, first=first)
         numbered = list(enumerate(found, start=first))
         texts = ["".join(f"{line}\n" for one in numbered for line in write(*one)) for write in self._writers]
         return Result(tuple(text.encode("utf-8", "surrogateescape") for text in texts), counts)
 
     def _pieces(self, number: int, line: SourceLine) -> list[SourceLine]:
         """The line, or the parts of a long one. Raises InputError for words that have other factors."""
-        options, factors = self._options, len(self._translator.models[0].factors)
-        if factors and not options.raw:
-            check_factors(line.text, factors, path=options.input, line=number)
-        if not options.max_words.splits:
+        args, factors = self._args, len(self._translator.models[0].factors)
+        if factors and not args.raw:
+            check_factors(line.text, factors, path=args.input, line=number)
+        if not args.max_words.splits:
             return [line]
-        return [replace(line, text=piece) for piece in cut_words(line.text, options.max_words.words)]
+        return [replace(line, text=piece) for piece in cut_words(line.text, args.max_words.words)]
 
     def _chosen(self, found: list[Translation]) -> list[Translation]:
         """The translations that are written of those that were found."""
-        most = max(self._options.nbest, self._options.search.samples)
         if self._reranker is not None:
             found = self._reranker.rerank(found)
-        return distinct(found, most) if self._options.search.distinct else found[:most]
+        return distinct(found, self._most) if self._distinct else found[: self._most]
 
     def _counts(self, found: Sequence[list[Translation]]) -> dict[str, float]:
         """What notices are made of."""
@@ -155,7 +159,7 @@ class DecodeWorker:
             "unknown": sum(word not in translator.source for word in words),
             "usual": self._usual,
             "serve": any(loaded.unknown_words_serve for loaded in translator.models),
-            "restored": self._options.replace_unk is not None or translator.copying is not None,
+            "restored": self._args.replace_unk is not None or translator.copying is not None,
         }
         if reranker is not None:
             shares = [unknown_share(reranker.model, one[0].words) for one in found]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.device import choose_device, usual_batch_tokens
-from nmt_core.files import OutputDirectory
-from nmt_core.inference.commands.arguments import LanguageModel, SearchOptions, WordLimit
-from nmt_core.inference.moses_xml import XmlMode
+from nmt_core.inference.commands.arguments import LanguageModel, SearchOptions
 from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig, SamplingConfig
 
 SPLIT = "--max-words N,split"
@@ -21,7 +18,7 @@ SPLIT = "--max-words N,split"
 class TranslatorOptions:
     """Models, and how they search or sample (``config``); ``search`` has what else ``--search`` says.
 
-    ``fused`` is the language model that takes part in search.
+    ``fused`` is the language model that takes part in search, ``reranking`` one that reranks its beam.
     """
 
     models: tuple[str, ...]
@@ -32,66 +29,30 @@ class TranslatorOptions:
     replace_unk: str | None
     lexicon: str | None
     fused: LanguageModel | None = None
+    reranking: LanguageModel | None = None
     attention: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class DecodeOptions(TranslatorOptions):
-    """The same with the texts, and what is asked of translations.
-
-    ``reranking`` is the language model that reranks a beam. Alignments go to a file, or as pictures to a directory.
-    """
-
-    reranking: LanguageModel | None
-    window: int
-    input: str
-    output: str
-    raw: bool
-    nbest: int
-    scores: bool
-    alignments: str | None
-    pictures: str | None
-    prefix: str | None
-    constraints: str | None
-    xml_input: XmlMode
-    guidance: str | None
-    max_words: WordLimit
-
-    @property
-    def many(self) -> bool:
-        """Whether a line may have several translations."""
-        return self.nbest > 1 or self.search.samples > 1
 
 
 def translator_options(args: argparse.Namespace) -> TranslatorOptions:
     """Those of ``tune-lm``, which needs the whole beam. Raises ConfigError for what does not go together."""
-    return TranslatorOptions(**_search_options(args, whole_beam=True))
+    return _search_options(args, whole_beam=True)
 
 
-def decode_options(args: argparse.Namespace) -> DecodeOptions:
+def decode_options(args: argparse.Namespace) -> TranslatorOptions:
     """Those of ``decode``. Raises ConfigError for what does not go together, and for an unknown device."""
     # a language model, or the search for different texts, chooses among the whole beam
     whole_beam = bool(args.lm or dict(args.search).get("distinct"))
-    draws = isinstance(args.alignments, OutputDirectory)
-    return DecodeOptions(
-        **_search_options(args, nbest=args.nbest, whole_beam=whole_beam),
+    options = _search_options(args, nbest=args.nbest, whole_beam=whole_beam)
+    return replace(
+        options,
         fused=_language_model(args.lm, "model directory"),
         reranking=_language_model(args.lm, "n-gram model"),
         attention=bool(args.alignments),
-        alignments=None if draws else args.alignments,
-        pictures=args.alignments if draws else None,
-        **{
-            name: getattr(args, name)
-            for name in (
-                "window", "input", "output", "raw", "nbest", "scores", "prefix", "constraints", "xml_input", "guidance",
-                "max_words",
-            )
-        },
-    )  # fmt: skip
+    )
 
 
-def _search_options(args: argparse.Namespace, *, nbest: int = 1, whole_beam: bool) -> dict[str, Any]:
-    """The fields that the commands share. A job notes ``batch_tokens``, so the device's number is among them."""
+def _search_options(args: argparse.Namespace, *, nbest: int = 1, whole_beam: bool) -> TranslatorOptions:
+    """What the commands share. A job notes ``batch_tokens``, so the device's number is among them."""
     usual = usual_batch_tokens(choose_device(args.device))
     search = SearchOptions.from_mapping({"batch_tokens": usual, **dict(args.search)}, origin="--search")
     _check_together(_given(args, search))
@@ -103,7 +64,7 @@ def _search_options(args: argparse.Namespace, *, nbest: int = 1, whole_beam: boo
         numbers = {"beam": beam, "nbest": max(beam, nbest) if whole_beam else nbest}
         config = DecodingConfig.from_mapping({**search.given_for(DecodingConfig), **numbers}, origin="decode")
     named = {name: getattr(args, name) for name in ("device", "dtype", "replace_unk", "lexicon")}
-    return {"models": tuple(args.model.split(",")), "search": search, "config": config, **named}
+    return TranslatorOptions(models=tuple(args.model.split(",")), search=search, config=config, **named)
 
 
 def _language_model(given: list[LanguageModel], kind: str) -> LanguageModel | None:

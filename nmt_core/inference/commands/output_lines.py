@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from nmt_core.base.messages import say
 from nmt_core.base.words import nbest_line
-from nmt_core.inference.commands.options import DecodeOptions
+from nmt_core.files import OutputDirectory, open_output
+from nmt_core.inference.commands.arguments import LanguageModel
 from nmt_core.inference.output.alignment import line_writer
 from nmt_core.inference.output.finish import Translation
-from nmt_core.inference.output.heatmap import load_figure_class, write_heatmap
 from nmt_core.inference.output.lm import CoverageWarning
 from nmt_core.inference.output.unknowns import UnknownCounts
 from nmt_core.text.unknown_share import UnknownShare
@@ -19,11 +20,11 @@ Writer = Callable[[int, Sequence[Translation]], Iterable[str]]
 """The lines that the translations of a source line, whose number counts from 0, make in a file."""
 
 
-def open_writers(options: DecodeOptions) -> list[Writer]:
-    """What makes the lines of ``--output``, and of ``--alignments`` where that is a file."""
-    writers: list[Writer] = [_nbest_lines if options.many else _scored_line if options.scores else _line]
-    if options.alignments:
-        line_of = line_writer(options.alignments)
+def open_writers(args: argparse.Namespace, *, many: bool) -> list[Writer]:
+    """What makes the lines of ``--output``, of which a source line may have ``many``, and of a file of alignments."""
+    writers: list[Writer] = [_nbest_lines if many else _scored_line if args.scores else _line]
+    if args.alignments and not isinstance(args.alignments, OutputDirectory):
+        line_of = line_writer(args.alignments)
         writers.append(lambda _, found: [line_of(one.aligned) for one in found])
     return writers
 
@@ -50,37 +51,31 @@ def distinct(found: Sequence[Translation], most: int) -> list[Translation]:
     return list(texts.values())[:most]
 
 
-def make_picture_directory(directory: str) -> None:
-    """The directory of pictures, made before the work begins; an error where nothing could be drawn."""
-    load_figure_class()
-    os.makedirs(directory, exist_ok=True)
-
-
 def draw_pictures(directory: str, translations: Iterable[Sequence[Translation]], *, first: int) -> None:
     """A picture of the best translation of each line with words; the number of the first line counts from 0."""
     for number, found in enumerate(translations, start=first + 1):
         if found[0].source_words:
-            write_heatmap(os.path.join(directory, f"{number}.png"), found[0].aligned)
+            with open_output(os.path.join(directory, f"{number}.svg")) as stream:
+                stream.write(found[0].aligned.svg().encode("utf-8", "surrogateescape"))
 
 
 class Notices:
     """Warns once of a text, as soon as its windows give reason to, and says at the end what was replaced."""
 
-    def __init__(self, options: DecodeOptions) -> None:
-        self._options = options
-        lm = options.reranking
+    def __init__(self, args: argparse.Namespace, lm: LanguageModel | None) -> None:
+        self._args = args
         self._coverage = None if lm is None else CoverageWarning(lm.path, _warn)
         self._share: UnknownShare | None = None
 
     def add(self, counts: Mapping[str, float]) -> None:
         """Take note of a window, counted by ``DecodeWorker``."""
         if self._share is None:
-            hint = "" if self._options.raw else "Raw text needs --raw"
+            hint = "" if self._args.raw else "Raw text needs --raw"
             serve, usual = counts["serve"] > 0, counts["usual"] or None
-            self._share = UnknownShare(",".join(self._options.models), _warn, hint=hint, serve=serve, usual=usual)
+            self._share = UnknownShare(self._args.model, _warn, hint=hint, serve=serve, usual=usual)
         self._share.add(words=int(counts["words"]), unknown=int(counts["unknown"]))
         if self._coverage is not None:
-            self._coverage.add(int(counts["lm_words"]), int(counts["lm_unknown"]))
+            self._coverage.add(words=int(counts["lm_words"]), unknown=int(counts["lm_unknown"]))
 
     def finish(self, counts: Mapping[str, float], _: object) -> None:
         """Say what is left to say of the sums of all windows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ from nmt_core.base.messages import counted
 from nmt_core.base.words import check_words, split_words, whole_number
 from nmt_core.files import read_parallel_lines, read_text_lines
 from nmt_core.inference.commands.arguments import SearchOptions
-from nmt_core.inference.commands.options import SPLIT, DecodeOptions
+from nmt_core.inference.commands.options import SPLIT
 from nmt_core.inference.lines import PhraseConstraint, SourceLine
 from nmt_core.inference.moses_xml import parse_xml_line
 from nmt_core.inference.search.ngram_guidance import FACTORS
@@ -21,37 +22,37 @@ from nmt_core.inference.search.ngram_guidance import FACTORS
 _ROUNDING = 1e-6
 
 
-def read_source_lines(options: DecodeOptions) -> Iterator[SourceLine]:
+def read_source_lines(args: argparse.Namespace, search: SearchOptions) -> Iterator[SourceLine]:
     """The lines of ``--input`` with what is asked of them. Raises InputError for a bad or long line."""
-    lines = _lines(options)
-    return _with_guidance(lines, options.guidance, options.search) if options.guidance else lines
+    lines = _lines(args)
+    return _with_guidance(lines, args.guidance, search) if args.guidance else lines
 
 
-def _lines(options: DecodeOptions) -> Iterator[SourceLine]:
+def _lines(args: argparse.Namespace) -> Iterator[SourceLine]:
     """The lines, with their prefixes and phrases; only where long ones are split may one be long."""
-    most, splits = options.max_words
-    paths = [path for path in (options.input, options.prefix, options.constraints) if path is not None]
+    most, splits = args.max_words
+    paths = [path for path in (args.input, args.prefix, args.constraints) if path is not None]
     for number, (text, *others) in enumerate(read_parallel_lines(paths), start=1):
-        line = SourceLine(text) if options.xml_input == "pass-through" else _without_markup(options, number, text)
+        line = SourceLine(text) if args.xml_input == "pass-through" else _without_markup(args, number, text)
         if others:
-            line = _with_wishes(options, number, line, others)
+            line = _with_wishes(args, number, line, others)
         if not splits:
-            check_words(line.text, most, path=options.input, line=number, remedy=f", or cut it with {SPLIT}")
+            check_words(line.text, most, path=args.input, line=number, remedy=f", or cut it with {SPLIT}")
         yield line
 
 
-def _without_markup(options: DecodeOptions, number: int, text: str) -> SourceLine:
+def _without_markup(args: argparse.Namespace, number: int, text: str) -> SourceLine:
     try:
-        return parse_xml_line(text, mode=options.xml_input)
+        return parse_xml_line(text, mode=args.xml_input)
     except ValueError as error:
-        raise InputError(options.input, str(error), line=number) from error
+        raise InputError(args.input, str(error), line=number) from error
 
 
-def _with_wishes(options: DecodeOptions, number: int, line: SourceLine, fields: list[str]) -> SourceLine:
+def _with_wishes(args: argparse.Namespace, number: int, line: SourceLine, fields: list[str]) -> SourceLine:
     """The line with its prefix and its phrases, which ``fields`` has in the order of the files given."""
-    prefix = "" if options.prefix is None else fields.pop(0)
-    phrases = [] if options.constraints is None else fields.pop(0).split("\t")
-    asked = [_constraint(options.constraints or "", number, phrase) for phrase in phrases if phrase.strip()]
+    prefix = "" if args.prefix is None else fields.pop(0)
+    phrases = [] if args.constraints is None else fields.pop(0).split("\t")
+    asked = [_constraint(args.constraints or "", number, phrase) for phrase in phrases if phrase.strip()]
     return replace(line, prefix=prefix, constraints=(*line.constraints, *asked))
 
 

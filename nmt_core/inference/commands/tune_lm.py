@@ -29,7 +29,8 @@ def tune_weight_of_lm(args: argparse.Namespace) -> int:
     lists = [with_lm_log_probs(model, found) for found in _translations(args, options, references)]
     coverage = CoverageWarning(model.path, lambda problem: say(f"nmt-core tune-lm: warning: {problem}"))
     for found in lists:
-        coverage.add(*unknown_share(model, found[0].words))
+        words, unknown = unknown_share(model, found[0].words)
+        coverage.add(words=words, unknown=unknown)
     coverage.finish()
     tuning = tune_weight(lists, references, weights, ranking=options.config.ranking, tokenized=not args.raw)
     _report(tuning, args.lm)

@@ -1,7 +1,8 @@
 """Attention as a drawing: an SVG that needs nothing else, for pages, notebooks and files.
 
 Text takes the colour that surrounds the drawing, so that it can be read in light and dark; classes let a page
-choose its own colours. Every cell has a title that says its words and its weight.
+choose its own colours. A cell has a title that says its words and its weight; the faintest, of which long sentences
+have most, are left out, so that a row has 33 at most.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _LETTER = 8.0  # a character, wide, but for capitals and those of Chinese, Japan
 _BROAD = 12.0
 _SLANT = math.radians(60)  # of the words across
 _COLOUR = "#1565c0"
-_FAINTEST = 0.03  # of what is drawn, so that a row can be followed
+_FAINTEST = 0.03  # weight that is drawn; a row is as dark everywhere, so that it can be followed
 
 
 def attention_svg(
@@ -48,11 +49,17 @@ def attention_svg(
         for row, word in enumerate(down)
     ]
     cells = [
+        f'<rect class="second" x="{left}" y="{top + row * _CELL}" width="{_CELL * len(across) - 1}"'
+        f' height="{_CELL - 1}" opacity="{_FAINTEST}"/>'
+        for row in range(len(down))
+    ]
+    cells += [
         f'<rect class="second" x="{left + column * _CELL}" y="{top + row * _CELL}" width="{_CELL - 1}"'
-        f' height="{_CELL - 1}" opacity="{max(weight, _FAINTEST):.2f}">'
+        f' height="{_CELL - 1}" opacity="{weight:.2f}">'
         f"<title>{_text(down[row])} / {_text(across[column])}: {weight:.2f}</title></rect>"
         for row, line in enumerate(weights)
         for column, weight in enumerate(line)
+        if weight >= _FAINTEST
     ]
     return (
         f'<svg{_NAMESPACE if namespace else ""} role="img" viewBox="0 0 {width} {height}" width="{width}"'

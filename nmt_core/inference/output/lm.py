@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Sequence
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import BY_LENGTH, LengthNormalization
 from nmt_core.kenlm import NgramModel
+from nmt_core.text.unknown_share import UnknownShare
 from nmt_core.text.vocabulary import UNKNOWN
 
 _MANY_UNKNOWN = 0.2  # of the words: hardly the same tokenisation
-_ENOUGH, _FEW = 1000, 50  # words after which the share is looked at; fewer than the second say nothing
 
 
 class LanguageModelReranker:
@@ -48,33 +48,16 @@ def unknown_share(model: NgramModel, words: Iterable[str]) -> tuple[int, int]:
     return len(ordinary), sum(word not in model for word in ordinary)
 
 
-class CoverageWarning:
+class CoverageWarning(UnknownShare):
     """A warning, once, if the model of ``path`` seems to be of other words than those that are translated."""
 
     def __init__(self, path: str, warn: Callable[[str], None]) -> None:
-        self._path, self._warn = path, warn
-        self._words = self._unknown = 0
-        self._judged = False
-
-    def add(self, words: int, unknown: int) -> None:
-        """Count; when there are enough, judge."""
-        if not self._judged:
-            self._words, self._unknown = self._words + words, self._unknown + unknown
-            self._judge(min_words=_ENOUGH)
-
-    def finish(self) -> None:
-        """At the end a few words are enough."""
-        if not self._judged:
-            self._judge(min_words=_FEW)
-
-    def _judge(self, *, min_words: int) -> None:
-        if self._words < min_words:
-            return
-        self._judged = True
-        if self._unknown > _MANY_UNKNOWN * self._words:
-            problem = f"{self._unknown} of the first {self._words} words translated are not in this language model"
-            remedy = "was its text tokenised, escaped or cased in another way than that of the translation model?"
-            self._warn(f"{self._path}: {problem}; {remedy}")
+        super().__init__(path, warn)
+        self._many = _MANY_UNKNOWN
+        self._problem = (
+            "are not in this language model; was its text tokenised, escaped or cased in another way than that of the"
+            " translation model?"
+        )
 
 
 def with_lm_log_probs(model: NgramModel, found: Iterable[Translation]) -> list[Translation]:

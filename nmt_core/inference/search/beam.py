@@ -16,13 +16,12 @@ import numpy as np
 import torch
 
 from nmt_core.base.pauses import yield_point
-from nmt_core.batches.padding import Padded, group_by_length
+from nmt_core.batches.padding import group_by_length
 from nmt_core.inference.search.batch import SearchBatch
-from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig
+from nmt_core.inference.search.config import USUAL_ROWS
 from nmt_core.inference.search.memory_pool import is_compact
 from nmt_core.inference.search.predictor import Predictor
-from nmt_core.inference.search.requests import EncodedRequests, Finished, Hypothesis, Key, Request, checked
-from nmt_core.text.sentence import Sentence
+from nmt_core.inference.search.requests import EncodedRequests, Finished, Key, Request
 
 _ENCODE = 4000  # padded source positions that are encoded at once
 _REFILL = 0.25  # of a full batch that is free: waiting sentences are let in
@@ -104,22 +103,6 @@ class BeamSearch(Generic[Key]):
         """Advance all live hypotheses by one word; returns the sentences that are done with that."""
         self.batches = [batch for batch in self.batches if len(batch.sentences_A)]
         return [finished for batch in self.batches for finished in batch.step()]
-
-
-def beam_search(
-    predictor: Predictor, source: Padded, *, config: DecodingConfig, attention: bool = False
-) -> list[list[Hypothesis]]:
-    """The best hypotheses of every source, best first: at most ``config.nbest``, at least one.
-
-    Raises ModelError when the predictor's numbers are not probabilities.
-    """
-    search: BeamSearch[int] = BeamSearch(predictor, attention=attention)
-    ids = [words[:length] for words, length in zip(source.words_BL.tolist(), source.lengths, strict=True)]
-    search.admit([Request(number, Sentence(sentence), config) for number, sentence in enumerate(ids)])
-    found: dict[int, list[Hypothesis]] = {}
-    while search.sentences:
-        found.update((done.key, checked(done)) for done in search.step())
-    return [found[number] for number in range(len(ids))]
 
 
 def search_all(

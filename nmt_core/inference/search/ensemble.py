@@ -14,12 +14,10 @@ sum over its words and ``</s>``, no longer log p(y | x): ``nmt-core score`` give
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-import torch
 from torch import Tensor
 
 from nmt_core.base.errors import ConfigError
@@ -41,25 +39,20 @@ class EnsembleState(TensorTree):
 
 
 class Ensemble:
-    """Several predictors over one target vocabulary.
+    """Several predictors over one target vocabulary, whose scores are averaged (Montréal's WMT'15 system).
 
-    The combined log-probability is the mean of the members' (as in the Montréal system, WMT'15; not
-    renormalised), or with ``average="probabilities"`` the logarithm of the mean of their
-    probabilities. Attention is the mean over the members that have one, and whose rows are of the same words as
-    those of the first of them.
+    The combined log-probability is the mean of the members', not renormalised; with a ``language_weight`` it is the
+    first one's plus so many times those of the other, a language model. Attention is the mean over the members that
+    have one, and whose rows are of the same words as those of the first of them.
     """
 
-    def __init__(self, members: Sequence[Predictor], *, average: str = "log-probabilities") -> None:
-        if not members:
-            raise ConfigError("an ensemble needs at least one model")
-        if average not in ("log-probabilities", "probabilities"):
-            raise ConfigError(f"ensembles average log-probabilities or probabilities, not {average!r}")
+    def __init__(self, members: Sequence[Predictor], *, language_weight: float | None = None) -> None:
         self.members, self.device = tuple(members), members[0].device
-        self.average = average
+        self.language_weight = language_weight
         self.aligns: Aligns | None = next((one.aligns for one in members if one.aligns is not None), None)
 
     def __repr__(self) -> str:
-        return f"Ensemble({', '.join(map(repr, self.members))}, average={self.average})"
+        return f"Ensemble({', '.join(map(repr, self.members))}, language_weight={self.language_weight})"
 
     def begin(self, sources: Sequence[Sentence]) -> tuple[TensorTree, TensorTree]:
         """Every member encodes the sources, as it reads them."""
@@ -93,29 +86,22 @@ class Ensemble:
         return restricted
 
     def _combine(self, steps: Sequence[Prediction]) -> tuple[Tensor, Tensor]:
-        """The scores of all members together, and their normalizer."""
-        if self.average == "probabilities":
-            log_probs_MNV = torch.stack([step.log_probs_NV for step in steps])
-            mixture_NV = log_probs_MNV.logsumexp(dim=0) - math.log(len(steps))
-            return mixture_NV, mixture_NV.new_zeros(mixture_NV.shape[0])
-        scores_NV, normalizer_N = added_up(steps)
-        return scores_NV.div_(len(steps)), normalizer_N.div_(len(steps))
+        """The scores of all members together, and their normalizer, which no score is above.
+
+        Both are rounded alike: where no member's score is above its normalizer, no sum is.
+        """
+        weight = 1.0 if self.language_weight is None else self.language_weight
+        dtype = steps[0].normalizer_N.dtype
+        scores_NV, normalizer_N = steps[0].scores_NV.to(dtype, copy=True), steps[0].normalizer_N.clone()
+        for step in steps[1:]:
+            scores_NV.add_(step.scores_NV, alpha=weight)
+            normalizer_N.add_(step.normalizer_N, alpha=weight)
+        if self.language_weight is None:
+            return scores_NV.div_(len(steps)), normalizer_N.div_(len(steps))
+        return scores_NV, normalizer_N
 
 
-def added_up(steps: Sequence[Prediction], *, weight: float = 1.0) -> tuple[Tensor, Tensor]:
-    """The scores of the first plus ``weight`` times the others', and their normalizer, which no sum is above.
-
-    Both are rounded alike: where no score is above its normalizer, no sum is.
-    """
-    dtype = steps[0].normalizer_N.dtype
-    scores_NV, normalizer_N = steps[0].scores_NV.to(dtype, copy=True), steps[0].normalizer_N.clone()
-    for step in steps[1:]:
-        scores_NV.add_(step.scores_NV, alpha=weight)
-        normalizer_N.add_(step.normalizer_N, alpha=weight)
-    return scores_NV, normalizer_N
-
-
-def make_predictor(models: Sequence[LoadedModel], *, average: str = "log-probabilities") -> Predictor:
+def make_predictor(models: Sequence[LoadedModel]) -> Predictor:
     """The predictor of one model or of an ensemble, for sources as the first model encodes them.
 
     It writes in the order of the models. Raises ConfigError when that, or their target words, are not the same.
@@ -123,7 +109,7 @@ def make_predictor(models: Sequence[LoadedModel], *, average: str = "log-probabi
     check_members(models)
     first = ModelPredictor(models[0].model)
     others = [ModelPredictor(loaded.model, loaded.encode_text) for loaded in models[1:]]
-    return Ensemble([first, *others], average=average) if others else first
+    return Ensemble([first, *others]) if others else first
 
 
 class FusedLanguageModel(NamedTuple):
@@ -133,23 +119,7 @@ class FusedLanguageModel(NamedTuple):
     weight: float
 
 
-class ShallowFusion(Ensemble):
-    """A predictor of translations and one of the target language, over one target vocabulary."""
-
-    def __init__(self, translation: Predictor, language: Predictor, *, weight: float) -> None:
-        super().__init__([translation, language])
-        self.weight = weight
-
-    def __repr__(self) -> str:
-        translation, language = self.members
-        return f"ShallowFusion({translation!r}, {language!r}, weight={self.weight})"
-
-    def _combine(self, steps: Sequence[Prediction]) -> tuple[Tensor, Tensor]:
-        """The weighted sum of the scores."""
-        return added_up(steps, weight=self.weight)
-
-
-def fuse(translation: Predictor, models: tuple[LoadedModel, ...], language: FusedLanguageModel) -> ShallowFusion:
+def fuse(translation: Predictor, models: tuple[LoadedModel, ...], language: FusedLanguageModel) -> Ensemble:
     """The predictor of ``models`` together with a language model.
 
     Raises ConfigError when that is none, or not one of the same target words in the same order.
@@ -165,4 +135,4 @@ def fuse(translation: Predictor, models: tuple[LoadedModel, ...], language: Fuse
             f"data.target_vocabulary: {models[0].folder}/target.vocab"
         )
     check_same_order(models[0], language.loaded)
-    return ShallowFusion(translation, ModelPredictor(language.loaded.model), weight=language.weight)
+    return Ensemble([translation, ModelPredictor(language.loaded.model)], language_weight=language.weight)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -109,19 +109,10 @@ def test_alignments_have_a_line_per_translation(folder: Path) -> None:
     assert len(weights[0]["attention"]) == len(weights[0]["target"])
 
 
-def test_without_matplotlib_nothing_is_translated_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    (folder / "output").write_text("older\n")
-    with pytest.raises(NmtError, match=r"pip install 'hybridmt\[viz\]'"):
-        run(folder, "--alignments", f"{folder}/none/")
-    assert (folder / "output").read_text() == "older\n"
-    assert not (folder / "none").exists()
-
-
-def test_heatmaps_are_numbered_by_line(folder: Path) -> None:
-    pytest.importorskip("matplotlib")
+def test_pictures_are_numbered_by_line(folder: Path) -> None:
     run(folder, "--alignments", f"{folder}/maps/")
-    assert sorted(path.name for path in (folder / "maps").iterdir()) == ["1.png", "3.png"]
+    assert sorted(path.name for path in (folder / "maps").iterdir()) == ["1.svg", "3.svg"]
+    assert ElementTree.parse(folder / "maps" / "3.svg").getroot().tag == "{http://www.w3.org/2000/svg}svg"
 
 
 @pytest.mark.usefixtures("quick_processes")

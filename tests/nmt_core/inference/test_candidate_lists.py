@@ -10,14 +10,14 @@ import torch
 from nmt_core.base.errors import ConfigError
 from nmt_core.batches.padding import pad, pad_pairs
 from nmt_core.inference.candidate_lists import CandidateLists
-from nmt_core.inference.search.beam import beam_search
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search.ensemble import Ensemble, ShallowFusion
+from nmt_core.inference.search.ensemble import Ensemble
 from nmt_core.inference.search.predictor import ModelPredictor, Predictor
 from nmt_core.inference.translator import Translator
 from nmt_core.text.lexicon import Candidate, Lexicon
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.nmt_core.inference.conftest import loaded, random_model
+from tests.searching import beam_search
 
 WORDS = 150
 SOURCES = [[2, 3, 4], [5], [4, 4, 2, 3, 5, 2]]
@@ -26,10 +26,8 @@ CONFIG = DecodingConfig(beam=4, nbest=4, max_length_ratio=1.0, max_length_extra=
 
 def predictors() -> dict[str, Predictor]:
     search, encdec = (ModelPredictor(random_model(kind, words=WORDS, seed=2)) for kind in ("rnnsearch", "rnnencdec"))
-    both = Ensemble([search, encdec])
-    mean = Ensemble([search, encdec], average="probabilities")
-    return {"search": search, "encdec": encdec, "both": both, "mean": mean,
-            "fused": ShallowFusion(search, encdec, weight=0.3)}  # fmt: skip
+    both, fused = Ensemble([search, encdec]), Ensemble([search, encdec], language_weight=0.3)
+    return {"search": search, "encdec": encdec, "both": both, "fused": fused}
 
 
 PREDICTORS = predictors()

@@ -127,7 +127,6 @@ def translators() -> dict[str, Callable[[Place], Translator]]:
         "fused": lambda at: Translator([at(deeply_fused())], config=two),
         "sampling": lambda at: Translator([at(search)], config=SamplingConfig(samples=3)),
         "ensemble": lambda at: Translator([at(search), at(encdec)], config=two),
-        "probabilities": lambda at: Translator([at(search), at(encdec)], config=two, average="probabilities"),
         "language model": lambda at: Translator([at(encdec)], fusion=FusedLanguageModel(at(language), 0.3)),
         "candidates": lambda at: Translator([at(search)], candidates=CandidateLists(VOCABULARY, frequent=9)),
         "unknown words": lambda at: Translator([at(search)], unknowns=UnknownReplacement("copy")),

@@ -11,7 +11,7 @@ from torch import Tensor
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
-from nmt_core.inference.search.beam import DecodingConfig, beam_search
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.layers.embedding import WordTable
 from nmt_core.layers.generator import Generator, LinearGenerator
@@ -22,6 +22,7 @@ from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.gradient import backpropagate
+from tests.searching import beam_search
 
 
 def layer(words: int, *, rank: int | None = None, scale: float = 1.0) -> LinearGenerator:

@@ -21,7 +21,7 @@ from torch import Tensor
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad, pad_pairs
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
-from nmt_core.inference.search.beam import DecodingConfig, beam_search
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.ensemble import Ensemble
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.layers.losses import LossOptions
@@ -39,6 +39,7 @@ from nmt_core.training.data.partitions import cut_into_partitions
 from nmt_core.training.gradient import backpropagate
 from nmt_core.training.optimizer import WordTables
 from nmt_core.training.validation import negative_log_likelihood
+from tests.searching import beam_search
 
 GOLDEN = Path(__file__).with_name("golden")
 SIZES: dict[str, Any] = {"embedding": 4, "hidden": 6, "maxout": 5}

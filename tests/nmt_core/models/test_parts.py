@@ -15,7 +15,7 @@ from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded, pad_pairs
 from nmt_core.batches.tensor_tree import SOURCE_AXIS, Memory, State
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
-from nmt_core.inference.search.beam import DecodingConfig, beam_search
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.layers.attention import AdditiveAttention
 from nmt_core.layers.embedding import WordEmbedding
@@ -35,6 +35,7 @@ from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.gradient import backpropagate
 from tests.nmt_core.models.runs import train
 from tests.nmt_core.models.test_equations import CONFIGS
+from tests.searching import beam_search
 
 SMALL = {"embedding": 4, "hidden": 5, "maxout": 3, "initialisation": "glorot"}
 OTHERS: dict[str, AnyConfig] = {

@@ -14,7 +14,6 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.translator import open_translator
 from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.methods.plan import translation_cost
@@ -27,6 +26,7 @@ from tests.model_files import open_pair_scorer
 from tests.nmt_core.serving.agreement import check_scores, check_translations
 from tests.nmt_core.serving.conftest import make_model as make_initial
 from tests.prepared_models import KINDS, NEW, make_model, pipe
+from tests.searching import open_translator
 from tests.spelling_models import TARGET, spelling_model
 
 ANNOTATED = ["w1 Rot w2 Blau w3", "", "Gelb w7 w1 Blau w2"]

@@ -15,7 +15,6 @@ from nmt_core.batches.padding import pad
 from nmt_core.commands import serve
 from nmt_core.commands.main import main
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.translator import open_translator
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.limits import Limits
@@ -23,6 +22,7 @@ from nmt_core.serving.loading import model_loader
 from nmt_core.v1 import nmt_pb2 as pb
 from tests.model_files import open_pair_scorer
 from tests.nmt_core.serving.agreement import check_scores, check_translations
+from tests.searching import open_translator
 
 PAIRS = [SentencePair("un deux", "one two"), SentencePair("deux", ""), SentencePair("zéro un", "one né one")]
 

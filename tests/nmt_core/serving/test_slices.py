@@ -17,7 +17,6 @@ import torch
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.base.pauses import held_up_by, yield_point
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.translator import open_translator
 from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.serving.engine.queue import Job
@@ -32,6 +31,7 @@ from nmt_core.serving.telemetry import Metrics
 from tests.model_files import open_pair_scorer
 from tests.nmt_core.serving.support import until
 from tests.nmt_core.serving.test_engine import asked, held, submit, unthreaded
+from tests.searching import open_translator
 
 FULL = 10
 
@@ -283,7 +283,7 @@ def test_models_may_pause_at_every_word(folder: str) -> None:
     words = 30
     text, target = (" ".join([word] * words) for word in ("un", "one"))
     scorer, config = open_pair_scorer([folder]), SamplingConfig(min_length=words, max_length_extra=words)
-    translator = open_translator([folder], config=config, batch_tokens=100, device="cpu")
+    translator = open_translator([folder], config=config, batch_tokens=100)
     assert words < pauses_of(lambda: scorer.score([SentencePair(text, target)])) < 10 * words
     assert words < pauses_of(lambda: translator.translate([text])) < 10 * words
     assert pauses_of(lambda: scorer.score([SentencePair(text, "one")])) > 2 * words  # it is read in both directions
@@ -298,7 +298,7 @@ def test_normalisers_of_many_words_pause() -> None:
 def test_many_samples_of_a_long_text_pause_within_a_word(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Attention looks at a long text some rows at a time, and words are drawn some rows at a time: the same ones."""
     config = SamplingConfig(samples=120, max_length_ratio=0.01, max_length_extra=2)
-    translator = open_translator([folder], config=config, batch_tokens=100, device="cpu")
+    translator = open_translator([folder], config=config, batch_tokens=100)
     drawn: list[list[tuple[str, ...]]] = []
 
     def draw() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
-from nmt_core.inference.translator import open_translator
 from nmt_core.model_directory.loaded_model import load_model
 from tests.model_files import open_pair_scorer
+from tests.searching import open_translator
 
 DEEP = {"type": "deep-lstm", "depth": 1, "hidden": 8, "embedding": 6, "dropout": 0.1, "alignment": None}
 

@@ -13,7 +13,6 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import Batch
 from nmt_core.commands.main import main
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.translator import open_translator
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.model_directory.settings import read_settings
 from nmt_core.models.hybrid import HybridConfig
@@ -21,6 +20,7 @@ from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.data.partitions import Partition, WordChoice
 from nmt_core.training.optimizer import WordTables
 from tests.model_files import open_pair_scorer
+from tests.searching import open_translator
 from tests.spelling_models import spelling_model
 
 SMALL = {"embedding": 12, "hidden": 12, "depth": 1, "dropout": 0.0, "init_range": 0.3}

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.inference.output.alignment import AlignedPair, hard_alignment_line, hard_points, soft_alignment_line
-from nmt_core.inference.output.heatmap import write_heatmap
 
 # Two target words and </s>, three source words and </s>; the first looks at </s> most.
 WEIGHTS = np.array([[0.1, 0.0, 0.3, 0.6], [0.5, 0.4, 0.1, 0.0], [0.0, 0.0, 0.1, 0.9]], dtype=np.float32)
@@ -46,23 +43,13 @@ def test_soft_alignments_have_all_weights() -> None:
     np.testing.assert_allclose(read["attention"], WEIGHTS, atol=1e-5)
 
 
-def test_models_without_attention_are_named_as_the_reason(tmp_path: Path) -> None:
-    for refused in (hard_alignment_line, soft_alignment_line, lambda t: write_heatmap(str(tmp_path / "a.png"), t)):
+def test_models_without_attention_are_named_as_the_reason() -> None:
+    for refused in (hard_alignment_line, soft_alignment_line, AlignedPair.svg):
         with pytest.raises(ConfigError, match="attention"):
             refused(pair(None))
 
 
-def test_pictures_are_drawn_without_a_warning(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        write_heatmap(str(tmp_path / "a.png"), pair())
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_pictures_of_long_sentences_stay_small(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    words = tuple(f"w{number}" for number in range(400))
-    weights = np.full((3, 401), 1 / 401, dtype=np.float32)
-    write_heatmap(str(tmp_path / "long.png"), AlignedPair(words, ("un", "&amp;"), weights))
-    assert (tmp_path / "long.png").stat().st_size < 2_000_000
+def test_pictures_of_long_sentences_stay_small() -> None:
+    words = tuple(f"w{number}" for number in range(800))
+    weights = np.full((801, 801), 1 / 801, dtype=np.float32)
+    assert len(AlignedPair(words, words, weights).svg()) < 1_000_000

@@ -14,11 +14,12 @@ from nmt_core.commands.main import main
 from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.translator import Translator, open_translator
+from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import load_model
 from smt_bridge.models import open_model
 from tests.annotated_models import WORDS, make_annotated
 from tests.model_files import open_pair_scorer
+from tests.searching import open_translator
 
 SOURCES = ["w1 Rot w2 Blau w3", "w0", "Rot Rot w5 w6", "Gelb w7 w7 w1 Blau w2 w0"]
 PLAIN = {  # a pair, and what the models read of it: the lexicon first, then equal words, within seven places

@@ -115,7 +115,8 @@ def heard(model: NgramModel, texts: list[str]) -> list[str]:
     warnings: list[str] = []
     coverage = CoverageWarning(model.path, warnings.append)
     for text in texts:
-        coverage.add(*unknown_share(model, text.split()))
+        words, unknown = unknown_share(model, text.split())
+        coverage.add(words=words, unknown=unknown)
     coverage.finish()
     return warnings
 
@@ -123,9 +124,9 @@ def heard(model: NgramModel, texts: list[str]) -> list[str]:
 def test_other_tokenisation_is_warned_of_once(model: NgramModel, path: str) -> None:
     (warning,) = heard(model, ["un groupe. hommes."] * 1000)
     assert path in warning
-    assert "668 of the first 1002 words" in warning
-    (short,) = heard(model, ["un groupe. hommes."] * 20)
-    assert "40 of the first 60 words" in short
+    assert "668 of the first 1,002 words" in warning
+    (short,) = heard(model, ["un groupe. hommes."] * 40)
+    assert "80 of the first 120 words" in short
 
 
 def test_a_few_unknown_words_are_no_reason(model: NgramModel) -> None:

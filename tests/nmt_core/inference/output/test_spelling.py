@@ -237,8 +237,6 @@ def test_candidate_lists_have_the_words_and_any_spelling() -> None:
 def test_what_does_not_go_with_spelling_is_refused() -> None:
     with pytest.raises(ConfigError, match="replacing <unk> is for models that write it; hybrid1 spells unknown words"):
         Translator([spelling_model()], unknowns=UnknownReplacement())
-    with pytest.raises(ConfigError, match="models that spell are averaged by log-probabilities, not by probabilities"):
-        Translator([spelling_model(1), spelling_model(2)], average="probabilities")
 
 
 def test_a_language_model_that_does_not_count_changes_nothing() -> None:

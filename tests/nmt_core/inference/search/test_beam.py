@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from nmt_core.batches.padding import Padded, pad
-from nmt_core.inference.search.beam import beam_search
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.inference.search.requests import Hypothesis
 from nmt_core.models.interface import NO_WORD, TranslationModel
 from nmt_core.text.vocabulary import END_ID
+from tests.searching import beam_search
 
 MakeModel = Callable[..., TranslationModel]
 Enumerate = Callable[..., dict[tuple[int, ...], float]]

@@ -213,15 +213,12 @@ def test_rules_that_no_translation_obeys_are_told(tiny: MakeModel) -> None:
     ],
     ids=["coverage", "no_repeat_ngram", "prefix", "constraint"],
 )
-@pytest.mark.parametrize("average", ["log-probabilities", "probabilities"])
-def test_of_a_model_without_numbers_the_rules_are_not_to_blame(
-    tiny: MakeModel, request_: Request[int], average: str
-) -> None:
+def test_of_a_model_without_numbers_the_rules_are_not_to_blame(tiny: MakeModel, request_: Request[int]) -> None:
     model = tiny(words=WORDS, seed=8)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.fill_(math.nan)
-    running: BeamSearch[int] = BeamSearch(Ensemble([ModelPredictor(model)] * 2, average=average))
+    running: BeamSearch[int] = BeamSearch(Ensemble([ModelPredictor(model)] * 2))
     with pytest.raises(ModelError, match="probabilities are not numbers"):
         _ = [checked(done) for done in search_all(running, [request_], batch_tokens=100)]
 

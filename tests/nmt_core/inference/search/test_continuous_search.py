@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from nmt_core.base.errors import ModelError
 from nmt_core.batches.padding import pad
-from nmt_core.inference.search.beam import BeamSearch, beam_search, search_all
+from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.ensemble import Ensemble
 from nmt_core.inference.search.predictor import ModelPredictor, Predictor
@@ -23,6 +23,7 @@ from nmt_core.models.interface import NO_WORD, TranslationModel
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
 from tests.nmt_core.inference.conftest import Markov, random_model
+from tests.searching import beam_search
 
 WORDS = 150  # more than one block of words
 

@@ -9,9 +9,8 @@ import torch
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.batches.padding import Padded, pad
-from nmt_core.inference.search.beam import beam_search
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.search.ensemble import FusedLanguageModel, ShallowFusion
+from nmt_core.inference.search.ensemble import Ensemble, FusedLanguageModel
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
@@ -22,6 +21,7 @@ from nmt_core.models.interface import NO_WORD, TranslationModel
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from tests.searching import beam_search
 
 MakeModel = Callable[..., TranslationModel]
 
@@ -50,7 +50,7 @@ def loaded_language_model(target: Vocabulary, *, weight: float, kind: str = "gru
 
 def test_weight_zero_is_the_plain_search(tiny: MakeModel, sources: Padded) -> None:
     plain = ModelPredictor(tiny(words=20, seed=1))
-    fused = ShallowFusion(plain, ModelPredictor(language_model(20)), weight=0.0)
+    fused = Ensemble([plain, ModelPredictor(language_model(20))], language_weight=0.0)
     config = DecodingConfig(beam=5, nbest=5)
     assert beam_search(fused, sources, config=config) == beam_search(plain, sources, config=config)
 
@@ -60,7 +60,7 @@ def test_weight_zero_is_the_plain_search(tiny: MakeModel, sources: Padded) -> No
 def test_a_step_is_the_sum_of_both(tiny: MakeModel, kind: str) -> None:
     model, language = tiny(words=150, seed=1), language_model(150, kind=kind)
     source = pad([[2, 3], [4]])
-    fused = ShallowFusion(ModelPredictor(model), ModelPredictor(language), weight=0.3)
+    fused = Ensemble([ModelPredictor(model), ModelPredictor(language)], language_weight=0.3)
     memory, state = fused.begin([Sentence([2, 3]), Sentence([4])])
     own_memory, lm_memory = model.encode(source), language.encode(source)
     own, lm = model.start(own_memory), language.start(lm_memory)
@@ -80,7 +80,7 @@ def test_search_finds_the_best_sums(
     model, language = tiny(words=5, seed=2), language_model(5, kind=kind)
     own = brute_force(model, [2, 3], longest=4, words=5)
     said = brute_force(language, [], longest=4, words=5)
-    fused = ShallowFusion(ModelPredictor(model), ModelPredictor(language), weight=0.7)
+    fused = Ensemble([ModelPredictor(model), ModelPredictor(language)], language_weight=0.7)
     config = DecodingConfig(beam=500, nbest=20, length_normalization=0.0, max_length_ratio=0.0, max_length_extra=4)
     (found,) = beam_search(fused, pad([[2, 3]]), config=config)
     totals = {words: own[words] + 0.7 * said[words] for words in own}

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from nmt_core.base.errors import ConfigError
 from nmt_core.batches.padding import Padded, pad, pad_pairs
 from nmt_core.batches.tensor_tree import _map
-from nmt_core.inference.search.beam import beam_search
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.ensemble import Ensemble
 from nmt_core.inference.search.predictor import ModelPredictor
@@ -21,16 +19,16 @@ from nmt_core.models.interface import NO_WORD, TranslationModel
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from tests.searching import beam_search
 
 MakeModel = Callable[..., TranslationModel]
 
 
-@pytest.mark.parametrize("average", ["log-probabilities", "probabilities"])
-def test_an_ensemble_of_twins_is_one_model(tiny: MakeModel, sources: Padded, average: str) -> None:
+def test_an_ensemble_of_twins_is_one_model(tiny: MakeModel, sources: Padded) -> None:
     one = ModelPredictor(tiny(words=20, seed=1))
     config = DecodingConfig(beam=5, nbest=5)
     alone = beam_search(one, sources, config=config, attention=True)
-    twins = beam_search(Ensemble([one, one], average=average), sources, config=config, attention=True)
+    twins = beam_search(Ensemble([one, one]), sources, config=config, attention=True)
     for mine, theirs in zip(alone, twins, strict=True):
         assert [h.words for h in mine] == [h.words for h in theirs]
         np.testing.assert_allclose([h.log_prob for h in mine], [h.log_prob for h in theirs], atol=1e-9)
@@ -48,9 +46,6 @@ def test_two_models_are_averaged(tiny: MakeModel) -> None:
 
     one, other = map(first_step, members)
     torch.testing.assert_close(first_step(Ensemble(members)), (one + other) / 2)
-    mixture = first_step(Ensemble(members, average="probabilities"))
-    torch.testing.assert_close(mixture, ((one.exp() + other.exp()) / 2).log())
-    torch.testing.assert_close(mixture.exp().sum(dim=1), torch.ones(2, dtype=torch.float64))
 
 
 def test_the_score_of_an_ensemble_is_the_mean_of_its_members(tiny: MakeModel) -> None:
@@ -79,8 +74,3 @@ def test_members_may_have_different_source_vocabularies(tiny: MakeModel) -> None
 def _compared(_: bool, mine: torch.Tensor, theirs: torch.Tensor) -> torch.Tensor:
     torch.testing.assert_close(mine, theirs)
     return mine
-
-
-def test_unknown_ways_of_averaging_are_refused(tiny: MakeModel) -> None:
-    with pytest.raises(ConfigError, match="median"):
-        Ensemble([ModelPredictor(tiny(words=9, seed=6))], average="median")
