@@ -105,3 +105,12 @@ def test_gradients_are_the_cpus(gpu: PretendedGPU) -> None:
         assert there.grad is not None
         found.append(there.grad.cpu())
     torch.testing.assert_close(found[0], found[1], rtol=0, atol=1e-12)
+
+
+def test_a_tensor_left_on_the_cpu_is_an_error(gpu: PretendedGPU) -> None:
+    there_N, here_N = torch.arange(3.0).to("cuda"), torch.arange(3.0)
+    assert (there_N + 1.0).cpu().tolist() == [1.0, 2.0, 3.0]
+    with pytest.raises(RuntimeError, match="two devices"):
+        there_N + here_N
+    with pytest.raises(RuntimeError, match="two devices"):
+        there_N[here_N.long()]

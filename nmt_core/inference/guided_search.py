@@ -99,7 +99,7 @@ class GuidedTranslator:
 def _wider(request: Request[int], done: Finished[int], beam: int) -> Request[int]:
     """The request for translations as good as those found, if the list was full."""
     assert request.guide is not None
-    enough = len(done.hypotheses) == request.config.nbest
+    enough = len(done.hypotheses) == request.search.nbest
     min_score = done.hypotheses[-1].score if enough else -np.inf
     return request._replace(
         config=request.config.model_copy(update={"beam": beam}), guide=request.guide._replace(min_score=min_score)

@@ -12,6 +12,7 @@ from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.constraints import Constraint, MetConstraint
 from nmt_core.inference.search.ngram_guidance import GuidanceInIds, JoinedGuidance, WordGuidance
 from nmt_core.inference.search.requests import Request
+from nmt_core.inference.search.sampling import number_of_text
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.copying import CopyScheme
 from nmt_core.text.sentence import Sentence, TargetOrder
@@ -96,29 +97,34 @@ class LineRequests:
     model: LoadedModel
     candidates: bool
 
-    def make(self, number: int, source: Sentence, line: SourceLine, first: int) -> Request[int]:
-        """The request of line ``first + number``, counted from 0. Raises ConfigError that names the line."""
-        config = self.config
+    def make(self, number: int, line: SourceLine) -> Request[int]:
+        """The request of line ``number``, counted from 0, which is its key. Raises ConfigError that names the line."""
+        source = self.model.encode_text(line.text)
+        if isinstance(self.config, SamplingConfig) and self.config.by_text:
+            request = Request(number, source, self.config, number=number_of_text(line.text))
+        else:
+            request = Request(number, source, self.config, number=number)
         if not (line.prefix_words or line.constraints or line.guidance):
-            return Request(number, source, config if isinstance(config, DecodingConfig) else DecodingConfig())
+            return request
         try:
-            return self._ruled(number, source, line)
+            return self._ruled(request, line)
         except ConfigError as error:
-            raise ConfigError(f"line {first + number + 1}: {error}") from error
+            raise ConfigError(f"line {number + 1}: {error}") from error
 
-    def _ruled(self, number: int, source: Sentence, line: SourceLine) -> Request[int]:
+    def _ruled(self, request: Request[int], line: SourceLine) -> Request[int]:
         """The request of a line with a prefix, constraints or guidance. Raises ConfigError where no search can obey."""
+        source = request.source
         if not isinstance(self.config, DecodingConfig):
             raise ConfigError("a prefix, constraints and guidance are for search, not for sampling")
         if self.model.config.copying is CopyScheme.POSALL:
             raise ConfigError(f"{self.model.folder} (copying: posall) takes no prefix and no constraints")
         guidance = None if line.guidance is None or not source else self._guidance(line.guidance)
         if not (line.prefix_words or line.constraints):
-            return Request(number, source, self.config, guidance=guidance)
+            return request._replace(guidance=guidance)
         self._check_constrained(source, line)
         prefix = tuple(self.model.target.encode_words(self._prefix(source, line)))
         constraints = tuple(map(self._constraint, line.constraints))
-        request = Request(number, source, self.config, prefix, constraints, guidance=guidance)
+        request = request._replace(prefix=prefix, constraints=constraints, guidance=guidance, surface=line.surface)
         _ = request.limit  # a ConfigError where prefix and constraints need more words
         return request
 

@@ -15,14 +15,13 @@ from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.lines import LineRequests, SourceLine
 from nmt_core.inference.output.copies import check_unknowns_allowed
 from nmt_core.inference.output.finish import Finisher, Translation, search_is_coarse
-from nmt_core.inference.output.spelling import Searched
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.ensemble import FusedLanguageModel, fuse, make_predictor
 from nmt_core.inference.search.predictor import Predictor
 from nmt_core.inference.search.requests import Finished, Request, checked
-from nmt_core.inference.search.sampling import number_of_text, sample_all
+from nmt_core.inference.search.sampling import sample_all
 from nmt_core.model_directory.ensembles import open_raw_text, signature_of
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.copying import Copying
@@ -120,29 +119,19 @@ class Translator:
         asked = [line if isinstance(line, SourceLine) else SourceLine(line) for line in lines]
         if raw:
             asked = [replace(line, text=self.processor.tokenize(line.text)) for line in asked]
-        sources = [self.models[0].encode_text(line.text) for line in asked]
-        requests = [
-            self._requests.make(number, source, line, first)
-            for number, (source, line) in enumerate(zip(sources, asked, strict=True))
-        ]
-        by_text = isinstance(self.config, SamplingConfig) and self.config.by_text
-        numbers = [number_of_text(one.text) if by_text else first + place for place, one in enumerate(sources)]
-        found = {
-            done.key: checked(done, f"line {first + done.key + 1}: ")
-            for done in self._decode([request for request in requests if request.source], numbers)
-        }
-        searched = [
-            Searched(source, found.get(place, []), self.config, line, number)
-            for place, (source, line, number) in enumerate(zip(sources, asked, numbers, strict=True))
-        ]
-        nbests = self._finisher.finish(searched)
+        requests = [self._requests.make(number, line) for number, line in enumerate(asked, start=first)]
+        found: dict[int, Finished[int]] = {}
+        for done in self._decode([request for request in requests if request.source]):
+            checked(done, f"line {done.key + 1}: ")
+            found[done.key] = done
+        nbests = self._finisher.finish([found.get(one.key) or Finished(one, []) for one in requests])
         return [[self._detokenized(one) for one in nbest] for nbest in nbests] if raw else nbests
 
-    def _decode(self, requests: Sequence[Request[int]], numbers: Sequence[int]) -> Iterator[Finished[int]]:
-        """What is found for sources, the longest first; ``numbers`` seed their samples, by their keys."""
+    def _decode(self, requests: Sequence[Request[int]]) -> Iterator[Finished[int]]:
+        """What is found for sources, the longest first."""
         longest_first = sorted(requests, key=lambda request: -len(request.source))
         if self.candidates is None:
-            yield from self._search(self.predictor, longest_first, numbers)
+            yield from self._search(self.predictor, longest_first)
             return
         for group in group_by_tokens([len(request.source) + 1 for request in longest_first], limit=self.batch_tokens):
             batch = [longest_first[place] for place in group]
@@ -151,14 +140,10 @@ class Translator:
             ids = words_C.tolist()
             place_of = {number: place for place, number in enumerate(ids)}
             narrow = [request.with_words(place_of) for request in batch]
-            for done in self._search(self.predictor.restrict_vocabulary(words_C), narrow, numbers):
-                words = [tuple(ids[place] for place in one.words) for one in done.hypotheses]
-                hypotheses = [replace(one, words=own) for one, own in zip(done.hypotheses, words, strict=True)]
-                yield done._replace(hypotheses=hypotheses)
+            for done in self._search(self.predictor.restrict_vocabulary(words_C), narrow):
+                yield done.with_words(ids)
 
-    def _search(
-        self, predictor: Predictor, requests: Sequence[Request[int]], numbers: Sequence[int]
-    ) -> Iterator[Finished[int]]:
+    def _search(self, predictor: Predictor, requests: Sequence[Request[int]]) -> Iterator[Finished[int]]:
         if isinstance(self.config, DecodingConfig):
             search: BeamSearch[int] = BeamSearch(predictor, attention=self.attention)
             return search_all(search, requests, batch_tokens=self.batch_tokens)
@@ -166,7 +151,6 @@ class Translator:
             predictor,
             requests,
             config=self.config,
-            numbers=[numbers[request.key] for request in requests],
             batch_tokens=self.batch_tokens,
             attention=self.attention,
         )

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from nmt_core.base.interfaces import NgramGuidance, PairScorer, SentencePair
 from nmt_core.base.words import split_words, without_markup
 from nmt_core.inference.output.finish import Translation
-from nmt_core.inference.output.spelling import Searched
 from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.inference.search.requests import Finished
 from nmt_core.serving.engine.work import LARGE, StepDecoder, Unfinished
 from nmt_core.serving.errors import unavailable
 from nmt_core.serving.models.search import SearchItem
@@ -188,7 +188,7 @@ class HybridFinish:
         """The translations of every sentence, or why it has none."""
         return [self._answer(one) for one in unfinished]
 
-    def _answer(self, one: _Sentence | Searched) -> Any:
+    def _answer(self, one: _Sentence | Finished[int]) -> Any:
         try:
             return self._translations(one) if isinstance(one, _Sentence) else self._completed(one)
         except Exception as error:  # belongs to this sentence: the others go on
@@ -196,7 +196,7 @@ class HybridFinish:
 
     def _completed(self, neural: Any) -> Any:
         """The answer of the neural search, which may be unfinished."""
-        if not isinstance(neural, Unfinished | Searched):
+        if not isinstance(neural, Unfinished | Finished):
             return neural
         assert self._finish is not None
         (found,) = self._finish([neural.value if isinstance(neural, Unfinished) else neural])

@@ -29,7 +29,7 @@ from nmt_core.inference.commands.output_lines import (
 from nmt_core.inference.commands.source_lines import read_source_lines
 from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.output.finish import Translation
-from nmt_core.inference.output.lm import LanguageModelReranker, unknown_share
+from nmt_core.inference.output.lm import reranked, unknown_share
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Result, begun
 from nmt_core.jobs.run import Job
@@ -107,10 +107,9 @@ class DecodeWorker:
         self._distinct = options.search.distinct
         self._writers = open_writers(args, many=self._most > 1)
         self._pictures = args.alignments if isinstance(args.alignments, OutputDirectory) else None
-        self._reranker = None
-        if options.reranking is not None:
-            lm, ranking = options.reranking, options.config.ranking
-            self._reranker = LanguageModelReranker(NgramModel(lm.path), weight=lm.weight, ranking=ranking)
+        lm = options.reranking
+        self._lm = None if lm is None else NgramModel(lm.path)
+        self._weight, self._ranking = 0.0 if lm is None else lm.weight, options.config.ranking
         self._translator = open_translator(options)
         self._usual = usual_share(loaded.source for loaded in self._translator.models) or 0.0
         self.description = {"translator": self._translator.signature}
@@ -146,13 +145,13 @@ class DecodeWorker:
 
     def _chosen(self, found: list[Translation]) -> list[Translation]:
         """The translations that are written of those that were found."""
-        if self._reranker is not None:
-            found = self._reranker.rerank(found)
+        if self._lm is not None:
+            found = reranked(self._lm, found, weight=self._weight, ranking=self._ranking)
         return distinct(found, self._most) if self._distinct else found[: self._most]
 
     def _counts(self, found: Sequence[list[Translation]]) -> dict[str, float]:
         """What notices are made of."""
-        translator, reranker = self._translator, self._reranker
+        translator, lm = self._translator, self._lm
         words = [word for one in found for word in one[0].source_words]
         counts: dict[str, float] = {
             "words": len(words),
@@ -161,8 +160,8 @@ class DecodeWorker:
             "serve": any(loaded.unknown_words_serve for loaded in translator.models),
             "restored": self._args.replace_unk is not None or translator.copying is not None,
         }
-        if reranker is not None:
-            shares = [unknown_share(reranker.model, one[0].words) for one in found]
+        if lm is not None:
+            shares = [unknown_share(lm, one[0].words) for one in found]
             counts |= {"lm_words": sum(seen for seen, _ in shares), "lm_unknown": sum(unknown for _, unknown in shares)}
         return {name: float(count) for name, count in counts.items()}
 

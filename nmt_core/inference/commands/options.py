@@ -33,26 +33,11 @@ class TranslatorOptions:
     attention: bool = False
 
 
-def translator_options(args: argparse.Namespace) -> TranslatorOptions:
-    """Those of ``tune-lm``, which needs the whole beam. Raises ConfigError for what does not go together."""
-    return _search_options(args, whole_beam=True)
+def translator_options(args: argparse.Namespace, *, nbest: int = 1, whole_beam: bool) -> TranslatorOptions:
+    """What the commands share. Raises ConfigError for what does not go together.
 
-
-def decode_options(args: argparse.Namespace) -> TranslatorOptions:
-    """Those of ``decode``. Raises ConfigError for what does not go together, and for an unknown device."""
-    # a language model, or the search for different texts, chooses among the whole beam
-    whole_beam = bool(args.lm or dict(args.search).get("distinct"))
-    options = _search_options(args, nbest=args.nbest, whole_beam=whole_beam)
-    return replace(
-        options,
-        fused=_language_model(args.lm, "model directory"),
-        reranking=_language_model(args.lm, "n-gram model"),
-        attention=bool(args.alignments),
-    )
-
-
-def _search_options(args: argparse.Namespace, *, nbest: int = 1, whole_beam: bool) -> TranslatorOptions:
-    """What the commands share. A job notes ``batch_tokens``, so the device's number is among them."""
+    A job notes ``batch_tokens``, so the device's number is among them.
+    """
     usual = usual_batch_tokens(choose_device(args.device))
     search = SearchOptions.from_mapping({"batch_tokens": usual, **dict(args.search)}, origin="--search")
     _check_together(_given(args, search))
@@ -65,6 +50,19 @@ def _search_options(args: argparse.Namespace, *, nbest: int = 1, whole_beam: boo
         config = DecodingConfig.from_mapping({**search.given_for(DecodingConfig), **numbers}, origin="decode")
     named = {name: getattr(args, name) for name in ("device", "dtype", "replace_unk", "lexicon")}
     return TranslatorOptions(models=tuple(args.model.split(",")), search=search, config=config, **named)
+
+
+def decode_options(args: argparse.Namespace) -> TranslatorOptions:
+    """Those of ``decode``. Raises ConfigError for what does not go together, and for an unknown device."""
+    # a language model, or the search for different texts, chooses among the whole beam
+    whole_beam = bool(args.lm or dict(args.search).get("distinct"))
+    options = translator_options(args, nbest=args.nbest, whole_beam=whole_beam)
+    return replace(
+        options,
+        fused=_language_model(args.lm, "model directory"),
+        reranking=_language_model(args.lm, "n-gram model"),
+        attention=bool(args.alignments),
+    )
 
 
 def _language_model(given: list[LanguageModel], kind: str) -> LanguageModel | None:

@@ -23,7 +23,7 @@ _WINDOW = 1000  # lines translated together
 def tune_weight_of_lm(args: argparse.Namespace) -> int:
     """Tune."""
     weights = parse_grid(args.weights)
-    options = translator_options(args)
+    options = translator_options(args, whole_beam=True)
     model = NgramModel(args.lm)
     references: list[str] = []
     lists = [with_lm_log_probs(model, found) for found in _translations(args, options, references)]

@@ -12,17 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 
 from nmt_core.base.interfaces import Aligns, PairScore, SentencePair
 from nmt_core.inference.output.alignment import AlignedPair
 from nmt_core.inference.output.copies import replacement_of, restore
-from nmt_core.inference.output.spelling import Found, Searched, Speller
+from nmt_core.inference.output.spelling import Found, Speller
 from nmt_core.inference.output.unknowns import NOTHING_REPLACED, UnknownCounts, UnknownReplacement
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig, LengthNormalization
-from nmt_core.inference.search.requests import Hypothesis, Matrix
+from nmt_core.inference.search.requests import Finished, Hypothesis, Matrix
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.sentence import TargetOrder
 
@@ -89,7 +90,7 @@ class Finisher:
         if self._copying is not None:
             self._unknowns = unknowns or replacement_of(models[0])
 
-    def finish(self, sentences: Sequence[Searched]) -> list[list[Translation]]:
+    def finish(self, sentences: Sequence[Finished[Any]]) -> list[list[Translation]]:
         """The translations of every source; a source without words has the empty one, with the pair scorer's number."""
         order, in_text = self._models[0].config.target_order, list(sentences)
         if order is not TargetOrder.LEFT_TO_RIGHT:
@@ -98,25 +99,26 @@ class Finisher:
                 in_text[number] = one._replace(hypotheses=turned)
         if self.rescores:
             in_text = self._rescored(in_text)
-        if not all(one.source for one in in_text):
+        if not all(one.request.source for one in in_text):
             empty = [self._empty()]
-            in_text = [one if one.source else one._replace(hypotheses=empty) for one in in_text]
-        found = [[Found(hypothesis, self._words(hypothesis, one)) for hypothesis in one.hypotheses] for one in in_text]
+            in_text = [one if one.request.source else one._replace(hypotheses=empty) for one in in_text]
+        found = [self._found(one) for one in in_text]
         if self._speller is not None:
             found = self._speller.spell(in_text, found)
         return [
-            [self._translation(translation, one.source.words) for translation in translations]
+            [self._translation(translation, one.request.source.words) for translation in translations]
             for one, translations in zip(in_text, found, strict=True)
         ]
 
-    def _rescored(self, sentences: Sequence[Searched]) -> list[Searched]:
+    def _rescored(self, sentences: Sequence[Finished[Any]]) -> list[Finished[Any]]:
         """With the numbers of the pair scorer; samples stay in the order drawn."""
-        scores = iter(self._scores((one.source.text, hypothesis) for one in sentences for hypothesis in one.hypotheses))
+        pairs = ((one.request.source.text, hypothesis) for one in sentences for hypothesis in one.hypotheses)
+        scores = iter(self._scores(pairs))
         found = []
         for one in sentences:
-            ranking = one.config.ranking
-            hypotheses = [_with_score(hypothesis, next(scores), ranking) for hypothesis in one.hypotheses]
-            if isinstance(one.config, DecodingConfig):
+            config = one.request.config
+            hypotheses = [_with_score(hypothesis, next(scores), config.ranking) for hypothesis in one.hypotheses]
+            if isinstance(config, DecodingConfig):
                 hypotheses.sort(key=lambda hypothesis: -hypothesis.score)  # stable: of equals the earlier stays before
             found.append(one._replace(hypotheses=hypotheses))
         return found
@@ -134,10 +136,12 @@ class Finisher:
         read = [SentencePair(source, " ".join(target.decode(hypothesis.words))) for source, hypothesis in pairs]
         return ModelPairScorer(self._models).score(read, per_word=True, annotated=True)
 
-    def _words(self, hypothesis: Hypothesis, one: Searched) -> tuple[str, ...]:
-        """The words of a translation; prefix and constraints have their words as given."""
-        words = self._models[0].target.decode(hypothesis.words)
-        return tuple(words if one.line is None else one.line.surface(words, hypothesis.met))
+    def _found(self, one: Finished[Any]) -> list[Found]:
+        """The translations with their words; prefix and constraints have their words as given."""
+        surface, words = one.request.surface, [self._models[0].target.decode(each.words) for each in one.hypotheses]
+        if surface is not None:
+            words = [surface(own, each.met) for own, each in zip(words, one.hypotheses, strict=True)]
+        return [Found(each, tuple(own)) for each, own in zip(one.hypotheses, words, strict=True)]
 
     def _translation(self, found: Found, source: tuple[str, ...]) -> Translation:
         """The translation, tokenised, of a source of these words."""

@@ -9,7 +9,7 @@ model: what else counts there (coverage, the probabilities of constraints) stays
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import BY_LENGTH, LengthNormalization
@@ -20,26 +20,18 @@ from nmt_core.text.vocabulary import UNKNOWN
 _MANY_UNKNOWN = 0.2  # of the words: hardly the same tokenisation
 
 
-class LanguageModelReranker:
-    """Puts the translations of a line in the order of the combined score.
+def reranked(
+    model: NgramModel, found: Iterable[Translation], *, weight: float, ranking: LengthNormalization = BY_LENGTH
+) -> list[Translation]:
+    """Best first, with ``score`` and ``lm_log_prob`` put in; of equals the earlier stays before.
 
     ``ranking`` should be that of the search.
     """
-
-    def __init__(self, model: NgramModel, *, weight: float, ranking: LengthNormalization = BY_LENGTH) -> None:
-        self.model, self.weight, self.ranking = model, weight, ranking
-
-    def __repr__(self) -> str:
-        return f"LanguageModelReranker({self.model!r}, weight={self.weight})"
-
-    def rerank(self, found: Sequence[Translation]) -> list[Translation]:
-        """Best first, with ``score`` and ``lm_log_prob`` put in; of equals the earlier stays before."""
-        scored = [self._scored(translation) for translation in with_lm_log_probs(self.model, found)]
-        return sorted(scored, key=lambda translation: -translation.score)
-
-    def _scored(self, translation: Translation) -> Translation:
-        score = combined_score(translation, weight=self.weight, ranking=self.ranking)
-        return dataclasses.replace(translation, score=score)
+    scored = [
+        dataclasses.replace(one, score=combined_score(one, weight=weight, ranking=ranking))
+        for one in with_lm_log_probs(model, found)
+    ]
+    return sorted(scored, key=lambda translation: -translation.score)
 
 
 def unknown_share(model: NgramModel, words: Iterable[str]) -> tuple[int, int]:

@@ -26,13 +26,12 @@ from nmt_core.batches.prefix_tree import Ints, grow
 from nmt_core.batches.spelling import padded_spellings
 from nmt_core.batches.tensor_tree import State, TensorTree
 from nmt_core.batches.transfer import on_device
-from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.scoring.walk import EdgeQuery, walk
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.ensemble import Ensemble
 from nmt_core.inference.search.predictor import Prediction, Predictor, block_maxima, log_normalizer
-from nmt_core.inference.search.requests import Hypothesis, Request, checked
+from nmt_core.inference.search.requests import Finished, Hypothesis, Request, checked
 from nmt_core.inference.search.sampling import sample
 from nmt_core.layers.characters import SpellingDecoder
 from nmt_core.model_directory.loaded_model import LoadedModel
@@ -92,19 +91,6 @@ class Found(NamedTuple):
     words: tuple[str, ...]
 
 
-class Searched(NamedTuple):
-    """A source, its hypotheses as search or sampling returned them, and how these were found.
-
-    ``line`` has the prefix and the constraints as they were given; ``number`` seeds the source's random numbers.
-    """
-
-    source: Sentence
-    hypotheses: Sequence[Hypothesis]
-    config: DecodingConfig | SamplingConfig
-    line: SourceLine | None = None
-    number: int = 0
-
-
 class _Unknown(NamedTuple):
     """An ``<unk>``: the numbers of sentence and translation, its place, and the spelling that is given."""
 
@@ -125,7 +111,7 @@ class Speller:
         self.target, self.order = models[0].target, models[0].config.target_order
 
     @torch.inference_mode()
-    def spell(self, sentences: Sequence[Searched], words: Sequence[Sequence[Found]]) -> list[list[Found]]:
+    def spell(self, sentences: Sequence[Finished[Any]], words: Sequence[Sequence[Found]]) -> list[list[Found]]:
         """The translations, those of each sentence, with what their ``<unk>`` stand for, in the order given."""
         unknown = list(self._unknown(words))
         if unknown:
@@ -155,7 +141,7 @@ class Speller:
                         yield _Unknown(number, translation, place, spelling)
 
     def _starts(
-        self, sentences: Sequence[Searched], found: Sequence[Sequence[Found]], unknown: Sequence[_Unknown]
+        self, sentences: Sequence[Finished[Any]], found: Sequence[Sequence[Found]], unknown: Sequence[_Unknown]
     ) -> tuple[list[Tensor], Ints]:
         """Of each member what spellings begin with, and which of these rows is each place's.
 
@@ -181,7 +167,7 @@ class Speller:
         answers = [
             walk(
                 loaded.model,
-                [loaded.encode_text(sentences[number].source.text) for number in roots],
+                [loaded.encode_text(sentences[number].request.source.text) for number in roots],
                 tree,
                 score=lambda readout_NL, rows_E, _: readout_NL.new_zeros(len(rows_E)),
                 query=query,
@@ -191,7 +177,7 @@ class Speller:
         return [starts_MH for starts_MH in answers if starts_MH is not None], rows_A.reshape(-1)
 
     def _written(
-        self, sentences: Sequence[Searched], unknown: Sequence[_Unknown], starts: Sequence[Tensor], rows_A: Ints
+        self, sentences: Sequence[Finished[Any]], unknown: Sequence[_Unknown], starts: Sequence[Tensor], rows_A: Ints
     ) -> list[Spelling | None]:
         """The spellings, those that are given among them; None where none was found."""
         members = [
@@ -202,19 +188,19 @@ class Speller:
         wide: dict[int, DecodingConfig] = {}
         drawn: list[tuple[int, int]] = []
         for place, (one, row) in enumerate(zip(unknown, rows, strict=True)):
-            config = sentences[one.sentence].config
+            config = sentences[one.sentence].request.config
             if one.spelling is not None:
                 continue
             if isinstance(config, DecodingConfig):
                 wide[row] = config
             else:
-                number = sentences[one.sentence].number
+                number = sentences[one.sentence].request.number
                 drawn.append((place, (((number + 1 << 24) + one.translation << 16) + one.place)))
         found = self._searched(predictor, wide)
         spellings = [one.spelling or found.get(row) for one, row in zip(unknown, rows, strict=True)]
         for first in range(0, len(drawn), _TOGETHER):
             part = drawn[first : first + _TOGETHER]
-            config = sentences[unknown[part[0][0]].sentence].config
+            config = sentences[unknown[part[0][0]].sentence].request.config
             assert isinstance(config, SamplingConfig)
             for (place, _), spelling in zip(part, self._sampled(predictor, part, rows, config), strict=True):
                 spellings[place] = spelling

@@ -159,13 +159,13 @@ class SearchBatch(Generic[Key]):
         """What was found for a sentence."""
         searched: SearchedSentence[Key] = self.sentences_A["searched"][place]
         request = searched.request
-        best = searched.finished[: request.config.nbest]
+        best = searched.finished[: request.search.nbest]
         constrained = searched.rules is not None
         if constrained and not searched.finished:
             first, last = row_ranges(self.sentences_A, self.rows_N)[place].tolist()
             constrained = not bool(prediction.log_probs_NV[first:last].isnan().any())
-        least = best[-1].score if len(best) == request.config.nbest else -np.inf
-        return Finished(request.key, best, constrained, request.guide is not None and searched.lost <= least)
+        least = best[-1].score if len(best) == request.search.nbest else -np.inf
+        return Finished(request, best, constrained, request.guide is not None and searched.lost <= least)
 
     def _leave(self, leaving_A: Flags) -> None:
         """Drop sentences that have no rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -15,7 +15,7 @@ from nmt_core.base.errors import ConfigError, ModelError
 from nmt_core.base.interfaces import Aligns
 from nmt_core.base.messages import counted
 from nmt_core.batches.tensor_tree import TensorTree
-from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig, LengthNormalization
+from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig, LengthNormalization, SamplingConfig
 from nmt_core.inference.search.constraints import NO_RULES, Constraint, Ending, MetConstraint, Rules
 from nmt_core.inference.search.guided import GuideInIds
 from nmt_core.inference.search.ngram_guidance import GuidanceInIds
@@ -31,27 +31,36 @@ _NO_LIMIT = 1 << 40  # words; a guide ends
 
 
 class Request(NamedTuple, Generic[Key]):
-    """A sentence to translate: any ``key`` to know it by, its source, and how to search.
+    """A sentence to translate: any ``key`` to know it by, its source, and how to search, or to sample.
 
     Its translations begin with the target ids of ``prefix`` and obey the ``constraints``; or, without these, they are
     those that a ``guide`` allows, ranked by log p and their scores, of any length (``config`` has no rules then, and a
-    ``length_normalization`` of 0). ``guidance`` takes part in the ranking of hypotheses.
+    ``length_normalization`` of 0). ``guidance`` takes part in the ranking of hypotheses. ``surface`` puts the words of
+    prefix and constraints as they were given into those of a translation; ``number`` seeds the samples.
     """
 
     key: Key
     source: Sentence
-    config: DecodingConfig
+    config: DecodingConfig | SamplingConfig
     prefix: tuple[int, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     guide: GuideInIds | None = None
     guidance: GuidanceInIds | None = None
+    surface: Callable[[list[str], Sequence[MetConstraint]], list[str]] | None = None
+    number: int = 0
+
+    @property
+    def search(self) -> DecodingConfig:
+        """How to search, of a sentence that is searched for."""
+        assert isinstance(self.config, DecodingConfig)
+        return self.config
 
     @property
     def rules(self) -> Rules | GuideInIds | None:
         """What is required of the translations beyond their lengths; None for nothing."""
         if self.guide is not None:
             return self.guide
-        repeats = self.config.no_repeat_ngram
+        repeats = self.search.no_repeat_ngram
         if not (self.prefix or self.constraints or repeats or self.guidance):
             return None
         return Rules(self.prefix, self.constraints, repeats, self.guidance)
@@ -96,7 +105,7 @@ class EncodedRequests(NamedTuple, Generic[Key]):
     @torch.inference_mode()
     def split(self, free: float, *, min_count: int) -> tuple[EncodedRequests[Key] | None, EncodedRequests[Key] | None]:
         """The first of them that fit into so many ``free`` tokens, at least ``min_count``, and the others."""
-        ends = np.cumsum([(len(one.source) + 1) * max(1.0, one.config.beam / USUAL_ROWS) for one in self.requests])
+        ends = np.cumsum([(len(one.source) + 1) * max(1.0, one.search.beam / USUAL_ROWS) for one in self.requests])
         count = max(int(np.searchsorted(ends, free, side="right")), min_count)
         if not 0 < count < len(self.requests):
             return (self, None) if count else (None, self)
@@ -157,19 +166,30 @@ def make_hypothesis(
 
 
 class Finished(NamedTuple, Generic[Key]):
-    """The best hypotheses of a sentence, best first: at most ``nbest``.
+    """The best hypotheses of a sentence, best first, at most ``nbest``; or its samples in the order drawn.
 
     None at all means that the model's numbers are not probabilities, or that none obeys the rules. They are ``proved``
     where a guide allows no better ones, found or not.
     """
 
-    key: Key
-    hypotheses: list[Hypothesis]
+    request: Request[Key]
+    hypotheses: Sequence[Hypothesis]
     constrained: bool = False
     proved: bool = False
 
+    @property
+    def key(self) -> Key:
+        """That of the sentence."""
+        return self.request.key
 
-def checked(done: Finished[Key], name: str = "") -> list[Hypothesis]:
+    def with_words(self, ids: Sequence[int]) -> Finished[Key]:
+        """Of a search among some words of a vocabulary: with their ids."""
+        return self._replace(
+            hypotheses=[replace(one, words=tuple(ids[place] for place in one.words)) for one in self.hypotheses]
+        )
+
+
+def checked(done: Finished[Key], name: str = "") -> Sequence[Hypothesis]:
     """The hypotheses of a sentence; ``name`` begins errors.
 
     Raises ModelError, or with constraints ConfigError, when there are none.

@@ -67,13 +67,12 @@ def sample_all(
     requests: Sequence[Request[Key]],
     *,
     config: SamplingConfig,
-    numbers: Sequence[int],
     batch_tokens: int,
     attention: bool = False,
 ) -> Iterator[Finished[Key]]:
     """Sample for any number of sentences, in batches of ``batch_tokens`` source positions, smaller for many samples.
 
-    ``numbers`` are the numbers of the sentences. A sentence for which the model's numbers are not probabilities has no
+    A sentence for which the model's numbers are not probabilities has no
     hypotheses.
     """
     widths = [len(request.source) + 1 for request in requests]
@@ -81,11 +80,11 @@ def sample_all(
         batch = [requests[place] for place in group]
         started = predictor.begin([request.source for request in batch])
         lengths = [len(request.source) for request in batch]
-        own = [numbers[place] for place in group]
-        drawn = sample(predictor, started, lengths, config=config, numbers=own, attention=attention)
+        numbers = [request.number for request in batch]
+        drawn = sample(predictor, started, lengths, config=config, numbers=numbers, attention=attention)
         for request, hypotheses in zip(batch, drawn, strict=True):
             usable = not any(math.isnan(one.log_prob) for one in hypotheses)
-            yield Finished(request.key, hypotheses if usable else [])
+            yield Finished(request, hypotheses if usable else [])
 
 
 def _sample(

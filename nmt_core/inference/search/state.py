@@ -94,7 +94,7 @@ class SearchedSentence(Generic[Key]):
 
         ``progress`` is what it has reached with rules or a guide. Its attention is left out unless asked for.
         """
-        config = self.request.config
+        config = self.request.search
         words, log_probs, rows = [], [], []
         while path is not None:
             path, word, log_prob, row = path
@@ -121,7 +121,7 @@ def enter(requests: Sequence[Request[Key]], *, parent: int, attention: bool) -> 
     """
     sentences_B, rows_B = np.empty(len(requests), dtype=SENTENCE), np.empty(len(requests), dtype=ROW)
     for number, request in enumerate(requests):
-        config, guide, rules = request.config, request.guide, request.rules
+        config, guide, rules = request.search, request.guide, request.rules
         limits = (request.limit, config.min_length, config.forbid_unknown, *config.ranking)
         threshold = -np.inf if guide is None else guide.min_score
         attends = attention or config.coverage_penalty > 0

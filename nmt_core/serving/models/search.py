@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from nmt_core.base.errors import ModelError
@@ -11,12 +10,11 @@ from nmt_core.base.interfaces import NgramGuidance
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.lines import guidance_in_ids
 from nmt_core.inference.output.finish import Finisher, search_is_coarse
-from nmt_core.inference.output.spelling import Searched
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.beam import BeamSearch
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.ensemble import make_predictor
-from nmt_core.inference.search.requests import Request
+from nmt_core.inference.search.requests import Finished, Request
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.serving.engine.work import LARGE, Unfinished
 from nmt_core.text.unknown_share import UnknownShare
@@ -48,7 +46,7 @@ def open_finisher(
     )
 
 
-def finish(finisher: Finisher, searched: Sequence[Searched]) -> list[Any]:
+def finish(finisher: Finisher, searched: Sequence[Finished[int]]) -> list[Any]:
     """The translations of each sentence, or why it has none. It completes the unfinished answers of searches, too."""
     problem = "the model's probabilities are not numbers"
     return [nbest or ModelError(problem) for nbest in finisher.finish(searched)]
@@ -90,7 +88,7 @@ class RunningSearch:
         if not self._admitted:
             return 0.0
         mean = sum(len(one.source) for one in self._admitted.values()) / len(self._admitted) + 1
-        waiting = sum(request.config.beam * (len(request.source) + 1) for request in self._waiting)
+        waiting = sum(request.search.beam * (len(request.source) + 1) for request in self._waiting)
         return self._search.rows * mean + waiting
 
     def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
@@ -126,20 +124,20 @@ class RunningSearch:
         if self._lists is not None and self._waiting and not self._search.rows:
             self._begin_list(self._lists)
         keys, self._empty = self._empty, []
-        searched = [Searched(self._models[0].encode_text(""), [], DecodingConfig()) for _ in keys]
+        searched = [Finished(Request(key, self._models[0].encode_text(""), DecodingConfig()), []) for key in keys]
         for done in self._search.step():
-            request, hypotheses = self._admitted.pop(done.key), done.hypotheses
+            del self._admitted[done.key]
             if self._ids is not None:  # search has the ids of a list
-                hypotheses = [replace(one, words=tuple(self._ids[word] for word in one.words)) for one in hypotheses]
+                done = done.with_words(self._ids)
             keys.append(done.key)
-            searched.append(Searched(request.source, hypotheses, request.config))
+            searched.append(done)
         if not searched:
             return []
         if self._finisher.rescores or self._finisher.spells:
             return list(zip(keys, map(self._unfinished, searched), strict=True))
         return list(zip(keys, finish(self._finisher, searched), strict=True))
 
-    def _unfinished(self, searched: Searched) -> Unfinished:
+    def _unfinished(self, searched: Finished[int]) -> Unfinished:
         """Spelling searches once more for each unknown word: it may take any time."""
         words = sum(len(one.words) + 1 for one in searched.hypotheses)
         return Unfinished(searched, words + LARGE if self._finisher.spells else words)

@@ -18,9 +18,12 @@ from nmt_core.layers.embedding import WordEmbedding, WordTable
 from nmt_core.layers.generator import Generator
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
-from nmt_core.models.build import build_model
+from nmt_core.models.build import AnyConfig, build_model
+from nmt_core.models.cslm import CSLMConfig
+from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.interface import Side, Step, TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
+from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.pretended_gpu import PretendedGPU
@@ -100,15 +103,31 @@ def markov() -> Callable[..., Markov]:
     return Markov
 
 
-def random_model(kind: str, *, words: int, seed: int, source_words: int = 6) -> TranslationModel:
-    """An untrained network with weights large enough to have opinions."""
-    sizes: dict[str, Any] = {"embedding": 4, "hidden": 5, "maxout": 4}
-    config = RNNsearchConfig(alignment=3, **sizes) if kind == "rnnsearch" else RNNencdecConfig(**sizes)
+SIZES: dict[str, Any] = {"embedding": 4, "hidden": 5, "maxout": 4}
+KINDS: dict[str, AnyConfig] = {
+    "rnnsearch": RNNsearchConfig(alignment=3, **SIZES),
+    "rnnencdec": RNNencdecConfig(**SIZES),
+    "deep_lstm": DeepLSTMConfig(embedding=4, hidden=5, depth=2),
+    "gru": RNNLMConfig(embedding=4, hidden=5),
+    "lstm": RNNLMConfig(embedding=4, hidden=5, cell="lstm"),
+    "cslm": CSLMConfig(order=3, embedding=4, hidden=(6, 5)),
+}
+
+
+def drawn_model(
+    config: AnyConfig, *, words: int, seed: int, source_words: int = 6, scale: float = 0.9
+) -> TranslationModel:
+    """An untrained network in double precision with weights large enough to have opinions."""
     model = build_model(config, source_words, words).double().eval().requires_grad_(False)
     generator = torch.Generator().manual_seed(seed)
     for parameter in model.parameters():
-        parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.9)
+        parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * scale)
     return model
+
+
+def random_model(kind: str, *, words: int, seed: int, source_words: int = 6) -> TranslationModel:
+    """One of the ``KINDS``."""
+    return drawn_model(KINDS[kind], words=words, seed=seed, source_words=source_words)
 
 
 @pytest.fixture(params=["rnnsearch", "rnnencdec"])
@@ -143,8 +162,7 @@ def loaded(kind: str, *, seed: int = 3) -> LoadedModel:
     source = Vocabulary([*SPECIAL_WORDS, "a", "group", "of", "men", "&apos;s", "$"])
     target = Vocabulary([*SPECIAL_WORDS, "un", "groupe", "d&apos;", "hommes", "."])
     model = random_model(kind, words=len(target), seed=seed, source_words=len(source))
-    config = RNNsearchConfig() if kind == "rnnsearch" else RNNencdecConfig()
-    return LoadedModel(model, source, target, FolderConfig(model=config), "f" * 12, f"folder-{seed}")
+    return LoadedModel(model, source, target, FolderConfig(model=KINDS[kind]), "f" * 12, f"folder-{seed}")
 
 
 @pytest.fixture

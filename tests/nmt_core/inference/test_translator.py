@@ -42,29 +42,8 @@ def test_numbers_that_are_none_are_reported(load_tiny: Load, config: DecodingCon
         Translator([dataclasses.replace(loaded, model=model)], config=config).translate(LINES)
 
 
-def test_raw_text_comes_back_raw(load_tiny: Load) -> None:
-    translator = Translator([load_tiny("rnnsearch")], config=DecodingConfig(beam=3))
-    raw = translator.translate(["A group of men's"], raw=True)[0][0]
-    assert raw.source_words == ("A", "group", "of", "men", "&apos;s")
-    assert raw.text == translator.processor.detokenize(" ".join(raw.words))
-    assert "&apos;" not in raw.text
-
-
-def test_labels_name_the_rows_and_columns_of_attention(load_tiny: Load) -> None:
-    best = Translator([load_tiny("rnnsearch")], attention=True).translate(["a group $"])[0][0]
-    assert best.attention is not None
-    assert best.attention.shape == (len(best.aligned.target_labels), len(best.aligned.source_labels))
-    assert best.aligned.source_labels == ("a", "group", "$", "</s>")
-    assert len(best.word_log_probs) == len(best.aligned.target_labels)
-
-
 def test_ensembles_need_one_target_vocabulary(load_tiny: Load) -> None:
     one = load_tiny("rnnsearch")
     other = dataclasses.replace(one, target=Vocabulary([*SPECIAL_WORDS, "x"]), folder="elsewhere")
     with pytest.raises(ConfigError, match="elsewhere have different target vocabularies"):
         Translator([one, other])
-
-
-def test_more_translations_than_the_beam_holds_are_refused(load_tiny: Load) -> None:
-    with pytest.raises(ConfigError, match="beam of at least 20"):
-        Translator([load_tiny("rnnsearch")], config=DecodingConfig(beam=12, nbest=20))

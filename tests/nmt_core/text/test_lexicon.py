@@ -32,9 +32,8 @@ def vocabulary(words: str) -> Vocabulary:
 
 def test_a_source_word_has_its_target_words_the_best_first(tmp_path: Path) -> None:
     lexicon = read_lexicon(write(tmp_path, MOSES))
-    assert lexicon.candidates("house", 10) == (Candidate("maison", 0.75), Candidate("foyer", 0.1))
-    assert lexicon.candidates("house", 1) == (Candidate("maison", 0.75),)
-    assert (lexicon.best("the"), lexicon.best("cat"), lexicon.candidates("cat", 3)) == ("la", None, ())
+    assert lexicon.entries["house"] == (Candidate("maison", 0.75), Candidate("foyer", 0.1))
+    assert (lexicon.best("the"), lexicon.best("cat")) == ("la", None)
     assert "NULL" not in lexicon.entries
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from nmt_core.base.errors import InputError
 from nmt_core.inference.lines import PhraseConstraint, SourceLine
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import (
     CoverageWarning,
-    LanguageModelReranker,
+    reranked,
     unknown_share,
     with_lm_log_probs,
 )
@@ -69,18 +66,18 @@ def test_boundaries_separators_and_bytes_written_in_a_text_are_unknown_words(mod
 
 def test_the_score_is_the_formula(model: NgramModel) -> None:
     found = [translation("hommes .", -2.0), translation("un groupe .", -2.1)]
-    reranked = LanguageModelReranker(model, weight=0.5, ranking=BY_LENGTH).rerank(found)
-    by_text = {one.text: one for one in reranked}
+    first = reranked(model, found, weight=0.5, ranking=BY_LENGTH)
+    by_text = {one.text: one for one in first}
     assert by_text["hommes ."].score == pytest.approx((-2.0 + 0.5 * -1.85 * LN_10) / 3, abs=1e-5)
     assert by_text["un groupe ."].score == pytest.approx((-2.1 + 0.5 * -1.6 * LN_10) / 4, abs=1e-5)
-    assert [one.text for one in reranked] == ["un groupe .", "hommes ."]
+    assert [one.text for one in first] == ["un groupe .", "hommes ."]
     assert by_text["un groupe ."].lm_log_prob == pytest.approx(-1.6 * LN_10, abs=1e-5)
     assert by_text["un groupe ."].log_prob == -2.1
     found = [translation("hommes .", -2.0, 0.5), translation("un groupe .", -2.1, 0.5)]
-    (empty,) = LanguageModelReranker(model, weight=0.5).rerank([Translation("", (), -3.0, -3.0, (-3.0,), ())])
+    (empty,) = reranked(model, [Translation("", (), -3.0, -3.0, (-3.0,), ())], weight=0.5)
     assert empty.lm_log_prob == model.log_prob(())
     assert empty.score == pytest.approx(-3.0 + 0.5 * model.log_prob(()))
-    root = LanguageModelReranker(model, weight=0.5, ranking=LengthNormalization(0.5)).rerank(found)
+    root = reranked(model, found, weight=0.5, ranking=LengthNormalization(0.5))
     assert root[0].score == pytest.approx((-2.1 + 0.5 * -1.6 * LN_10) / 2, abs=1e-5)
 
 
@@ -91,9 +88,9 @@ def test_weight_zero_leaves_the_order_and_a_great_one_takes_the_language_model_s
     found = Translator([load_tiny("rnnsearch")], config=config).translate(["a group of men", "men $"])
     for beam in found:
         assert len({one.text for one in beam}) == 8
-        nothing = LanguageModelReranker(model, weight=0.0).rerank(beam)
+        nothing = reranked(model, beam, weight=0.0)
         assert [(one.text, one.score) for one in nothing] == [(one.text, one.score) for one in beam]
-        everything = LanguageModelReranker(model, weight=1e6).rerank(beam)
+        everything = reranked(model, beam, weight=1e6)
         expected = max(beam, key=lambda one: model.log_prob(one.words) / (len(one.words) + 1))
         assert everything[0].words == expected.words
 
@@ -105,8 +102,8 @@ def test_coverage_and_probabilities_of_constraints_still_count(
     words = ("a", "group", "men")
     line = SourceLine("a group of men", constraints=(PhraseConstraint(words, (-0.1, -3.0, -7.0)),))
     beam = Translator([load_tiny("rnnsearch")], config=config).translate([line])[0]
-    assert LanguageModelReranker(model, weight=0.0).rerank(beam) == with_lm_log_probs(model, beam)
-    (score,) = (one.score for one in LanguageModelReranker(model, weight=0.5).rerank(beam[:1]))
+    assert reranked(model, beam, weight=0.0) == with_lm_log_probs(model, beam)
+    (score,) = (one.score for one in reranked(model, beam[:1], weight=0.5))
     expected = beam[0].score + 0.5 * model.log_prob(beam[0].words) / (len(beam[0].words) + 1)
     assert score == pytest.approx(expected, abs=1e-12)
 
@@ -133,13 +130,3 @@ def test_a_few_unknown_words_are_no_reason(model: NgramModel) -> None:
     assert heard(model, ["un groupe hommes . chat"] * 1000) == []  # a fifth, and not more
     assert heard(model, ["chat chat"]) == []  # too little to say
     assert heard(model, ["<unk> <unk> un ."] * 1000) == []  # the translation model's unknown words
-
-
-@pytest.mark.parametrize("content", [b"nothing\n", gzip.compress(b"\\data\\\nngram 1=9\n", mtime=0), b"", None])
-def test_a_file_that_is_no_model_is_told_in_one_line(tmp_path: Path, content: bytes | None) -> None:
-    path = tmp_path / "bad.arpa"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(InputError, match=r"bad\.arpa") as caught:
-        NgramModel(str(path))
-    assert "\n" not in str(caught.value)

@@ -14,12 +14,12 @@ from nmt_core.batches.padding import Batch
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.output.finish import Translation
-from nmt_core.inference.output.spelling import Found, Searched, Speller
+from nmt_core.inference.output.spelling import Found, Speller
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.ensemble import FusedLanguageModel
-from nmt_core.inference.search.requests import Hypothesis
+from nmt_core.inference.search.requests import Finished, Hypothesis, Request
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
@@ -167,7 +167,7 @@ def test_a_wide_beam_finds_the_likeliest_spelling_that_is_no_word() -> None:
     speller = Speller([loaded])
     beginning = Hypothesis((UNKNOWN_ID,), -1.0, -1.0, (-0.5, -0.5))
     asked = [
-        Searched(loaded.encode_text(source), [beginning], DecodingConfig(beam=60))
+        Finished(Request(0, loaded.encode_text(source), DecodingConfig(beam=60)), [beginning])
         for source in ("the axolotl is", "of", "tux")
     ]
     found = speller.spell(asked, [[Found(beginning, ("<unk>",))]] * len(asked))
@@ -175,7 +175,7 @@ def test_a_wide_beam_finds_the_likeliest_spelling_that_is_no_word() -> None:
     for searched, ((spelled, (word,)),) in zip(asked, found, strict=True):
         assert isinstance(loaded.model, Hybrid)
         targets = loaded.model.collate_targets([loaded.encode_target("a")])
-        batch = Batch(loaded.model.collate([searched.source]), targets)
+        batch = Batch(loaded.model.collate([searched.request.source]), targets)
         starts_MH = loaded.model.known_targets(batch).starts_MH
         assert starts_MH is not None
         every = [one for length in (1, 2, 3) for one in itertools.product((1, 2, 3), repeat=length)]

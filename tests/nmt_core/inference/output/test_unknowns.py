@@ -67,15 +67,6 @@ def test_rules(source: str, copy: str, lexicon: str, lowercase: str) -> None:
         assert counts == (UnknownCounts(copied=1) if word == source else UnknownCounts(translated=1))
 
 
-def test_every_unknown_word_is_replaced_by_its_own_source_word() -> None:
-    unknowns = UnknownReplacement("lexicon", LEXICON)
-    words = [UNKNOWN, "et", UNKNOWN, UNKNOWN]
-    found, counts = unknowns.replace(words, ["cats", "Bonn"], looking_at(1, 0, 0, 1, sources=2))
-    assert found == ("Bonn", "et", "chats", "Bonn")
-    assert counts == UnknownCounts(copied=2, translated=1)
-    assert str(counts) == "3 unknown words replaced: 2 copied, 1 from the lexicon"
-
-
 def test_the_end_of_the_source_is_never_looked_at() -> None:
     attention = looking_at(2, sources=2)
     attention[0, 1] = 0.05
@@ -140,8 +131,3 @@ def test_raw_translations_are_detokenised_after(load_tiny: Load) -> None:
     for one in found:
         assert one.text == translator.processor.detokenize(" ".join(one.words))
         assert "&amp;" not in one.text
-
-
-def test_a_model_without_attention_is_refused(load_tiny: Load) -> None:
-    with pytest.raises(ConfigError, match=r"replacing <unk> needs a model with attention .*; .* has none"):
-        Translator([load_tiny("rnnencdec")], unknowns=UnknownReplacement())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from pathlib import Path
 from typing import Any
 
@@ -116,19 +115,6 @@ def test_attention_of_a_word_is_that_of_its_pieces(models: dict[str, LoadedModel
             parts = [place for place, owner in enumerate(source.owners) if owner == column]
             mean = sum(row[place] for row in rows for place in parts) / len(rows)
             assert found.attention[word][column] == pytest.approx(mean, abs=1e-6)
-
-
-@pytest.mark.parametrize("kind", ["bpe", "running"])
-def test_a_pair_scores_the_same_in_any_company(models: dict[str, LoadedModel], kind: str) -> None:
-    generator = random.Random(1)
-    words = [["the", "man", "dogs", "&amp;", "men", "x"], ["ein", "Mann", "Hunde", "&amp;", "x"]]
-    pairs = [SentencePair(*(" ".join(generator.choices(side, k=3)) for side in words)) for _ in range(60)]
-    scorer = surface(models[kind])
-    together = scorer.score(pairs, per_word=True)
-    for pair, score in zip(pairs, together, strict=True):
-        (alone,) = scorer.score([pair], per_word=True)
-        assert alone.log_prob == pytest.approx(score.log_prob, abs=1e-5 * len(score.word_log_probs or ()))
-        assert alone.word_log_probs == pytest.approx(score.word_log_probs, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unescaped", "sentencepiece", "running", "morfessor"])

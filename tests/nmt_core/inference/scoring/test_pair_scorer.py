@@ -126,25 +126,12 @@ def test_attention_rows_are_the_decoders_and_sum_to_one() -> None:
     assert without.attention is None
 
 
-def test_many_equal_pairs_and_many_targets_of_one_source() -> None:
-    generator = random.Random(1)
-    targets = [" ".join(generator.choices(WORDS, k=generator.randint(1, 6))) for _ in range(3000)]
-    pairs = [SentencePair("a b", target) for target in targets] + [SentencePair("c", "d")] * 3000
-    scores = ModelPairScorer([MODELS["rnnsearch"]]).score(pairs)
-    for index in (0, 1500, 2999, 3000, 5999):
-        assert scores[index].log_prob == pytest.approx(sum(alone(MODELS["rnnsearch"], pairs[index])), abs=2e-5)
-
-
 def test_one_very_long_phrase_does_not_disturb_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pair_scorer, "MAX_PADDED", 2000)
     monster = " ".join(["a", "b"] * 700)
     pairs = [SentencePair("a b", "c"), SentencePair(monster, "d"), SentencePair("a", monster), SentencePair("b", "e")]
     for pair, score in zip(pairs, ModelPairScorer([MODELS["rnnsearch"]]).score(pairs), strict=True):
         assert score.log_prob == pytest.approx(sum(alone(MODELS["rnnsearch"], pair)), rel=1e-5, abs=1e-5)
-
-
-def test_no_pairs_no_scores() -> None:
-    assert ModelPairScorer([MODELS["rnnsearch"]]).score([]) == []
 
 
 def test_a_damaged_model_gives_numbers_that_say_so() -> None:

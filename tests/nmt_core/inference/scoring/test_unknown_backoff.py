@@ -19,7 +19,6 @@ from nmt_core.batches.padding import pad_pairs
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.scoring.unknown_backoff import BackedOffScorer, read_unigrams
 from nmt_core.model_directory.loaded_model import LoadedModel
-from nmt_core.text.sentence import TargetOrder
 from tests.nmt_core.arpa import ARPA
 from tests.spelling_models import spelling_model
 
@@ -77,20 +76,6 @@ def test_known_words_keep_their_scores_and_one_unknown_word_is_all_of_them(
     pairs = [SentencePair("a group", "un chiens")]
     alone = BackedOffScorer([loaded], plain, read_unigrams(str(tmp_path / "same.arpa.gz")))
     assert alone.score(pairs)[0].log_prob == pytest.approx(plain.score(pairs)[0].log_prob, abs=1e-12)
-
-
-def test_a_model_that_writes_from_right_to_left_has_the_shares_of_the_same_words(load_tiny: Load, arpa: str) -> None:
-    loaded = load_tiny("rnnsearch")
-    config = loaded.config.model_copy(update={"target_order": TargetOrder.RIGHT_TO_LEFT})
-    mirrored = dataclasses.replace(loaded, config=config)
-    [score] = BackedOffScorer([mirrored], ModelPairScorer([mirrored]), read_unigrams(arpa)).score(
-        [SentencePair("a", "chats un chiens")], per_word=True
-    )
-    [plain] = ModelPairScorer([mirrored]).score([SentencePair("a", "chats un chiens")], per_word=True)
-    assert score.word_log_probs is not None
-    assert plain.word_log_probs is not None
-    gained = np.subtract(score.word_log_probs, plain.word_log_probs)
-    assert gained == pytest.approx([*np.log([SHARES["chats"] / TOTAL, 1.0, SHARES["chiens"] / TOTAL]), 0.0], abs=1e-10)
 
 
 def test_the_signature_tells_the_unigrams(load_tiny: Load, arpa: str, tmp_path: Path) -> None:

@@ -27,12 +27,6 @@ def search(model: TranslationModel, source: Padded, **settings: Any) -> list[lis
     return beam_search(ModelPredictor(model), source, config=DecodingConfig(**settings), attention=True)
 
 
-def same(one: list[Hypothesis], other: list[Hypothesis]) -> bool:
-    return [h.words for h in one] == [h.words for h in other] and np.allclose(
-        [h.log_prob for h in one], [h.log_prob for h in other], atol=1e-9
-    )
-
-
 @pytest.mark.parametrize("exponent", [0.0, 1.0, 0.6])
 def test_a_wide_beam_finds_what_enumeration_finds(tiny: MakeModel, brute_force: Enumerate, exponent: float) -> None:
     for seed in (1, 2):
@@ -48,17 +42,6 @@ def test_a_wide_beam_finds_what_enumeration_finds(tiny: MakeModel, brute_force: 
         best = max(truth, key=lambda words: truth[words] / (len(words) + 1) ** exponent)
         assert found[0].words == best
         assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
-
-
-def test_finished_hypotheses_leave_the_beam(markov: Callable[..., TranslationModel]) -> None:
-    # </s> .5, a .3, b .2 at first, then always </s> .4, a .35, b .25. The first </s> takes one of two places;
-    # "a" alone goes on, ends in the next step, and the search is over: "a a" (.105) is never followed.
-    table = torch.full((6, 5, 4), -torch.inf)
-    table[:, 4] = torch.tensor([0.5, 0.0, 0.3, 0.2]).log()
-    table[:, :4] = torch.tensor([0.4, 0.0, 0.35, 0.25]).log()
-    found = search(markov(table), pad([[2]]), beam=2, nbest=9, length_normalization=0.0)[0]
-    assert [h.words for h in found] == [(), (2,)]
-    assert [math.exp(h.log_prob) for h in found] == pytest.approx([0.5, 0.12])
 
 
 def test_length_normalisation_prefers_the_longer(markov: Callable[..., TranslationModel]) -> None:

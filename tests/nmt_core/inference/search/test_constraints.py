@@ -194,7 +194,7 @@ def test_constraints_that_need_too_many_words_are_refused() -> None:
     with pytest.raises(ConfigError, match="need 3 words; a translation may have 2"):
         _ = request.limit
     with pytest.raises(ConfigError, match="no translation was found"):
-        checked(Finished("a", [], constrained=True))
+        checked(Finished(request, [], constrained=True))
 
 
 def test_rules_that_no_translation_obeys_are_told(tiny: MakeModel) -> None:
@@ -221,15 +221,6 @@ def test_of_a_model_without_numbers_the_rules_are_not_to_blame(tiny: MakeModel, 
     running: BeamSearch[int] = BeamSearch(Ensemble([ModelPredictor(model)] * 2))
     with pytest.raises(ModelError, match="probabilities are not numbers"):
         _ = [checked(done) for done in search_all(running, [request_], batch_tokens=100)]
-
-
-def test_the_words_of_a_constraint_count_once() -> None:
-    rules = Rules(constraints=(Constraint(((2, 3),)), Constraint(((3,),))))
-    progress = Progress()
-    for word, missing in ((2, 2), (3, 1), (4, 1), (3, 0)):
-        progress = rules.extend(progress, word)
-        assert rules.missing(progress) == missing
-    assert [placed.first for placed in rules.best(progress).met] == [0, 3]
 
 
 @pytest.mark.parametrize("number_of_phrases", [1, 2])

@@ -8,54 +8,36 @@ import pytest
 import torch
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.batches.padding import Padded, pad
+from nmt_core.batches.padding import pad
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.ensemble import Ensemble, FusedLanguageModel
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
-from nmt_core.models.build import build_model
-from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.interface import NO_WORD, TranslationModel
-from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from tests.nmt_core.inference.conftest import KINDS, random_model
 from tests.searching import beam_search
 
 MakeModel = Callable[..., TranslationModel]
 
 
-CONFIGS = {
-    "gru": RNNLMConfig(embedding=4, hidden=5),
-    "lstm": RNNLMConfig(embedding=4, hidden=5, cell="lstm"),
-    "cslm": CSLMConfig(order=3, embedding=4, hidden=(6, 5)),
-}
+LANGUAGE_MODELS = ("gru", "lstm", "cslm")
 
 
-def language_model(words: int, *, seed: int = 9, kind: str = "gru") -> TranslationModel:
-    """A random one with weights large enough to have opinions."""
-    model = build_model(CONFIGS[kind], 2, words).double().eval().requires_grad_(False)
-    generator = torch.Generator().manual_seed(seed)
-    for parameter in model.parameters():
-        parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.9)
-    return model
+def language_model(words: int, *, kind: str = "gru") -> TranslationModel:
+    return random_model(kind, words=words, seed=9, source_words=2)
 
 
-def loaded_language_model(target: Vocabulary, *, weight: float, kind: str = "gru") -> FusedLanguageModel:
-    model = language_model(len(target), kind=kind)
-    config = FolderConfig(model=CONFIGS[kind])
+def loaded_language_model(target: Vocabulary, *, weight: float) -> FusedLanguageModel:
+    config = FolderConfig(model=KINDS["gru"])
+    model = language_model(len(target))
     return FusedLanguageModel(LoadedModel(model, Vocabulary(SPECIAL_WORDS), target, config, "f" * 12, "lm"), weight)
 
 
-def test_weight_zero_is_the_plain_search(tiny: MakeModel, sources: Padded) -> None:
-    plain = ModelPredictor(tiny(words=20, seed=1))
-    fused = Ensemble([plain, ModelPredictor(language_model(20))], language_weight=0.0)
-    config = DecodingConfig(beam=5, nbest=5)
-    assert beam_search(fused, sources, config=config) == beam_search(plain, sources, config=config)
-
-
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", LANGUAGE_MODELS)
 @torch.inference_mode()
 def test_a_step_is_the_sum_of_both(tiny: MakeModel, kind: str) -> None:
     model, language = tiny(words=150, seed=1), language_model(150, kind=kind)

@@ -21,8 +21,6 @@ from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.search.guided import GuideInIds
 from nmt_core.inference.search.requests import Request
 from nmt_core.model_directory.loaded_model import LoadedModel
-from nmt_core.models.build import build_model
-from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.text.sentence import TargetOrder
 from tests.nmt_core.inference.conftest import loaded
 
@@ -57,18 +55,6 @@ def random_guide(seed: int, texts: int = 25, spread: float = 4.0) -> ListGuide:
     return ListGuide(made)
 
 
-def model_of(kind: str, seed: int = 3) -> LoadedModel:
-    if kind != "deep_lstm":
-        return loaded(kind, seed=seed)
-    like = loaded("rnnsearch")
-    config = DeepLSTMConfig(embedding=4, hidden=5, depth=2)
-    model = build_model(config, len(like.source), len(like.target)).double().eval().requires_grad_(False)
-    generator = torch.Generator().manual_seed(seed)
-    for parameter in model.parameters():
-        parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.9)
-    return dataclasses.replace(like, model=model, config=like.config.model_copy(update={"model": config}))
-
-
 def ranked(models: Sequence[LoadedModel], source: str, guide: ListGuide) -> list[tuple[Text, float, float]]:
     """All texts with log p and score, best first."""
     texts = list(guide.scores)
@@ -78,10 +64,10 @@ def ranked(models: Sequence[LoadedModel], source: str, guide: ListGuide) -> list
 
 
 MODELS = {
-    "rnnsearch": lambda: [model_of("rnnsearch")],
-    "rnnencdec": lambda: [model_of("rnnencdec")],
-    "deep_lstm": lambda: [model_of("deep_lstm")],
-    "ensemble": lambda: [model_of("rnnsearch"), model_of("rnnencdec", 5), model_of("deep_lstm", 6)],
+    "rnnsearch": lambda: [loaded("rnnsearch")],
+    "rnnencdec": lambda: [loaded("rnnencdec")],
+    "deep_lstm": lambda: [loaded("deep_lstm")],
+    "ensemble": lambda: [loaded("rnnsearch"), loaded("rnnencdec", seed=5), loaded("deep_lstm", seed=6)],
 }
 
 
@@ -100,7 +86,7 @@ def test_a_wide_beam_ranks_all_texts_by_the_pair_scorers_numbers(kind: str) -> N
 
 @pytest.mark.parametrize(("beam", "nbest"), [(1, 1), (3, 1), (6, 2)])
 def test_what_is_proved_is_best_and_a_wider_beam_proves_it(beam: int, nbest: int) -> None:
-    models, proved = [model_of("rnnsearch")], 0
+    models, proved = [loaded("rnnsearch")], 0
     guides = [random_guide(seed, texts=40, spread=80.0) for seed in range(40)]
     sources = [SOURCES[number % len(SOURCES)] for number in range(len(guides))]
     narrow = GuidedTranslator(models, beam=beam, nbest=nbest).translate(sources, guides)
@@ -117,7 +103,7 @@ def test_what_is_proved_is_best_and_a_wider_beam_proves_it(beam: int, nbest: int
 
 def test_words_unknown_to_the_model_stay_apart() -> None:
     guide = ListGuide({("un", "inconnu"): -1.0, ("un", "autre"): 0.0, ("un", "<unk>"): -2.0})
-    models = [model_of("rnnsearch")]
+    models = [loaded("rnnsearch")]
     (answer,) = GuidedTranslator(models, beam=5, nbest=5).translate(["a group"], [guide])
     assert [one.reached[1] for one in answer.hypotheses] == ["autre", "inconnu", "<unk>"]
     assert len({round(one.log_prob, 12) for one in answer.hypotheses}) == 1
@@ -125,13 +111,13 @@ def test_words_unknown_to_the_model_stay_apart() -> None:
 
 def test_a_guide_without_texts_leads_nowhere() -> None:
     guides = [ListGuide({}), random_guide(1)]
-    empty, other = GuidedTranslator([model_of("rnnsearch")]).translate(SOURCES[:2], guides)
+    empty, other = GuidedTranslator([loaded("rnnsearch")]).translate(SOURCES[:2], guides)
     assert empty.hypotheses == []
     assert other.hypotheses
 
 
 def test_sentences_with_and_without_a_guide_are_searched_together() -> None:
-    model = model_of("rnnsearch")
+    model = loaded("rnnsearch")
     config = DecodingConfig(beam=4, nbest=3, length_normalization=0.0)
 
     def requests() -> list[Request[int]]:
@@ -152,7 +138,7 @@ def test_sentences_with_and_without_a_guide_are_searched_together() -> None:
 
 
 def test_numbers_that_are_none_are_reported() -> None:
-    one = model_of("rnnsearch")
+    one = loaded("rnnsearch")
     model = copy.deepcopy(one.model)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -162,7 +148,7 @@ def test_numbers_that_are_none_are_reported() -> None:
 
 
 def test_models_that_a_guide_cannot_lead_are_refused() -> None:
-    one = model_of("rnnsearch")
+    one = loaded("rnnsearch")
     backwards = dataclasses.replace(
         one, config=one.config.model_copy(update={"target_order": TargetOrder.RIGHT_TO_LEFT})
     )
