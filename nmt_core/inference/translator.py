@@ -6,6 +6,7 @@ that are done, and put back in the order of the input.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -79,7 +80,6 @@ class Translator:
             rescores=is_comparable and search_is_coarse(models),
             unknowns=unknowns,
         )
-        self._processor: RawText | None = None
         self._check()
 
     def __repr__(self) -> str:
@@ -158,9 +158,7 @@ class Translator:
     def _detokenized(self, translation: Translation) -> Translation:
         return replace(translation, text=self.processor.detokenize(translation.text))
 
-    @property
+    @functools.cached_property
     def processor(self) -> RawText:
         """What makes of raw text what the models read, and back. Raises ConfigError where they differ in that."""
-        if self._processor is None:
-            self._processor = open_raw_text(self.models)
-        return self._processor
+        return open_raw_text(self.models)

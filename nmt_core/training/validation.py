@@ -16,7 +16,7 @@ import torch
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import Batch
-from nmt_core.inference.output.copies import annotated
+from nmt_core.inference.output.copies import annotated_pair
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
@@ -124,7 +124,7 @@ class DevelopmentSet:
             return self.references
         points: Sequence[Points | None] = self.points or [None] * len(self.sources)
         pairs = (SentencePair(*pair) for pair in zip(self.sources, self.references, strict=True))
-        return [annotated(copying, pair, links).target for pair, links in zip(pairs, points, strict=True)]
+        return [annotated_pair(copying, pair, links).target for pair, links in zip(pairs, points, strict=True)]
 
     def _bleu(self, loaded: LoadedModel, beam: int) -> float:
         translator = Translator([loaded], config=DecodingConfig(beam=beam))

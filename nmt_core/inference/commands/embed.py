@@ -37,10 +37,10 @@ def embed(args: argparse.Namespace) -> int:
     if args.neighbours is not None and args.neighbours > len(among):
         raise ConfigError(f"--neighbours {args.neighbours}: only {counted(len(among), 'line')} to choose from")
     _warn_of_unknown_words(loaded, lines if args.among is None else [*among, *lines])
-    vectors = _vectors(loaded, lines)
+    vectors = source_vectors(loaded, lines)
     with open_output(args.output) as stream:
         if args.neighbours is not None:
-            searched = vectors if args.among is None else _vectors(loaded, among)
+            searched = vectors if args.among is None else source_vectors(loaded, among)
             _write_neighbours(stream, lines, among, (vectors, searched), args.neighbours)
         elif args.output.endswith(".npy"):
             _write_matrix(stream, vectors)
@@ -73,10 +73,6 @@ def _warn_of_unknown_words(loaded: LoadedModel, lines: list[str]) -> None:
     for line in lines:
         share.add(words=len(split_words(line)), unknown=loaded.encode_text(line).count(UNKNOWN_ID))
     share.finish()
-
-
-def _vectors(loaded: LoadedModel, lines: list[str]) -> Vectors:
-    return source_vectors(loaded, lines)
 
 
 def _write_words(args: argparse.Namespace, loaded: LoadedModel) -> None:

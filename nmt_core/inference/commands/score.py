@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair, unknown_words_serve
 from nmt_core.base.messages import say
-from nmt_core.base.words import check_factors, check_words, factors_read, split_words
+from nmt_core.base.words import check_factors, check_words, split_words
 from nmt_core.files import (
     open_output,
     read_parallel_lines,
@@ -21,7 +21,7 @@ from nmt_core.files import (
 )
 from nmt_core.files.progress import progress_bar
 from nmt_core.inference.output.alignment import AlignedPair, line_writer
-from nmt_core.inference.output.copies import annotated
+from nmt_core.inference.output.copies import annotated_pair
 from nmt_core.inference.scoring.forms import scorer_of_form
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, choose_softmax
 from nmt_core.inference.scoring.unknown_backoff import BackedOffScorer, read_unigrams
@@ -44,7 +44,7 @@ def score_files(args: argparse.Namespace) -> int:
     if args.word_alignment:
         pairs = _annotated_pairs(args, models)
     else:
-        pairs = _pairs(args, 0 if args.raw else factors_read(scorer.signature))
+        pairs = _pairs(args, 0 if args.raw else len(models[0].factors))
     share = UnknownShare(
         args.model,
         _warn,
@@ -96,7 +96,7 @@ def _annotated_pairs(args: argparse.Namespace, models: Sequence[LoadedModel]) ->
     lines = enumerate(read_text_lines(args.word_alignment), start=1)
     for pair, (number, line) in _together(args, _pairs(args), lines):
         sizes = len(split_words(pair.source)), len(split_words(pair.target))
-        yield annotated(copying, pair, points_between(line, *sizes, path=args.word_alignment, line=number))
+        yield annotated_pair(copying, pair, points_between(line, *sizes, path=args.word_alignment, line=number))
 
 
 def _together(

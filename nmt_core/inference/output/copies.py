@@ -65,13 +65,11 @@ def restore(
     return Restored(tuple(written), _summed(word_log_probs, owners, len(places)), attention, counts)
 
 
-def as_read(copying: Copying, pair: SentencePair) -> SentencePair:
-    """A pair with the target that the model reads. Raises ConfigError where its scheme does not determine it."""
-    return annotated(copying, pair, None)
+def annotated_pair(copying: Copying, pair: SentencePair, points: Points | None = None) -> SentencePair:
+    """A pair with the target that the model reads, by the alignment points of its words.
 
-
-def annotated(copying: Copying, pair: SentencePair, points: Points | None) -> SentencePair:
-    """The same by the alignment points of its words."""
+    Raises ConfigError where its scheme does not determine it without any.
+    """
     target = copying.read_target(split_words(pair.source), split_words(pair.target), points)
     return SentencePair(pair.source, " ".join(target))
 

@@ -21,7 +21,7 @@ from nmt_core.base.words import whole_number
 from nmt_core.batches.padding import group_by_length, pad
 from nmt_core.batches.prefix_tree import Ints, PrefixTree, grow
 from nmt_core.device import name_precision
-from nmt_core.inference.output.copies import as_read, of_text
+from nmt_core.inference.output.copies import annotated_pair, of_text
 from nmt_core.inference.scoring.spelled_pairs import spelled_words
 from nmt_core.inference.scoring.walk import NodeAttention, Scores, Walk, Weights, walk
 from nmt_core.model_directory.ensembles import check_members, signature_of
@@ -99,7 +99,7 @@ class ModelPairScorer:
         annotation has to be given (scheme ``posall``).
         """
         if self.copying is not None and not annotated:
-            copying, read = self.copying, {pair: as_read(self.copying, pair) for pair in pairs}
+            copying, read = self.copying, {pair: annotated_pair(self.copying, pair) for pair in pairs}
             scores = self.score([read[one] for one in pairs], per_word=per_word, attention=attention, annotated=True)
             return [of_text(copying, pair, score) for pair, score in zip(pairs, scores, strict=True)]
         distinct = sorted(set(pairs))
