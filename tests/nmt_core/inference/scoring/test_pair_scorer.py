@@ -105,13 +105,6 @@ def test_small_batches_give_the_same_numbers(kind: str, monkeypatch: pytest.Monk
     )
 
 
-@pytest.mark.parametrize("kind", list(CONFIGS))
-def test_an_ensemble_of_a_model_with_itself_is_the_model(kind: str) -> None:
-    pairs = [SentencePair("a b", "c d"), SentencePair("a b", "c"), SentencePair("f", "")]
-    one = [score.log_prob for score in ModelPairScorer([MODELS[kind]]).score(pairs)]
-    assert [score.log_prob for score in ModelPairScorer([MODELS[kind]] * 2).score(pairs)] == one
-
-
 def test_attention_rows_are_the_decoders_and_sum_to_one() -> None:
     model = MODELS["rnnsearch"]
     pairs = [SentencePair("a b c", "d e"), SentencePair("a", "d e f"), SentencePair("a b c", "d"), SentencePair("", "")]
@@ -124,14 +117,6 @@ def test_attention_rows_are_the_decoders_and_sum_to_one() -> None:
             assert row == pytest.approx(wanted, abs=1e-5)
     (without,) = ModelPairScorer([MODELS["rnnencdec"]]).score([SentencePair("a", "b")], attention=True)
     assert without.attention is None
-
-
-def test_one_very_long_phrase_does_not_disturb_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair_scorer, "MAX_PADDED", 2000)
-    monster = " ".join(["a", "b"] * 700)
-    pairs = [SentencePair("a b", "c"), SentencePair(monster, "d"), SentencePair("a", monster), SentencePair("b", "e")]
-    for pair, score in zip(pairs, ModelPairScorer([MODELS["rnnsearch"]]).score(pairs), strict=True):
-        assert score.log_prob == pytest.approx(sum(alone(MODELS["rnnsearch"], pair)), rel=1e-5, abs=1e-5)
 
 
 def test_a_damaged_model_gives_numbers_that_say_so() -> None:

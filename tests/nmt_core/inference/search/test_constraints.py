@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from nmt_core.base.errors import ConfigError, ModelError
 from nmt_core.batches.padding import pad_pairs
-from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.choices import allocate
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.constraints import MAX_MATCHES, Constraint, Progress, Rules
@@ -24,6 +23,7 @@ from nmt_core.inference.search.requests import Finished, Hypothesis, Request, ch
 from nmt_core.models.interface import TranslationModel
 from nmt_core.text.sentence import Sentence
 from tests.nmt_core.inference.conftest import random_model
+from tests.searching import found_by
 
 Words = tuple[int, ...]
 MakeModel = Callable[..., TranslationModel]
@@ -33,9 +33,8 @@ WIDE: dict[str, Any] = {"beam": 2000, "nbest": 2000, "max_length_ratio": 0, "max
 
 
 def search(model: TranslationModel, *requests: Request[int], attention: bool = False) -> list[list[Hypothesis]]:
-    running: BeamSearch[int] = BeamSearch(ModelPredictor(model), attention=attention)
-    found = {one.key: checked(one) for one in search_all(running, requests, batch_tokens=100)}
-    return [found[request.key] for request in requests]
+    found = found_by(ModelPredictor(model), requests, attention=attention, batch_tokens=100)
+    return [list(checked(one)) for one in found]
 
 
 def has_phrases(words: Words, phrases: list[Words]) -> bool:
@@ -218,9 +217,9 @@ def test_of_a_model_without_numbers_the_rules_are_not_to_blame(tiny: MakeModel, 
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.fill_(math.nan)
-    running: BeamSearch[int] = BeamSearch(Ensemble([ModelPredictor(model)] * 2))
+    (done,) = found_by(Ensemble([ModelPredictor(model)] * 2), [request_])
     with pytest.raises(ModelError, match="probabilities are not numbers"):
-        _ = [checked(done) for done in search_all(running, [request_], batch_tokens=100)]
+        checked(done)
 
 
 @pytest.mark.parametrize("number_of_phrases", [1, 2])

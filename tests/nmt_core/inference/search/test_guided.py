@@ -15,7 +15,6 @@ from nmt_core.base.errors import ConfigError, ModelError
 from nmt_core.base.interfaces import GuideStep, SentencePair
 from nmt_core.inference.guided_search import GuidedTranslator
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
-from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.search.guided import GuideInIds
@@ -23,6 +22,7 @@ from nmt_core.inference.search.requests import Request
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.sentence import TargetOrder
 from tests.nmt_core.inference.conftest import loaded
+from tests.searching import found_by
 
 Text = tuple[str, ...]
 WORDS = ("un", "groupe", "d&apos;", "hommes", ".", "inconnu", "autre")
@@ -127,14 +127,11 @@ def test_sentences_with_and_without_a_guide_are_searched_together() -> None:
             made.append(Request(number, model.encode_text(source), config, guide=guide if number % 2 else None))
         return made
 
-    def found(asked: list[Request[int]]) -> dict[int, list[Any]]:
-        search: BeamSearch[int] = BeamSearch(make_predictor([model]))
-        every = search_all(search, asked, batch_tokens=1000)
-        return {done.key: [(one.words, round(one.score, 9)) for one in done.hypotheses] for done in every}
+    def found(asked: list[Request[int]]) -> list[list[Any]]:
+        every = found_by(make_predictor([model]), asked)
+        return [[(one.words, round(one.score, 9)) for one in done.hypotheses] for done in every]
 
-    together = found(requests())
-    for request in requests():
-        assert found([request])[request.key] == together[request.key]
+    assert found(requests()) == [found([request])[0] for request in requests()]
 
 
 def test_numbers_that_are_none_are_reported() -> None:

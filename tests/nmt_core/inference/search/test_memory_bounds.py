@@ -25,6 +25,7 @@ from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from tests.searching import found_by
 
 MakeModel = Callable[..., TranslationModel]
 CONFIG = DecodingConfig(beam=2, max_length_ratio=0.0, max_length_extra=5, min_length=5)
@@ -110,10 +111,10 @@ def test_sentences_of_any_length_that_come_and_go(tiny: MakeModel) -> None:
 def test_lanes_change_no_translation(tiny: MakeModel) -> None:
     predictor = ModelPredictor(tiny(words=30, seed=3))
     lengths = [2, 600, 3, 4, 5, 7, 6, 2, 3, 4]
-    together = {one.key: one for one in search_all(BeamSearch[int](predictor), requests(lengths), batch_tokens=2000)}
-    for request in requests(lengths):
-        (alone,) = search_all(BeamSearch[int](predictor), [request], batch_tokens=1)
-        assert [one.words for one in alone.hypotheses] == [one.words for one in together[request.key].hypotheses]
+    asked = list(requests(lengths))
+    for request, together in zip(asked, found_by(predictor, asked, batch_tokens=2000), strict=True):
+        (alone,) = found_by(predictor, [request])
+        assert [one.words for one in alone.hypotheses] == [one.words for one in together.hypotheses]
 
 
 def test_attention_is_kept_where_asked_for_without_padding_and_until_its_sentence_ends(tiny: MakeModel) -> None:
@@ -196,9 +197,9 @@ def test_attention_of_a_wide_source_beside_short_ones_in_search(tiny: MakeModel)
     wide, short = [300], [3] * 80
 
     def largest(lengths: Sequence[int]) -> int:
-        search: BeamSearch[int] = BeamSearch(ModelPredictor(tiny(words=8, seed=9)), attention=True)
+        predictor = ModelPredictor(tiny(words=8, seed=9))
         with LargestTensor() as found:
-            assert len(list(search_all(search, requests([*lengths]), batch_tokens=2000))) == len(lengths)
+            found_by(predictor, list(requests([*lengths])), attention=True, batch_tokens=2000)
         return found.elements
 
     assert largest([*short, *wide]) <= 1.1 * max(largest(wide), largest(short))

@@ -14,7 +14,6 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import NgramGuidance, SentencePair
 from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
-from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.constraints import Constraint
 from nmt_core.inference.search.ensemble import make_predictor
@@ -25,6 +24,7 @@ from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.nmt_core.inference.conftest import loaded, random_model
+from tests.searching import found_by
 
 Load = Callable[..., LoadedModel]
 Ngrams = dict[tuple[str, ...], float]
@@ -72,8 +72,7 @@ def by_hand(ngrams: Ngrams, words: tuple[str, ...], *, weight: float, factors: t
 
 
 def found(model: LoadedModel, requests: list[Request[int]]) -> dict[int, Finished[int]]:
-    search: BeamSearch[int] = BeamSearch(make_predictor([model]))
-    return {done.key: done for done in search_all(search, requests, batch_tokens=1000)}
+    return {done.key: done for done in found_by(make_predictor([model]), requests)}
 
 
 def shown(done: Finished[int]) -> list[Any]:

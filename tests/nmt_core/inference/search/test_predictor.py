@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 import torch
 
-from nmt_core.batches.padding import Padded, pad, pad_pairs
+from nmt_core.batches.padding import Padded, pad
 from nmt_core.batches.tensor_tree import _map
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.ensemble import Ensemble
@@ -46,14 +45,6 @@ def test_two_models_are_averaged(tiny: MakeModel) -> None:
 
     one, other = map(first_step, members)
     torch.testing.assert_close(first_step(Ensemble(members)), (one + other) / 2)
-
-
-def test_the_score_of_an_ensemble_is_the_mean_of_its_members(tiny: MakeModel) -> None:
-    models = [tiny(words=9, seed=seed) for seed in (3, 4, 5)]
-    ensemble = Ensemble([ModelPredictor(model) for model in models])
-    best = beam_search(ensemble, pad([[2, 5]]), config=DecodingConfig(beam=4))[0][0]
-    scores = [model(pad_pairs([([2, 5], best.words)])).sum().item() for model in models]
-    assert best.log_prob == pytest.approx(sum(scores) / 3, abs=1e-9)
 
 
 def test_members_may_have_different_source_vocabularies(tiny: MakeModel) -> None:
