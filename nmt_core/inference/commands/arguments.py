@@ -1,4 +1,4 @@
-"""The arguments of ``nmt-core decode`` that say several things: --search, --lm, --max-words and --alignments.
+"""The arguments of ``nmt-core decode`` that say several things, and which exclude, or require, one another.
 
 Command lines are checked with this module before anything is loaded, so that it imports neither torch nor NumPy.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import itertools
 import math
 import os
 from typing import Annotated, Any, NamedTuple
@@ -109,3 +110,65 @@ def word_limit(text: str) -> WordLimit:
     if words is None or words < 1 or (comma and what != "split"):
         raise argparse.ArgumentTypeError(f"expected N or N,split with a whole number from 1 up, found {text!r}")
     return WordLimit(words, bool(comma))
+
+
+SPLIT = "--max-words N,split"
+_OF_SEARCH = DecodingConfig.model_fields.keys() - SamplingConfig.model_fields.keys()
+_OF_SAMPLES = SamplingConfig.model_fields.keys() - DecodingConfig.model_fields.keys() - {"samples"}
+_MARKUP = ("--xml-input exclusive", "--xml-input inclusive")
+_WISHES = ("--prefix", "--constraints", *_MARKUP, "--xml-input ignore")
+
+_EXCLUDED = (
+    (_WISHES, "is for tokenised text, in the words of the model", ("--raw",)),
+    (("--prefix", "--constraints", *_MARKUP, "--lm", "--beam"), "is for search", ("--search samples",)),
+    (tuple(f"--search {key}" for key in sorted(_OF_SEARCH)), "is for search", ("--search samples",)),
+    (("--guidance",), "is for search among all words of tokenised text",
+     ("--raw", "--search samples", "--search candidates")),
+    (("--search samples",), "writes N translations a line already", ("--nbest",)),
+    (("--nbest", "--search samples=N"), "writes an n-best list, which holds the scores", ("--scores",)),
+    (("--replace-unk",), "needs an <unk> to replace", ("--search forbid_unknown",)),
+    ((SPLIT,), "writes one translation a line",
+     (*_WISHES, "--nbest", "--search samples", "--alignments", "--guidance")),
+)  # fmt: skip
+"""Options, why they exclude others, and which."""
+
+_REQUIRED = (
+    (tuple(f"--search {key}" for key in sorted(_OF_SAMPLES)), ("--search samples",)),
+    (("--search distinct",), ("--nbest", "--search samples")),
+    (("--search candidates_replace",), ("--search candidates",)),
+    (("--search guidance_weight", "--search guidance_factors", "--search guidance_joined"), ("--guidance",)),
+    (("--lexicon",), ("--replace-unk lexicon", "--replace-unk lexicon-lowercase", "--search candidates")),
+)
+"""Options, and others of which they require one."""
+
+
+def _given(args: argparse.Namespace, search: SearchOptions) -> set[str]:
+    """The names of the options given, where others depend on them."""
+    values = vars(args)
+    names = ("beam", "lm", "prefix", "constraints", "guidance", "raw", "scores", "alignments", "replace_unk", "lexicon")
+    given = {f"--{name.replace('_', '-')}" for name in names if _is_given(values.get(name))}
+    given |= {f"--search {key}" for key in search.model_fields_set if _is_given(getattr(search, key))}
+    given |= {f"--xml-input {values.get('xml_input')}", f"--replace-unk {args.replace_unk}"}
+    others = {
+        "--nbest": values.get("nbest", 1) > 1,
+        "--search samples=N": search.samples > 1,
+        SPLIT: "max_words" in values and args.max_words.splits,
+    }
+    return given | {name for name, is_given in others.items() if is_given}
+
+
+def _is_given(value: object) -> bool:
+    return value is not None and value is not False and value != []
+
+
+def check_together(args: argparse.Namespace, search: SearchOptions) -> None:
+    """Raise ConfigError for options that exclude one another, or lack one that they require."""
+    given = _given(args, search)
+    for options, why, excluded in _EXCLUDED:
+        for one, other in itertools.product(options, excluded):
+            if {one, other} <= given:
+                raise ConfigError(f"{one} {why}; leave out {other}")
+    for options, required in _REQUIRED:
+        for one in options:
+            if one in given and given.isdisjoint(required):
+                raise ConfigError(f"{one} is for {' or '.join(required)}; give that, too, or leave out {one}")

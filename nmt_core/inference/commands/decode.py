@@ -18,8 +18,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.words import check_factors, cut_words
 from nmt_core.device import choose_device
 from nmt_core.files import OutputDirectory
-from nmt_core.inference.commands.opening import open_translator
-from nmt_core.inference.commands.options import TranslatorOptions, decode_options
+from nmt_core.inference.commands.options import TranslatorOptions, decode_options, open_translator
 from nmt_core.inference.commands.output_lines import (
     Notices,
     distinct,

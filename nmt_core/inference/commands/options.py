@@ -1,17 +1,24 @@
-"""The options of ``nmt-core decode`` and ``tune-lm`` as one object, which is made once and holds what goes together."""
+"""The models of ``nmt-core decode`` and ``tune-lm`` and how they search, from the arguments to the translator."""
 
 from __future__ import annotations
 
 import argparse
-import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import say
 from nmt_core.device import choose_device, usual_batch_tokens
-from nmt_core.inference.commands.arguments import LanguageModel, SearchOptions
+from nmt_core.inference.candidate_lists import CandidateLists
+from nmt_core.inference.commands.arguments import LanguageModel, SearchOptions, check_together
+from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig, SamplingConfig
-
-SPLIT = "--max-words N,split"
+from nmt_core.inference.search.ensemble import FusedLanguageModel
+from nmt_core.inference.translator import Translator
+from nmt_core.model_directory.loaded_model import LoadedModel, load_models
+from nmt_core.models.build import is_language_model
+from nmt_core.text.lexicon import Keep, Lexicon, fit_lexicon, read_lexicon
+from nmt_core.text.vocabulary import joint_vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +47,7 @@ def translator_options(args: argparse.Namespace, *, nbest: int = 1, whole_beam: 
     """
     usual = usual_batch_tokens(choose_device(args.device))
     search = SearchOptions.from_mapping({"batch_tokens": usual, **dict(args.search)}, origin="--search")
-    _check_together(_given(args, search))
+    check_together(args, search)
     config: DecodingConfig | SamplingConfig
     if "samples" in search.model_fields_set:
         config = SamplingConfig.from_mapping(search.given_for(SamplingConfig), origin="--search")
@@ -73,61 +80,69 @@ def _language_model(given: list[LanguageModel], kind: str) -> LanguageModel | No
     return found[0] if found else None
 
 
-_OF_SEARCH = DecodingConfig.model_fields.keys() - SamplingConfig.model_fields.keys()
-_OF_SAMPLES = SamplingConfig.model_fields.keys() - DecodingConfig.model_fields.keys() - {"samples"}
-_MARKUP = ("--xml-input exclusive", "--xml-input inclusive")
-_WISHES = ("--prefix", "--constraints", *_MARKUP, "--xml-input ignore")
-
-_EXCLUDED = (
-    (_WISHES, "is for tokenised text, in the words of the model", ("--raw",)),
-    (("--prefix", "--constraints", *_MARKUP, "--lm", "--beam"), "is for search", ("--search samples",)),
-    (tuple(f"--search {key}" for key in sorted(_OF_SEARCH)), "is for search", ("--search samples",)),
-    (("--guidance",), "is for search among all words of tokenised text",
-     ("--raw", "--search samples", "--search candidates")),
-    (("--search samples",), "writes N translations a line already", ("--nbest",)),
-    (("--nbest", "--search samples=N"), "writes an n-best list, which holds the scores", ("--scores",)),
-    (("--replace-unk",), "needs an <unk> to replace", ("--search forbid_unknown",)),
-    ((SPLIT,), "writes one translation a line",
-     (*_WISHES, "--nbest", "--search samples", "--alignments", "--guidance")),
-)  # fmt: skip
-"""Options, why they exclude others, and which."""
-
-_REQUIRED = (
-    (tuple(f"--search {key}" for key in sorted(_OF_SAMPLES)), ("--search samples",)),
-    (("--search distinct",), ("--nbest", "--search samples")),
-    (("--search candidates_replace",), ("--search candidates",)),
-    (("--search guidance_weight", "--search guidance_factors", "--search guidance_joined"), ("--guidance",)),
-    (("--lexicon",), ("--replace-unk lexicon", "--replace-unk lexicon-lowercase", "--search candidates")),
-)
-"""Options, and others of which they require one."""
+def open_translator(options: TranslatorOptions) -> Translator:
+    """The translator of the models and of the search that the options describe."""
+    tokens, fused, fusion = options.search.batch_tokens, options.fused, None
+    assert tokens is not None  # the options have those of the device
+    if fused is not None:
+        (loaded,) = load_models([fused.path], device=options.device, dtype=options.dtype)
+        fusion = FusedLanguageModel(loaded, fused.weight)
+    models = load_models(options.models, device=options.device, dtype=options.dtype)
+    if not isinstance(options.config, SamplingConfig):
+        _check_read_sources(models)
+    translator = Translator(
+        models,
+        config=options.config,
+        batch_tokens=tokens,
+        attention=options.attention,
+        fusion=fusion,
+        unknowns=_open_unknowns(options, models),
+        candidates=_open_candidates(options, models),
+    )
+    if options.attention:
+        translator.check_attends("--alignments")
+    return translator
 
 
-def _given(args: argparse.Namespace, search: SearchOptions) -> set[str]:
-    """The names of the options given, where others depend on them."""
-    values = vars(args)
-    names = ("beam", "lm", "prefix", "constraints", "guidance", "raw", "scores", "alignments", "replace_unk", "lexicon")
-    given = {f"--{name.replace('_', '-')}" for name in names if _is_given(values.get(name))}
-    given |= {f"--search {key}" for key in search.model_fields_set if _is_given(getattr(search, key))}
-    given |= {f"--xml-input {values.get('xml_input')}", f"--replace-unk {args.replace_unk}"}
-    others = {
-        "--nbest": values.get("nbest", 1) > 1,
-        "--search samples=N": search.samples > 1,
-        SPLIT: "max_words" in values and args.max_words.splits,
-    }
-    return given | {name for name, is_given in others.items() if is_given}
+def _check_read_sources(models: Sequence[LoadedModel]) -> None:
+    """Raise ConfigError for a language model that would be searched: what it likes best is the same for every line."""
+    for loaded in models:
+        if is_language_model(loaded.config.model):
+            problem = "is a language model, which reads no source: it would write the same text for every line"
+            remedy = "give a translation model, and this one as --lm DIR=WEIGHT; --search samples=N draws texts of it"
+            raise ConfigError(f"--model {loaded.folder}: {problem}; {remedy}")
 
 
-def _is_given(value: object) -> bool:
-    return value is not None and value is not False and value != []
+def _open_unknowns(options: TranslatorOptions, models: Sequence[LoadedModel]) -> UnknownReplacement | None:
+    """What replaces ``<unk>``. Raises InputError for a bad lexicon."""
+    if options.replace_unk is None:
+        return None
+    if options.replace_unk == "copy":
+        return UnknownReplacement("copy")
+    if options.lexicon:
+        return UnknownReplacement(options.replace_unk, _open_lexicon(options.lexicon, models, top=1))
+    bundled = models[0].lexicon
+    return UnknownReplacement(options.replace_unk, None if bundled is None else bundled.lexicon)
 
 
-def _check_together(given: set[str]) -> None:
-    """Raise ConfigError for options that exclude one another, or lack one that they require."""
-    for options, why, excluded in _EXCLUDED:
-        for one, other in itertools.product(options, excluded):
-            if {one, other} <= given:
-                raise ConfigError(f"{one} {why}; leave out {other}")
-    for options, required in _REQUIRED:
-        for one in options:
-            if one in given and given.isdisjoint(required):
-                raise ConfigError(f"{one} is for {' or '.join(required)}; give that, too, or leave out {one}")
+def _open_candidates(options: TranslatorOptions, models: Sequence[LoadedModel]) -> CandidateLists | None:
+    search = options.search
+    if search.candidates is None:
+        return None
+    return CandidateLists(
+        models[0].target,
+        frequent=search.candidates,
+        lexicon=_open_lexicon(options.lexicon, models) if options.lexicon else None,
+        per_word=search.candidates_per_word,
+        replace=search.candidates_replace,
+        copying=models[0].config.copying,
+    )
+
+
+def _open_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None = None) -> Lexicon:
+    """The ``top`` entries of every word, in the models' words. Raises InputError, also for the other direction."""
+    source = joint_vocabulary([one.source for one in models])
+    fitted = fit_lexicon(read_lexicon(path, Keep(top=top)), source, models[0].target, path=path)
+    if fitted.remark:
+        say(f"nmt-core: {fitted.remark}")
+    return fitted.lexicon

@@ -13,8 +13,7 @@ from nmt_core.base.interfaces import NgramGuidance
 from nmt_core.base.messages import counted
 from nmt_core.base.words import check_words, split_words, whole_number
 from nmt_core.files import read_parallel_lines, read_text_lines
-from nmt_core.inference.commands.arguments import SearchOptions
-from nmt_core.inference.commands.options import SPLIT
+from nmt_core.inference.commands.arguments import SPLIT, SearchOptions
 from nmt_core.inference.lines import PhraseConstraint, SourceLine
 from nmt_core.inference.moses_xml import parse_xml_line
 from nmt_core.inference.search.ngram_guidance import FACTORS

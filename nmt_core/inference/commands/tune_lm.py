@@ -10,8 +10,7 @@ from nmt_core.base.messages import say
 from nmt_core.base.words import check_factors
 from nmt_core.files import open_output, read_parallel_lines
 from nmt_core.files.reading import json_bytes
-from nmt_core.inference.commands.opening import open_translator
-from nmt_core.inference.commands.options import TranslatorOptions, translator_options
+from nmt_core.inference.commands.options import TranslatorOptions, open_translator, translator_options
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import CoverageWarning, unknown_share, with_lm_log_probs
 from nmt_core.inference.output.lm_tuning import Tuning, parse_grid, tune_weight

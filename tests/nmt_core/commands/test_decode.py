@@ -162,7 +162,7 @@ def test_a_full_gpu_is_one_line(
 
     command = ["decode", "--model", str(folder / "search"), "--input", str(folder / "source"), "--device", "cpu"]
     for place in (
-        "nmt_core.inference.commands.opening.load_models",
+        "nmt_core.inference.commands.options.load_models",
         "nmt_core.inference.translator.Translator.translate",
     ):
         with monkeypatch.context() as patch:
