@@ -1,7 +1,7 @@
 """Neural models of the bridge: in this process (of several folders an ensemble), in CTranslate2, or on a server.
 
-All score pairs and make lists; ours make vectors, too. Their words are those of a Moses system; a model of subwords
-cuts them as it needs, and its numbers are for the words. What a branch needs (PyTorch, gRPC) is imported inside it.
+All score pairs and make lists. Their words are those of a Moses system; a model of subwords cuts them as it needs, and
+its numbers are for the words. What a branch needs (PyTorch, gRPC) is imported inside it.
 
 What a user writes for a model:
 
@@ -12,8 +12,6 @@ What a user writes for a model:
 ``grpc:HOST:PORT/MODEL`` the same, and the model of that name
 ``ct2:DIR``              a Transformer in a folder that a converter of CTranslate2 wrote
 ======================== ====================================================
-
-Shapes: N texts, D numbers of a vector.
 """
 
 from __future__ import annotations
@@ -29,12 +27,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from nmt_core.base.errors import ConfigError, ServiceError
+from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import NgramGuidance, PairScore, PairScorer, SentencePair
 from nmt_core.base.words import factors_read, split_words, whole_number
+from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.unknown_share import UnknownShare, usual_share
 from smt_bridge.nbest.entry import BLANKS, NbestEntry
 
@@ -45,15 +41,15 @@ CT2 = "ct2:"
 class ModelOptions(NamedTuple):
     """How a model in a folder is used; a server has its own ways.
 
-    ``threads`` of PyTorch are set where the model is loaded; None leaves its choice. Scores with another ``dtype`` than
-    float32 or another ``softmax`` than full are not exact, and their signature says so. ``unknown_backoff`` is an ARPA
-    file, whose unigrams share out the probability of ``<unk>`` (``nmt_core.inference.scoring.unknown_backoff``).
+    Scores with another ``dtype`` than float32 or another ``softmax`` than full are not exact, and their signature says
+    so. ``threads`` are those of CTranslate2; 0 leaves its choice. ``unknown_backoff`` is an ARPA file, whose unigrams
+    share out the probability of ``<unk>`` (``nmt_core.inference.scoring.unknown_backoff``).
     """
 
     device: str = "auto"
     dtype: str = "float32"
     softmax: str = "full"
-    threads: int | None = None
+    threads: int = 0
     unknown_backoff: str | None = None
 
 
@@ -120,17 +116,24 @@ def list_devices(args: argparse.Namespace) -> list[str]:
     return [f"cuda:{number}" for number in range(torch.cuda.device_count())] or ["cpu"]
 
 
-def worker_options(args: argparse.Namespace, worker: int) -> ModelOptions:
-    """What worker number ``worker`` uses: its device, and on a CPU one thread, so that all work alike."""
+def start_worker(args: argparse.Namespace, worker: int, specs: Iterable[str]) -> ModelOptions:
+    """Prepare this process to work with the models of ``specs``, as worker number ``worker``; what it opens them with.
+
+    Workers take devices in turn. On a CPU each has one thread, so that all work alike.
+    """
+    keep_memory_of_tensors()
     devices = list_devices(args)
     device = devices[worker % len(devices)]
-    return ModelOptions(device, args.dtype, args.softmax, 1 if device == "cpu" else None)
+    if device != "cpu":
+        return ModelOptions(device, args.dtype, args.softmax)
+    if any(_package_of(spec) == "torch" for spec in specs):
+        import torch
+
+        torch.set_num_threads(1)
+    return ModelOptions(device, args.dtype, args.softmax, threads=1)
 
 
 FEATURE = "NMT0"
-_TEXTS = 1000  # vectors of one request
-
-Vectors = npt.NDArray[np.float32]
 
 
 class SearchOptions(NamedTuple):
@@ -162,13 +165,9 @@ class Local:
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         folders, self._options, self._search = model_folders(spec), options or ModelOptions(), search or SearchOptions()
-        import torch
-
         from nmt_core.inference.scoring.unknown_backoff import read_unigrams
         from nmt_core.model_directory.loaded_model import load_models
 
-        if self._options.threads is not None:
-            torch.set_num_threads(self._options.threads)
         backoff = self._options.unknown_backoff
         self._unigrams = None if backoff is None else read_unigrams(backoff)
         self.models = load_models(folders, device=self._options.device, dtype=self._options.dtype)
@@ -233,14 +232,6 @@ class Local:
 
         return GuidedTranslator(self.models, beam=beam, nbest=nbest, widest=widest)
 
-    def encode(self, texts: Sequence[str]) -> Vectors:
-        """Vectors (N, D) of source phrases. Raises ConfigError for an ensemble, and for a model without an encoder."""
-        from nmt_core.inference.embed import source_vectors
-
-        if len(self.models) > 1:
-            raise ConfigError("members of an ensemble have vectors of their own; give one model")
-        return source_vectors(self.models[0], [self._words.read(text) for text in texts])
-
     def finish(self) -> None:
         """Say what there is to be said of the words of a text that is not long."""
         self._unknown.finish()
@@ -278,10 +269,6 @@ class _Elsewhere:
         """Raises ConfigError."""
         raise self._cannot("does not search in graphs")
 
-    def encode(self, texts: Sequence[str]) -> Vectors:
-        """As ``Local.encode``. Raises ConfigError where there are no vectors."""
-        raise self._cannot("gives no vectors")
-
     def finish(self) -> None:
         """Nothing is left to be said."""
 
@@ -301,7 +288,7 @@ class Converted(_Elsewhere):
         options = options or ModelOptions()
         if options.softmax != "full":
             raise ConfigError(f"{spec}: --softmax is for models of nmt-core; leave it out")
-        folder, threads = spec.removeprefix(CT2), options.threads or 0
+        folder, threads = spec.removeprefix(CT2), options.threads
         self._model = Ct2Model(folder, device=options.device, compute_type=options.dtype, threads=threads)
         super().__init__(spec, self._model, search, owner="CTranslate2")
 
@@ -322,25 +309,6 @@ class Remote(_Elsewhere):
 
     def _translate(self, sentences: Sequence[str]) -> Sequence[Iterable[Any]]:
         return [answer.translations for answer in self.client.translate(sentences, **self._search._asdict())]
-
-    def described(self) -> Any:
-        """What the server says of the model. Raises ConfigError for one that does not read words."""
-        found = next(one for one in self.client.models() if one.name == self.client.model)
-        if found.surface_signature != found.signature:
-            raise ConfigError(f"the model {found.name} reads pieces of words: give its folder instead")
-        return found
-
-    def encode(self, texts: Sequence[str]) -> Vectors:
-        """As ``Local.encode``. Raises ServiceError, and ConfigError for a model that does not read words."""
-        most = min(_TEXTS, self.described().limits.items or _TEXTS)
-        rows = []
-        for first in range(0, len(texts), most):
-            part = texts[first : first + most]
-            for text, vector in zip(part, self.client.encode(part), strict=True):
-                if vector.HasField("error"):
-                    raise ServiceError(f"{vector.error.message} (phrase {text[:60]!r})")
-                rows.append(np.array(vector.values, dtype=np.float32))
-        return np.stack(rows)
 
 
 def open_model(

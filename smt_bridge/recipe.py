@@ -20,13 +20,13 @@ from nmt_core.files.reading import json_bytes, read_json
 from smt_bridge.metadata import OF_THE_MACHINE, Signature
 from smt_bridge.moses.process import check_further_options
 from smt_bridge.nbest.entry import LARGEST
-from smt_bridge.nbest.merge import Columns, Fill
+from smt_bridge.nbest.merge import Columns
 
 MOSES, NEURAL, GRAPH = "moses", "nmt", "graph"
 """The systems whose lists a recipe can merge."""
 
 FORMAT = "hybridmt recipe"
-VERSION = 2
+VERSION = 3
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 GuidanceNumber = Annotated[float, Field(ge=0.0, le=1000.0)]
 Weight = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
@@ -70,7 +70,6 @@ class Recipe:
     beam: Count
     nmt_nbest: Count
     forbid_unknown: bool
-    fill: Fill
     exact: tuple[str, ...]
     features: tuple[str, ...]
     columns: tuple[Columns, ...] = ()

@@ -81,33 +81,17 @@ def _add_lists(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         metavar="[NAME=]FILE",
-        help="n-best list, plain, gzip, xz or zstd, '-' for stdin; several with names of letters and digits are merged,"
-        " and lists of one name are one system's",
+        help="n-best list, plain, gzip, xz or zstd, '-' for stdin; several with names of letters and digits are merged",
     )
     add_format_argument(parser)
-    group = parser.add_argument_group("several lists")
-    group.add_argument(
-        "--fill",
-        choices=["last", "mean", "zero", "drop"],
-        default="last",
-        help="features of a hypothesis the system did not list: those of its last, its mean, its first's, or no"
-        " features at all (last)",
-    )
-    group.add_argument(
+    parser.add_argument(
         "--exact",
         type=NamedInput,
         action="append",
         default=[],
         metavar="NAME[=LM]",
-        help="compute such a feature instead: WordPenalty0 from the words, LM0=FILE by KenLM; repeatable",
-    )
-    group.add_argument(
-        "--write-constraints",
-        action="append",
-        default=[],
-        type=_named_output,
-        metavar="NAME=FILE",
-        help="also write the hypotheses that this list lacks, for Moses' constrained decoding",
+        help="of several lists: compute such a feature of what a system did not list, instead of the values of its"
+        " worst; WordPenalty0 from the words, LM0=FILE by KenLM; repeatable",
     )
 
 
@@ -115,10 +99,3 @@ def _named_input(text: str) -> tuple[str, str]:
     """The name, empty where none is given, and the file."""
     match = None if os.path.exists(text) else _NAMED.fullmatch(text)
     return (match[1], InputFile(match[2])) if match else ("", InputFile(text))
-
-
-def _named_output(text: str) -> tuple[str, str]:
-    match = _NAMED.fullmatch(text)
-    if match is None:
-        raise argparse.ArgumentTypeError(f"expected NAME=FILE with a name of letters and digits, not '{text}'")
-    return match[1], OutputFile(match[2])

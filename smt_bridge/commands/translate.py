@@ -89,7 +89,6 @@ def _add_lists(made: argparse._ArgumentGroup) -> None:
         help="more about the search; the keys are below",
     )
     add_moses_options(made)
-    add("--fill", choices=["last", "mean", "zero", "drop"], help="as `add-features` has it (last)")
     add(
         "--exact",
         type=NamedInput,

@@ -18,7 +18,7 @@ from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.search import GraphLists, GraphReader, Searcher
 from smt_bridge.moses.process import MosesLines, MosesOptions
 from smt_bridge.nbest.entry import NbestEntry, NbestList
-from smt_bridge.nbest.merge import Columns, ExactValue, Fill, Merger, layout
+from smt_bridge.nbest.merge import Columns, ExactValue, layout, merged
 from smt_bridge.nbest.moses import parse_entry
 from smt_bridge.nbest.recompute import exact_values
 from smt_bridge.nbest.rerank import Reranker
@@ -56,24 +56,20 @@ class Chooser:
         *,
         columns: Sequence[Columns] | None = None,
         systems: Sequence[str] = (MOSES, NEURAL),
-        fill: Fill = "last",
         exact: Callable[[Sequence[Columns]], Mapping[str, ExactValue]] = lambda columns: {},
         weights: Mapping[str, Sequence[float]] | None = None,
     ) -> None:
-        self._features, self._fill, self._exact, self._systems = features, fill, exact, systems
-        self._merger: Merger | None = None
+        self._features, self._exact, self._systems = features, exact, systems
         self.columns: tuple[Columns, ...] = ()
+        self._functions: Mapping[str, ExactValue] = {}
         if columns:
-            self._new_merger(columns)
+            self._know(columns)
         self._reranker = (
             None if weights is None else Reranker(weights, path="the merged list", weights_path="the recipe")
         )
 
-    def _new_merger(self, columns: Sequence[Columns]) -> Merger:
-        self.columns = tuple(columns)
-        paths = {part.system: f"the {part.system} list" for part in columns}
-        self._merger = Merger(columns, paths, fill=self._fill, exact=self._exact(columns))
-        return self._merger
+    def _know(self, columns: Sequence[Columns]) -> None:
+        self.columns, self._functions = tuple(columns), self._exact(columns)
 
     def choose(
         self, sentences: Sequence[str], groups: Sequence[Lists], reasons: Sequence[Mapping[str, str]]
@@ -81,15 +77,17 @@ class Chooser:
         """One choice per sentence, given its lists, and why systems have none. Raises WiringError."""
         if not any(groups):  # blank sentences, of which no columns can be learnt and none are needed
             return [Choice([], None, {}) for _ in sentences]
-        merger = self._merger or self._new_merger(_layout(groups, self._systems))
-        for found in groups:
-            for system, group in found.items():
-                merger.check(system, group, _path_of(system, group.sentence))
-        entries = [entry for sentence, found in enumerate(groups) for entry in merger.entries(sentence, found)]
-        merged: list[list[NbestEntry]] = [[] for _ in sentences]
+        if not self.columns:
+            self._know(_layout(groups, self._systems))
+        entries = [entry for sentence, found in enumerate(groups) for entry in self._merged(sentence, found)]
+        lists: list[list[NbestEntry]] = [[] for _ in sentences]
         for entry in annotate(entries, self._features, sentences, path="the merged list", window=len(sentences)):
-            merged[entry.sentence].append(entry)
-        return [self._choice(*one) for one in zip(merged, groups, reasons, strict=True)]
+            lists[entry.sentence].append(entry)
+        return [self._choice(*one) for one in zip(lists, groups, reasons, strict=True)]
+
+    def _merged(self, sentence: int, groups: Lists) -> list[NbestEntry]:
+        paths = {part.system: _path_of(part.system, sentence) for part in self.columns}
+        return merged(sentence, groups, self.columns, paths=paths, exact=self._functions)
 
     def _choice(self, entries: list[NbestEntry], groups: Lists, reasons: Mapping[str, str]) -> Choice:
         missing = [part.system for part in self.columns if entries and part.system not in groups]
@@ -150,7 +148,7 @@ def _layout(groups: Sequence[Lists], systems: Sequence[str]) -> tuple[Columns, .
             f"no list of {missing} in the first {counted(len(groups), 'sentence')}, so its columns are not known; give"
             " text that it can translate, or a recipe"
         )
-    return layout(list(firsts.items()))
+    return layout(firsts)
 
 
 def open_features(recipe: Recipe, open_scorer: Callable[[str], PairScorer]) -> list[Feature]:
@@ -208,7 +206,6 @@ def open_chooser(recipe: Recipe, features: Sequence[Feature]) -> Chooser:
         features,
         columns=recipe.columns,
         systems=recipe.systems,
-        fill=recipe.fill,
         exact=lambda columns: exact_values(recipe.exact, columns),
         weights=weights,
     )

@@ -17,7 +17,7 @@ from smt_bridge.models import REMOTE
 from smt_bridge.moses.process import check_further_options
 from smt_bridge.recipe import GraphSearch, GuidanceOptions, Recipe, check_names, read_recipe
 
-_DEFAULTS: dict[str, Any] = {"lists": "moses:100,nmt:12", "beam": 12, "fill": "last"}
+_DEFAULTS: dict[str, Any] = {"lists": "moses:100,nmt:12", "beam": 12}
 _IN_RECIPE = ("model", *_DEFAULTS, "search", "exact", "feature", "moses_options", "write_recipe")
 _FACTOR = 100
 """Moses' -n-best-factor."""
@@ -76,7 +76,6 @@ def _new_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
         beam=max(chosen["beam"], neural),
         nmt_nbest=neural,
         forbid_unknown=not search.allow_unknown,
-        fill=chosen["fill"],
         exact=tuple(args.exact),
         features=tuple(args.feature),
         moses_options=args.moses_options,
@@ -121,7 +120,7 @@ def _guidance_of(args: argparse.Namespace, search: SearchKeys) -> GuidanceOption
         if args.write_recipe:
             raise ConfigError("--write-recipe is for guidance_weight; `smt-bridge tune --recipe` writes others")
         return None
-    for option in ("exact", "feature", "fill"):
+    for option in ("exact", "feature"):
         if getattr(args, option):
             raise ConfigError(f"--{option} is for lists to tune with; guidance_weight translates without weights")
     if args.model.startswith(REMOTE):

@@ -8,7 +8,7 @@ import functools
 import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
@@ -25,32 +25,47 @@ from smt_bridge.moses_lines import look_factored, parse_factors
 from smt_bridge.nbest.checks import SourceCheck
 from smt_bridge.nbest.entry import NbestList, format_entry, runs_of_sentence
 from smt_bridge.nbest.formats import read_entries
-from smt_bridge.nbest.merged_files import MergedFiles, NamedList, Source, check_names
+from smt_bridge.nbest.merged_files import MergedFiles, ReadableFile
 from smt_bridge.nbest.moses import clean_words
 from smt_bridge.nbest.order import undivided
 
 NAME = "add-features"
 WINDOW = 100  # sentences that are scored together: a shard of the work
 _OPTIONS = (
-    "source", "scorer", "reverse_scorer", "lm", "feature", "factor", "names", "unknown_backoff",
+    "source", "scorer", "reverse_scorer", "lm", "feature", "factor", "names", "unknown_backoff", "dtype", "softmax",
 )  # fmt: skip
-_MERGING = ("lists", "fill", "exact")
+
+
+class _Input(NamedTuple):
+    """The list, or several as one: how it is read, what its columns depend on, and which files it is in.
+
+    ``files`` says of each where it can be read.
+    """
+
+    read: Callable[[], Iterator[NbestList]]
+    columns: Mapping[str, Signature]
+    files: Mapping[str, str]
 
 
 def add_features(args: argparse.Namespace) -> int:
     """Merge the lists, where there are several, and add the columns; then write down what they are."""
     named = list(args.nbest)
     args.nbest, args.lists = " and ".join(path for _, path in named), []
-    if len(named) == 1 and not named[0][0]:
-        if args.exact or args.write_constraints or args.fill != "last":
-            raise ConfigError("--exact, --fill and --write-constraints are for several lists: give --nbest NAME=FILE")
-        return _add(args)
-    args.lists = [f"{name}={path}" for name, path in named]
-    _check_named(args, named)
+    if len(named) > 1 or named[0][0]:
+        args.lists = [f"{name}={path}" for name, path in named]
+        _check_named(args, named)
+    elif args.exact:
+        raise ConfigError("--exact is for several lists: give --nbest NAME=FILE")
+    elif args.source == args.nbest == "-":
+        raise ConfigError("--source and --nbest cannot both be standard input")
     with contextlib.ExitStack() as stack:
+        if args.lists:
+            args.source_text = stack.enter_context(readable_again(args.source))  # each worker reads it
+            lists = {name: ReadableFile(path, stack.enter_context(readable_again(path))) for name, path in named}
+            return _add(args, _several(args, lists), new_metadata(args.output))
+        record, found = new_metadata(args.output), _one(args)
         args.source_text = stack.enter_context(readable_again(args.source))
-        readable = [(name, path, stack.enter_context(readable_again(path))) for name, path in named]
-        return _merge(args, readable)
+        return _add(args, found, record)
 
 
 def _check_named(args: argparse.Namespace, named: Sequence[tuple[str, str]]) -> None:
@@ -60,55 +75,45 @@ def _check_named(args: argparse.Namespace, named: Sequence[tuple[str, str]]) -> 
         raise ConfigError(f"--nbest {unnamed}: of several lists each needs a name of letters and digits, NAME=FILE")
     if args.nbest_format != "auto":
         raise ConfigError("--nbest-format is for a single list: of several lists each is known by its first lines")
-    check_names([name for name, _ in named], [name for name, _ in args.write_constraints])
+    if len({name.lower() for name, _ in named}) < len(named):
+        raise ConfigError("names of lists must differ in more than capital letters; lists of one system go in one file")
 
 
-def _merge(args: argparse.Namespace, lists: Sequence[tuple[str, str, str]]) -> int:
-    """Add columns to several lists as one; ``lists`` has for each its system, its name and where it is read."""
-    source = Source(args.source, args.source_text)
-    merged = MergedFiles([NamedList(*one) for one in lists], source, fill=args.fill, exact=args.exact, say=_remark)
-    known = merged.signatures()
-    if args.write_constraints:
-        merged.write_constraints(dict(args.write_constraints))
-    files = {path: readable for _, path, readable in lists}
-    return _add(args, merged, known, files)
+def _several(args: argparse.Namespace, lists: Mapping[str, ReadableFile]) -> _Input:
+    merged = MergedFiles(lists, ReadableFile(args.source, args.source_text), exact=args.exact, say=_remark)
+    return _Input(merged.read, merged.signatures(), dict(lists.values()))
 
 
-def _add(
-    args: argparse.Namespace,
-    merged: MergedFiles | None = None,
-    before: Mapping[str, Signature] | None = None,
-    files: Mapping[str, str] | None = None,
-) -> int:
-    """Add the columns to the list, or to several as one, of the columns ``before``, that are read from ``files``."""
-    if args.source == "-" and args.nbest == "-":
-        raise ConfigError("--source and --nbest cannot both be standard input")
-    _format(args)
-    files = files or {args.nbest: args.nbest}
+def _one(args: argparse.Namespace) -> _Input:
+    """Its lists are undivided where a feature compares the hypotheses of a sentence, or reading raises FormatError."""
+    format = _format(args)
+    comparing = next(filter(compares_hypotheses, args.feature), None)
+
+    def read() -> Iterator[NbestList]:
+        lists = runs_of_sentence(read_entries(args.nbest, format=format))
+        return lists if comparing is None else undivided(lists, path=args.nbest, needed_by=comparing)
+
+    return _Input(read, known_columns(args.nbest), {args.nbest: args.nbest})
+
+
+def _add(args: argparse.Namespace, lists: _Input, record: str | None) -> int:
+    """Add the columns; ``record`` is where their metadata will be, if anywhere."""
     jobs = count_jobs(args, models_of(feature_specs(args)))
-    record = new_metadata(args.output)
-    if record and before is None:
-        before = known_columns(args.nbest)
-    known = before or {}
-    read = functools.partial(_read_windows, args, merged)
-
     windows: list[Mapping[str, float]] = []
 
     def describe(counts: Mapping[str, float], signatures: Mapping[str, str]) -> None:
         warn_at_the_end(windows, _remark)
         if record:
-            _write_record(args, {**known, **_parsed(signatures)}, counts)
+            added = {name: Signature.parse(text) for name, text in signatures.items()}
+            _write_record(args, {**lists.columns, **added}, counts)
 
-    with readable_again(
-        args.source if merged is None else args.source_text
-    ) as args.source_text:  # each worker reads it
-        next(read_lines(args.source_text, shown=args.source), None)  # what is to be said of its start is said here
-        open_features = functools.partial(open_worker, NAME, args)
-        job = _job(args, files, read)
-        if job.is_resumable:
-            next(_windows(args, read), None)  # a list that is refused leaves no job behind
-        shown: dict[str, Any] = {"name": NAME, "unit": " hyp", "quiet": args.quiet}
-        run_with_options(args, job, open_features, jobs=jobs, seen=windows.append, on_complete=describe, **shown)
+    next(read_lines(args.source_text, shown=args.source), None)  # what is to be said of its start is said here
+    job = _job(args, lists)
+    if job.is_resumable:
+        next(_windows(args, lists.read), None)  # a list that is refused leaves no job behind
+    open_features = functools.partial(open_worker, NAME, args)
+    shown: dict[str, Any] = {"name": NAME, "unit": " hyp", "quiet": args.quiet}
+    run_with_options(args, job, open_features, jobs=jobs, seen=windows.append, on_complete=describe, **shown)
     return 0
 
 
@@ -121,10 +126,10 @@ def _path_of(files: Mapping[str, str]) -> str:
     return next((path for path in files if not os.path.isfile(path)), next(iter(files)))
 
 
-def _windows(args: argparse.Namespace, read: Callable[[], Iterator[list[NbestList]]]) -> Iterator[list[NbestList]]:
+def _windows(args: argparse.Namespace, read: Callable[[], Iterator[NbestList]]) -> Iterator[list[NbestList]]:
     """The list, so many sentences at a time; refused where its words have factors and nobody says which one counts."""
     chosen = args.factor is not None or args.nbest_format.lower().startswith("factors")
-    for number, window in enumerate(read()):
+    for number, window in enumerate(_batched(read())):
         if number == 0 and not chosen and look_factored(_texts_of_moses(window)):
             line = window[0].entries[0].line
             raise FormatError(args.nbest, FACTORS.format("models of targets do"), line=line)
@@ -160,20 +165,24 @@ def _format(args: argparse.Namespace) -> str:
     return f"factors:{parse_factors(args.factor).target}"
 
 
-def _job(
-    args: argparse.Namespace, files: Mapping[str, str], read: Callable[[], Iterator[list[NbestList]]]
-) -> Job[list[NbestList]]:
+def _job(args: argparse.Namespace, lists: _Input) -> Job[list[NbestList]]:
     description = {"input": args.nbest, "options": _given(args) | {"nbest_format": args.nbest_format}}
-    path = _path_of(files)
+    path = _path_of(lists.files)
     is_checked = are_files(path, [args.output])  # a file was looked at
 
     def shards() -> Iterator[tuple[Shard, list[NbestList]]]:
-        for window in read() if is_checked else _windows(args, read):
+        for window in _batched(lists.read()) if is_checked else _windows(args, lists.read):
             yield _shard_of(window), window
 
     models = {path: path for one in args.exact if (path := one.partition("=")[2])}
-    hashed = {**files, args.source: args.source_text, **models}
+    hashed = {**lists.files, args.source: args.source_text, **models}
     return Job(path, shards, (args.output,), description, files=hashed)
+
+
+def _batched(lists: Iterator[NbestList]) -> Iterator[list[NbestList]]:
+    """So many lists at a time."""
+    while window := list(itertools.islice(lists, WINDOW)):
+        yield window
 
 
 def _shard_of(lists: Sequence[NbestList]) -> Shard:
@@ -185,24 +194,9 @@ def _shard_of(lists: Sequence[NbestList]) -> Shard:
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:
     """The options that the columns depend on."""
-    names = (*_OPTIONS, "dtype", "softmax", *(_MERGING if args.lists else ()))
-    return {name: getattr(args, name) for name in names}
-
-
-def _read_windows(args: argparse.Namespace, merged: MergedFiles | None) -> Iterator[list[NbestList]]:
-    """So many lists at a time. Raises FormatError where a sentence lies apart and a feature needs all of it."""
-    lists = merged.read() if merged else runs_of_sentence(read_entries(args.nbest, format=_format(args)))
-    comparing = next(filter(compares_hypotheses, args.feature), None)
-    if comparing is not None and merged is None:
-        lists = undivided(lists, path=args.nbest, needed_by=comparing)
-    while window := list(itertools.islice(lists, WINDOW)):
-        yield window
+    return {name: getattr(args, name) for name in (*_OPTIONS, *(("lists", "exact") if args.lists else ()))}
 
 
 def _write_record(args: argparse.Namespace, columns: Mapping[str, Signature], counts: Mapping[str, float]) -> None:
     shown = {name: int(counts.get(name, 0)) for name in ("hypotheses", "sentences")}
     write_metadata(args.output, content_of_list(" ".join(args.lists) or args.nbest, columns, shown, _given(args)))
-
-
-def _parsed(signatures: Mapping[str, str]) -> dict[str, Signature]:
-    return {name: Signature.parse(text) for name, text in signatures.items()}

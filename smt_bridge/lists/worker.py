@@ -13,14 +13,13 @@ from nmt_core.base.messages import counted, say
 from nmt_core.base.words import MOST_WORDS, check_factors, check_words
 from nmt_core.files import read_lines
 from nmt_core.jobs.outputs import Result
-from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.unknown_share import UnknownShare, check_news
 from smt_bridge.errors import FormatError
 from smt_bridge.features import registry as catalogue
 from smt_bridge.features.annotate import annotate, column_names
 from smt_bridge.features.base import AdaptedFeature, Feature, for_factored_sources, signatures_of
 from smt_bridge.features.registry import BUILT_IN
-from smt_bridge.models import ModelOptions, open_model, worker_options
+from smt_bridge.models import ModelOptions, open_model, start_worker
 from smt_bridge.moses_lines import LINES_FOR_FACTORS, look_factored, parse_factors, pick_factor, text_of
 from smt_bridge.nbest.entry import NbestList, format_entry, words_as_text
 
@@ -64,7 +63,7 @@ class FeatureWorker:
 
 def open_worker(command: str, args: argparse.Namespace, number: int) -> FeatureWorker:
     """Open the features; the first worker warns of unknown words in the name of the ``command``."""
-    keep_memory_of_tensors()
+    options = start_worker(args, number, models_of(feature_specs(args)))
     lines = [line.removesuffix(b"\r") for line in read_lines(args.source_text, shown=args.source)]
 
     def warn(warning: str) -> None:  # what other workers count is judged by the program itself at the end
@@ -72,7 +71,7 @@ def open_worker(command: str, args: argparse.Namespace, number: int) -> FeatureW
             say(f"{command}: {warning}")
 
     shares: list[UnknownShare] = []
-    features = _with_factors(_build_features(args, number, warn, shares), lines, args)
+    features = _with_factors(_build_features(args, options, warn, shares), lines, args)
     sources = [words_as_text(line) for line in lines]
     for line, source in enumerate(sources, start=1):
         check_words(source, args.max_words, path=args.source, line=line)
@@ -136,10 +135,9 @@ def models_of(specs: Sequence[str]) -> list[str]:
 
 
 def _build_features(
-    args: argparse.Namespace, worker: int, warn: Callable[[str], None], shares: list[UnknownShare]
+    args: argparse.Namespace, options: ModelOptions, warn: Callable[[str], None], shares: list[UnknownShare]
 ) -> list[Feature]:
     """Open what the options name; raises ConfigError when they name nothing or --names does not fit."""
-    options = worker_options(args, worker)
     backed_off = options._replace(unknown_backoff=args.unknown_backoff)
     scorers = catalogue.SharedScorers(
         functools.partial(_open_watched, options=backed_off, warn=warn, shares=shares),

@@ -15,10 +15,9 @@ from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Result
 from nmt_core.jobs.run import Job, are_files
 from nmt_core.jobs.work import run_with_options
-from nmt_core.processes import keep_memory_of_tensors
 from smt_bridge.errors import FormatError
 from smt_bridge.metadata import new_metadata, write_metadata
-from smt_bridge.models import count_jobs, open_model, source_factors, worker_options
+from smt_bridge.models import count_jobs, open_model, source_factors, start_worker
 from smt_bridge.moses_lines import LINES_FOR_FACTORS, look_factored, parse_factors, phrase_of
 from smt_bridge.tables.lines import ends_in_label
 from smt_bridge.tables.scoring import Counts, Scorers, column_names, rescore_window
@@ -76,8 +75,7 @@ def _beginning(windows: Iterable[Window], lines: int | None) -> Iterator[Window]
 
 
 def _open_worker(args: argparse.Namespace, number: int) -> RescoreWorker:
-    keep_memory_of_tensors()
-    options = worker_options(args, number)
+    options = start_worker(args, number, filter(None, [args.scorer, args.reverse_scorer]))
     scorers = Scorers(
         direct=open_model(args.scorer, options._replace(unknown_backoff=args.unknown_backoff)),
         reverse=open_model(args.reverse_scorer, options) if args.reverse_scorer else None,

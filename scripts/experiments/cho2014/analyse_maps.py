@@ -68,7 +68,7 @@ def check_words(args: argparse.Namespace, phrases: Sequence[str], option: str) -
 def make_maps(args: argparse.Namespace) -> Maps:
     """Both maps. Raises ConfigError for more points than there are, and for too few."""
     from scripts.experiments.cho2014 import maps
-    from scripts.experiments.cho2014.encoders import open_encoder
+    from scripts.experiments.cho2014.encoders import encode, open_encoder
     from scripts.experiments.cho2014.map_page import ZOOMED, Maps
     from scripts.experiments.cho2014.phrase_sample import Sample
 
@@ -83,7 +83,7 @@ def make_maps(args: argparse.Namespace) -> Maps:
     perplexity = maps.check_points(len(texts), args.perplexity, "phrases")
     encoder = open_encoder(args.vectors)
     words = _map_of_words(args, encoder)
-    vectors_ND = encoder.encode(texts)
+    vectors_ND = encode(encoder, texts)
     phrases = maps.project(texts, vectors_ND, perplexity=perplexity, seed=args.seed)
     zooms = [(phrase, maps.zoom(phrases, phrase, points=ZOOMED)) for phrase in dict.fromkeys(zoomed)]
     made = f"t-SNE (Barnes-Hut, perplexity {perplexity:.4g}, seed {args.seed}, {maps.library()})"
@@ -105,13 +105,13 @@ def _measured(encoder: Encoder, sample: Sample, texts: list[str], vectors_ND: Ve
     import numpy as np
 
     from scripts.experiments.cho2014 import maps
-    from scripts.experiments.cho2014.encoders import words_of
+    from scripts.experiments.cho2014.encoders import encode, words_of
     from scripts.experiments.cho2014.map_page import Measured
 
     pairs = sample.reordered()
     told_apart = None
     if pairs:
-        first, second = (encoder.encode([pair[side] for pair in pairs]) for side in (0, 1))
+        first, second = (encode(encoder, [pair[side] for pair in pairs]) for side in (0, 1))
         paired = frozenset(phrase for pair in pairs for phrase in pair)  # a phrase is not among its own neighbours
         told_apart = maps.share_told_apart(first, second, vectors_ND[[text not in paired for text in texts]])
     bags = None

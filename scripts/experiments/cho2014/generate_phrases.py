@@ -17,7 +17,7 @@ from nmt_core.files import InputFile, OutputFile
 from nmt_core.files.reading import check_regular
 from nmt_core.jobs.work import run_with_options
 from smt_bridge.commands.options import add_scoring_arguments
-from smt_bridge.models import count_jobs, worker_options
+from smt_bridge.models import count_jobs, start_worker
 
 if TYPE_CHECKING:
     from nmt_core.jobs.journal import Shard
@@ -233,14 +233,12 @@ def _job(args: argparse.Namespace, sources: Iterable[Sources]) -> Job[Sources]:
 
 
 def _open_worker(args: argparse.Namespace, number: int) -> GenerationWorker:
-    from nmt_core.processes import keep_memory_of_tensors
     from scripts.experiments.cho2014.generators import open_generator
     from scripts.experiments.cho2014.phrase_generation import Generation, Limits
     from smt_bridge.models import open_model
 
-    keep_memory_of_tensors()
     known = _known_words(args)  # refused before a model is loaded
-    options = worker_options(args, number)
+    options = start_worker(args, number, filter(None, [args.scorer, args.reverse_scorer]))
     generator, direct = open_generator(args.scorer, _options(args), options)
     generation = Generation(
         generator,

@@ -10,6 +10,7 @@ from nmt_core.base.interfaces import PairScorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.ensembles import shared_preparation
+from scripts.experiments.cho2014.specs import described
 from smt_bridge.models import Local, ModelOptions, Remote, open_model, surface_words
 
 _ITEMS = 4000  # targets of one request
@@ -60,7 +61,7 @@ class RemoteGenerator:
 
     def __init__(self, model: Remote, options: GenerationOptions) -> None:
         self._client = model.client
-        window = max(1, min(model.described().limits.items, _ITEMS) // (options.samples or options.nbest))
+        window = max(1, min(described(model).limits.items, _ITEMS) // (options.samples or options.nbest))
         self._options = {**options.request, "priority": "PRIORITY_BULK", "window": window}
 
     def generate(self, sources: Sequence[str]) -> list[list[str]]:

@@ -212,13 +212,13 @@ def server_of(client: Client) -> Remote:
 def test_a_server_gives_vectors_of_phrases_alone() -> None:
     client = Client()
     remote = server_of(client)
-    assert remote.encode(["a", "bb", "ccc", "d"]).tolist() == [[1, 1], [2, 1], [3, 1], [1, 1]]
+    assert encoders.encode(remote, ["a", "bb", "ccc", "d"]).tolist() == [[1, 1], [2, 1], [3, 1], [1, 1]]
     assert max(client.requests) == 3
     assert encoders.words_of(remote, "source", 5) is None
     with pytest.raises(ConfigError, match="reads pieces of words"):
-        server_of(Client(surface="other")).encode(["a"])
+        encoders.encode(server_of(Client(surface="other")), ["a"])
     with pytest.raises(ServiceError, match="too long"):
-        server_of(Client(error="too long")).encode(["a"])
+        encoders.encode(server_of(Client(error="too long")), ["a"])
 
 
 def test_an_ensemble_has_no_one_vector(tmp_path: Path) -> None:

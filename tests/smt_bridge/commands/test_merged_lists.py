@@ -38,10 +38,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_lists_are_merged_and_what_is_missing_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lists_are_merged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lists = ["--nbest", "moses=moses.nbest", "--nbest", "nmt=nmt.nbest"]
-    more = ["--source", "source", "--exact", "WordPenalty0", "--write-constraints", "moses=missing"]
-    assert merge(*lists, *more, "--output", "merged.gz") == 0
+    assert merge(*lists, "--exact", "WordPenalty0", "--output", "merged.gz") == 0
     entries = list(read_entries("merged.gz"))
     assert [(e.sentence, e.text) for e in entries] == [
         (0, "le chat noir"),
@@ -52,23 +51,12 @@ def test_lists_are_merged_and_what_is_missing_is_written(folder: Path, capsys: p
         (2, "si"),
     ]
     assert entries[2].features["WordPenalty0"] == (1.0,)
-    assert Path("missing").read_text() == "0\tle chat\n1\tnon\n2\tsi\n"
     said = capsys.readouterr().err
     assert "6 hypotheses of 3 sentences" in said
     assert "moses.nbest has no list for 1 of 3" in said
     metadata = find_metadata("merged.gz")
     assert metadata is not None
     assert metadata.columns["InNmt0"].get("feature") == "merge"
-
-
-def test_constraints_have_a_line_for_ids_without_lists(folder: Path) -> None:
-    Path("late").write_text(NMT.replace("2 ||| si", "4 ||| si"))
-    Path("source").write_text("a\nb\n\n\ne\n\n")
-    lists = ["--nbest", "moses=moses.nbest", "--nbest", "nmt=late", "--write-constraints", "moses=missing"]
-    lists += ["--write-constraints", "nmt=other"]
-    assert merge(*lists, "--source", "source", "--output", "merged") == 0
-    assert Path("missing").read_text() == "0\tle chat\n1\tnon\n2\t<none>\n3\t<none>\n4\tsi\n5\t<none>\n"
-    assert Path("other").read_text().endswith("2\t<none>\n3\t<none>\n4\tsi\n5\t<none>\n")
 
 
 def test_another_model_for_exact_features_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,7 +154,7 @@ def test_cross_validation_of_one_sentence_is_refused_before_tuning(
     ("options", "problem"),
     [
         (["--nbest", "nmt.nbest", "--nbest", "moses.nbest"], "needs a name of letters and digits, NAME=FILE"),
-        (["--nbest", "nmt.nbest", "--fill", "mean"], "are for several lists: give --nbest NAME=FILE"),
+        (["--nbest", "nmt.nbest", "--exact", "LM0=lm"], "--exact is for several lists: give --nbest NAME=FILE"),
         (["--nbest", "a=nmt.nbest", "--nbest-format", "moses"], "--nbest-format is for a single list"),
         (["--nbest", "a=nmt.nbest", "--nbest", "A=moses.nbest"], "differ in more than capital letters"),
         (["--nbest", "a=nmt.nbest", "--exact", "LM0=x"], "no list has such a feature"),
@@ -177,8 +165,6 @@ def test_cross_validation_of_one_sentence_is_refused_before_tuning(
         (["--nbest", "a=nmt.nbest", "--nbest", "b=moses.nbest", "--exact", "BWordPenalty0="], "counts words and reads"),
         (["--nbest", "a=graph.nbest", "--exact", "UnknownWordPenalty0"], "cannot be computed from the words of a"),
         (["--nbest", "a=graph.nbest", "--exact", "Distortion0=source"], "cannot be computed from the words of a"),
-        (["--nbest", "a=moses.nbest", "--write-constraints", "b=x"], "no list of this name"),
-        (["--nbest", "a=moses.nbest", "--write-constraints", "a=moses.nbest"], "is also read"),
         (["--nbest", "a=-", "--source", "-"], "only once"),
         (["--nbest", "a=nmt.nbest", "--source", "short"], "nmt.nbest:2: id 1 is beyond short, which has 1 line "),
         (["--nbest", "a=bad"], "bad:2: feature X has 0 values here and 1 in the first line of a"),

@@ -10,7 +10,7 @@ import torch
 
 from nmt_core.base.errors import ConfigError
 from smt_bridge.commands.options import add_scoring_arguments
-from smt_bridge.models import count_jobs, worker_options
+from smt_bridge.models import count_jobs, start_worker
 
 
 def parsed(*argv: str) -> argparse.Namespace:
@@ -32,9 +32,8 @@ def test_a_gpu_has_one_process_and_a_core_too(two_gpus: None) -> None:
     assert count_jobs(parsed("--devices", "cuda:0,cuda:1"), ["model"]) == 2
     assert count_jobs(parsed("--devices", "cuda:0", "--jobs", "7"), ["model"]) == 7
     assert count_jobs(parsed("--devices", "cpu"), ["model"]) == 3
-    assert [worker_options(parsed("--devices", "cuda:0,cuda:1"), worker).device for worker in range(4)] == [
-        "cuda:0", "cuda:1", "cuda:0", "cuda:1",
-    ]  # fmt: skip
+    found = [start_worker(parsed("--devices", "cuda:0,cuda:1"), worker, ["model"]).device for worker in range(4)]
+    assert found == ["cuda:0", "cuda:1"] * 2
 
 
 def test_a_gpu_that_is_not_there_is_told(two_gpus: None) -> None:

@@ -1,4 +1,4 @@
-"""Files that a real decoder writes and reads (MOSES=/path/of/moses): lists, graphs, configurations, constraints."""
+"""Files that a real decoder writes and reads (MOSES=/path/of/moses): lists, graphs, configurations."""
 
 from __future__ import annotations
 
@@ -208,29 +208,3 @@ def test_translations_that_the_input_gives_are_phrases_of_the_list(mode: str) ->
     for entry in entries:
         pairs = phrase_pairs(plain[entry.sentence], entry)
         assert " ".join(pair.target for pair in pairs) == entry.text
-
-
-def test_a_constrained_decoder_gives_the_values_of_what_it_did_not_list(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of every hypothesis of another system that the decoder can make; others stay without."""
-    decode("-n-best-list", "few", "1", "distinct", source=SOURCE)
-    decode("-n-best-list", "exhaustive", "2000", "distinct", "-n-best-factor", "500", source=SOURCE)
-    known = {(entry.sentence, entry.text): entry for entry in read_entries("exhaustive")}
-    wanted = [(0, "ab dc"), (2, "fe ba dc"), (3, "fe ba"), (3, "nobody knows"), (5, "ba dc fe fe")]
-    Path("other").write_text("".join(f"{number} ||| {text} ||| NMT0= -1 ||| -1\n" for number, text in wanted))
-    lists = ["--source", "source", "--quiet", "--nbest", "moses=few", "--nbest", "nmt=other"]
-    assert main(["add-features", *lists, "--write-constraints", "moses=missing", "--output", "m"]) == 0
-    ini = Path("moses.ini").read_text().replace("[feature]\n", "[feature]\nConstrainedDecoding path=missing\n")
-    Path("copy.ini").write_text(ini.replace("[weight]\n", "[weight]\nConstrainedDecoding0= 1\n"))
-    search = ("-stack", "500", "-beam-threshold", "0", "-n-best-list", "more", "100", "distinct")
-    decode(*search, "-n-best-factor", "200", source=SOURCE, ini="copy.ini")
-    assert main(["add-features", *lists, "--nbest", "moses=more", "--output", "merged"]) == 0
-    assert "Constrained" not in Path("merged").read_text()
-    merged = {(entry.sentence, entry.text): entry for entry in read_entries("merged")}
-    for key in wanted:
-        features = merged[key].features
-        assert features["InMoses0"] == (float("nobody" not in key[1]),)
-        if "nobody" not in key[1]:
-            first = next(entry for (number, _), entry in known.items() if number == key[0])
-            for name in PLAIN:
-                less = [a - b for a, b in zip(known[key].features[name], first.features[name], strict=True)]
-                assert features[name] == pytest.approx(less, abs=1e-4)

@@ -33,7 +33,7 @@ def pool_of(names: list[str]) -> NbestPool:
         ([*MOSES, *NMT, "NMT0"], ["WordPenalty0"], ["WordPenalty0", *OF_TWO, "NMT0"]),
         ([*MOSES, *NMT], [], OF_TWO),
         ([*MOSES, *NMT, *GRAPH, "NMT0"], [], [*OF_TWO[:4], "InNmt0", "RankNmt0", "TotalGraph0", "RankGraph0", "NMT0"]),
-        (["InA0", "FirstA0", "RankA0", "InB0", "FirstB0", "RankB0"], [], ["InA0", "RankA0", "RankB0"]),  # --fill drop
+        (["InA0", "FirstA0", "RankA0", "InB0", "FirstB0", "RankB0"], [], ["InA0", "RankA0", "RankB0"]),
         ([*MOSES, "NMT0"], [], ["TotalMoses0", "RankMoses0", "NMT0"]),
     ],
 )
