@@ -2,8 +2,7 @@
 
 BridgeError(NmtError)     one clear line for the user; commands print it and exit with 2
 ├── FormatError           a line of a Moses file is malformed (path, line, what was expected)
-├── WiringError           files that must fit together do not (table and ini, weights and features)
-└── ToolError             a program that we run failed (command, exit code, its last words)
+└── WiringError           files that must fit together do not (table and ini, weights and features)
 """
 
 from __future__ import annotations
@@ -21,7 +20,3 @@ class FormatError(BridgeError, InputError):
 
 class WiringError(BridgeError):
     """Files that must fit together do not."""
-
-
-class ToolError(BridgeError):
-    """A program that we run failed."""

@@ -11,9 +11,8 @@ _EXAMPLE = """examples:
   smt-bridge build-lm --order 5 < train.tok.fr > lm.fr.arpa
   smt-bridge build-lm --order 4 --input train.tok.fr.gz --output lm.fr.arpa.gz
 
-KenLM's lmplz does the work when it is on the PATH. If not, our own estimator gives the same model; it
-keeps the text in memory (some 40 bytes a word and order) and does not prune. Very small texts need
---discount-fallback."""
+The numbers are those of KenLM's lmplz. The text is kept in memory (some 40 bytes a word and order), and nothing is
+pruned: of larger texts let lmplz make the model. Very small texts need --discount-fallback."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,11 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=OutputFile, default="-", metavar="FILE", help="ARPA file; *.gz is compressed ('-')"
     )
-    parser.add_argument("--estimator", choices=["auto", "lmplz", "own"], default="auto", help="who does it (auto)")
     parser.add_argument(
         "--discount-fallback",
-        type=float,
-        nargs="*",
-        metavar="D",
-        help="discounts for counts 1, 2, 3 where they cannot be estimated (0.5 1 1.5)",
+        action="store_true",
+        help="discounts 0.5, 1, 1.5 for counts 1, 2, 3 where they cannot be estimated",
     )

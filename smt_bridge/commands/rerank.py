@@ -37,6 +37,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = judged.add_argument
     add("--reference", type=InputFile, action="append", default=[], metavar="FILE", help="judge; repeatable")
     add("--report", type=OutputFile, metavar="FILE", help="write all of it, with every sentence: *.html or *.json")
-    add("--tuning", type=InputFile, metavar="FILE", help="what `tune --report` wrote, for the page")
     add_word_limit(judged, "judged line")
     add("--scorer", metavar="SPEC", help="model whose word scores and attention the page shows")

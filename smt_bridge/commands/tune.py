@@ -47,6 +47,6 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--report", type=OutputFile, metavar="FILE", help="all that was found as JSON, for `smt-bridge report`")
+    add("--report", type=OutputFile, metavar="FILE", help="all that was found, as JSON (docs/lists.md)")
     add("--recipe", type=OutputFile, metavar="FILE", help="the weights with all that made the list, for `translate`")
     add("--output", type=OutputFile, default="-", metavar="FILE", help="where the weights go ('-')")

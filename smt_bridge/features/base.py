@@ -67,9 +67,6 @@ class AdaptedFeature:
         self.names: tuple[str, ...] = names or feature.names
         self.reads_phrases = reads_phrases(feature)
 
-    def __repr__(self) -> str:
-        return f"AdaptedFeature({self._feature!r}, names={self.names}, factor={self.factor})"
-
     @property
     def signature(self) -> str:
         """The feature's own."""

@@ -48,9 +48,6 @@ class Lexicon:
         self._keys = np.frombuffer(keys, dtype=np.int64)[order]
         self._probabilities = np.frombuffer(probabilities, dtype=np.float64)[order]
 
-    def __repr__(self) -> str:
-        return f"Lexicon({self.path!r}, {len(self._keys)} pairs)"
-
     def table(self, generated: Sequence[str], given: Sequence[str]) -> npt.NDArray[np.float64]:
         """p(generated | given) as (generated, given); 0 for a pair that is not in the file."""
         rows = _numbers(self._generated, generated) << _SHIFT
@@ -90,9 +87,6 @@ class Model1:
         self._lexicon = Lexicon(path)
         self._reverse = reverse
         self._checked = False
-
-    def __repr__(self) -> str:
-        return f"Model1({self._lexicon!r}, reverse={self._reverse})"
 
     @property
     def signature(self) -> str:
@@ -172,9 +166,6 @@ class KenLMFeature:
     def __init__(self, path: str, *, per_word: bool = False) -> None:
         self.names: tuple[str, ...] = ("KenLMnorm0",) if per_word else ("KENLM0", "KenLMoov0")
         self._path, self._model, self._per_word = path, _load(path), per_word
-
-    def __repr__(self) -> str:
-        return f"KenLMFeature({self._path!r}, order={self._model.order}, per_word={self._per_word})"
 
     @property
     def signature(self) -> str:

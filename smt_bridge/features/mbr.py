@@ -178,9 +178,6 @@ class Agreement:
         self._metric, self._weighting = metric, Weighting.parse(weighting)
         self.signature = str(Signature.of(name, weights=str(self._weighting), **fields))
 
-    def __repr__(self) -> str:
-        return f"Agreement({self.signature!r})"
-
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """One number per hypothesis; raises WiringError where totals are needed and absent."""
         return [agreement_with_list(group, self._weighting, self._metric) for group in groups]

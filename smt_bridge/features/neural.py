@@ -55,6 +55,12 @@ class PairMeasure(NamedTuple):
     norm: str | None = None
 
 
+def _signature_of(scorer: PairScorer, feature: str, direction: Direction) -> Signature:
+    signature = Signature.parse(scorer.signature).with_field("direction", direction, first=True)
+    signature = signature.with_field("feature", feature, first=True)
+    return signature.with_field("tok", signature.get("tok") or "none")
+
+
 LOG_PROB = PairMeasure("nmt", ("NMT",), lambda pair, score: (score.log_prob,))
 
 
@@ -82,15 +88,10 @@ class PairFeature:
         self._is_checked = False
         check_kind(self.names[0], scorer.signature, language_model=direction == "target")
 
-    def __repr__(self) -> str:
-        return f"PairFeature({self.names}, {self.signature!r})"
-
     @property
     def signature(self) -> str:
         """The scorer's signature, with what was done to its numbers."""
-        signature = Signature.parse(self._scorer.signature).with_field("direction", self._direction, first=True)
-        signature = signature.with_field("feature", self._measure.name, first=True)
-        signature = signature.with_field("tok", signature.get("tok") or "none")
+        signature = _signature_of(self._scorer, self._measure.name, self._direction)
         return str(signature if self._measure.norm is None else signature.with_field("norm", self._measure.norm))
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
@@ -179,9 +180,6 @@ class SharedScorer:
         self._attention = False
         self._pairs: list[SentencePair] = []
         self._answers: list[PairScore] = []
-
-    def __repr__(self) -> str:
-        return f"SharedScorer({self._scorer!r}, per_word={self._per_word}, attention={self._attention})"
 
     @property
     def signature(self) -> str:
@@ -279,15 +277,10 @@ class PhraseSum:
         self.names: tuple[str, ...] = ("NMTphrasesreverse0" if direction == "reverse" else "NMTphrases0",)
         check_kind(self.names[0], scorer.signature, language_model=False)
 
-    def __repr__(self) -> str:
-        return f"PhraseSum({self._scorer!r}, {self._direction!r})"
-
     @property
     def signature(self) -> str:
         """The scorer's signature, with what was done to its numbers."""
-        signature = Signature.parse(self._scorer.signature).with_field("direction", self._direction, first=True)
-        signature = signature.with_field("feature", "phrases", first=True)
-        return str(signature.with_field("tok", signature.get("tok") or "none").with_field("floor", f"{FLOOR:g}"))
+        return str(_signature_of(self._scorer, "phrases", self._direction).with_field("floor", f"{FLOOR:g}"))
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """One sum per hypothesis; every distinct phrase pair of the call is scored once."""

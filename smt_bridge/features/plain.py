@@ -21,9 +21,6 @@ class WordCount:
         self.names: tuple[str, ...] = (name,)
         self.signature = str(Signature.of("wordcount"))
 
-    def __repr__(self) -> str:
-        return f"WordCount({self.names[0]!r})"
-
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """Words are what stands between spaces."""
         return [[(float(_words(text)),) for text in group.hypotheses] for group in groups]
@@ -39,9 +36,6 @@ class LengthRatio:
     def __init__(self) -> None:
         self.names: tuple[str, ...] = ("LengthRatio0", "LengthRatiolog0")
         self.signature = str(Signature.of("lengthratio"))
-
-    def __repr__(self) -> str:
-        return f"LengthRatio({self.names})"
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """Both numbers of every hypothesis."""
@@ -71,9 +65,6 @@ class Copied:
     def __init__(self) -> None:
         self.names: tuple[str, ...] = ("NumberMismatch0", "PunctuationMismatch0")
         self.signature = str(Signature.of("copied"))
-
-    def __repr__(self) -> str:
-        return f"Copied({self.names})"
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """Two counts per hypothesis."""

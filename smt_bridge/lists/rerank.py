@@ -22,7 +22,7 @@ from smt_bridge.nbest.entry import NbestEntry, NbestList, format_entry, words_as
 from smt_bridge.nbest.order import OrderedLists, fill_gaps, ordered_lists
 from smt_bridge.nbest.rerank import Reranker
 from smt_bridge.report.judge import Collector, Sentence, Setting, document, judge, lines_of
-from smt_bridge.report.reranking import read_tuning, reranking_page
+from smt_bridge.report.reranking import reranking_page
 
 NAME = "rerank"
 _MOST_GAPS = 100_000  # ids without a list, where nothing says how many sentences there are
@@ -56,13 +56,12 @@ def rerank(args: argparse.Namespace) -> int:
 
 def _report_maker(args: argparse.Namespace) -> Callable[[Sequence[Sentence], Setting, Weights], bytes]:
     """What judges the choice, says what it finds and makes the report; what it needs is refused before the work."""
-    if (args.report or args.tuning or args.scorer) and not args.reference:
-        raise ConfigError("--report, --tuning and --scorer need --reference")
+    if (args.report or args.scorer) and not args.reference:
+        raise ConfigError("--report and --scorer need --reference")
     if args.report and not args.report.endswith((_PAGE, _JSON)):
         raise ConfigError(f"--report {args.report}: expected a name that ends in {_PAGE} or {_JSON}")
-    if (args.tuning or args.scorer) and not (args.report or "").endswith(_PAGE):
-        raise ConfigError(f"--tuning and --scorer are for a page: --report NAME{_PAGE}")
-    tuning = read_tuning(args.tuning) if args.tuning else None
+    if args.scorer and not (args.report or "").endswith(_PAGE):
+        raise ConfigError(f"--scorer is for a page: --report NAME{_PAGE}")
     signatures = {name: str(one) for name, one in known_columns(args.nbest).items()} if args.report else {}
     scorer = open_model(args.scorer) if args.scorer else None
 
@@ -77,9 +76,7 @@ def _report_maker(args: argparse.Namespace) -> Callable[[Sequence[Sentence], Set
             more = {"files": files, "detokenize": args.detokenize, "signatures": signatures}
             return json_bytes(document(sentences, judgement, setting, weights, **more), indent=1)
         subtitle = f"{args.nbest}, {counted(len(sentences), 'sentence')}"
-        page = reranking_page(
-            sentences, judgement, weights, tuning=tuning, scorer=scorer, signatures=signatures, subtitle=subtitle
-        )
+        page = reranking_page(sentences, judgement, weights, scorer=scorer, signatures=signatures, subtitle=subtitle)
         return page.encode("utf-8", "replace")
 
     return make

@@ -1,27 +1,19 @@
-"""Text to ARPA: with KenLM's ``lmplz`` where it is installed, else with our own estimator."""
+"""Text to ARPA."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import shutil
-import subprocess
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import say
-from nmt_core.base.tied import tied
 from nmt_core.files import open_output, read_lines
-from nmt_core.processes import orderly_end
-from smt_bridge.errors import ToolError
 from smt_bridge.lm.estimate import SPECIAL, Order, estimate, read_text
 
-LMPLZ = "lmplz"
 _BLANKS = bytes.maketrans(b"\0\t\r", b"   ")
-_LAST_LINES = 3
+_FALLBACK = (0.5, 1.0, 1.5)  # of lmplz
 _AT_A_TIME = 100_000  # n-grams that are written together
 
 
@@ -29,89 +21,13 @@ def build_lm(args: argparse.Namespace) -> int:
     """Build the model."""
     if not 1 <= args.order <= 20:
         raise ConfigError(f"--order {args.order}: expected 1 to 20")
-    fallback = _fallback(args.discount_fallback)
-    program = find_lmplz() if args.estimator != "own" else None
-    if args.estimator == "lmplz" and program is None:
-        raise ConfigError("lmplz is not on the PATH; install KenLM, or take --estimator own")
     started = time.perf_counter()
-    lines = read_lines(args.input)
+    text = read_text(_tokens(read_lines(args.input), args.input))
     with open_output(args.output) as stream:
-        if program is not None:
-            build_with_lmplz(program, lines, stream, order=args.order, fallback=fallback)
-        else:
-            build_own(lines, stream, order=args.order, path=args.input, fallback=fallback)
-    who = "lmplz" if program is not None else "own estimator"
-    say(f"{args.order}-gram model in {time.perf_counter() - started:.1f} s ({who})")
+        orders = estimate(text, args.order, fallback=_FALLBACK if args.discount_fallback else None)
+        write_arpa(stream, text.words, orders)
+    say(f"{args.order}-gram model in {time.perf_counter() - started:.1f} s")
     return 0
-
-
-def _fallback(given: list[float] | None) -> list[float] | None:
-    if given is None:
-        return None
-    values = given or [0.5, 1.0, 1.5]
-    if len(values) != 3 or not all(0 <= value <= limit for value, limit in zip(values, (1, 2, 3), strict=True)):
-        raise ConfigError("--discount-fallback: expected three numbers D1 <= 1, D2 <= 2, D3 <= 3")
-    return values
-
-
-def find_lmplz() -> str | None:
-    """Where ``lmplz`` is, if it is on the PATH."""
-    return shutil.which(LMPLZ)
-
-
-def build_own(
-    lines: Iterable[bytes],
-    stream: BinaryIO,
-    *,
-    order: int,
-    path: str,
-    fallback: Sequence[float] | None = None,
-) -> None:
-    """Estimate from ``lines`` (of ``path``) and write the ARPA file."""
-    text = read_text(_tokens(lines, path))
-    write_arpa(stream, text.words, estimate(text, order, fallback=fallback))
-
-
-def build_with_lmplz(
-    program: str,
-    lines: Iterable[bytes],
-    stream: BinaryIO,
-    *,
-    order: int,
-    fallback: Sequence[float] | None = None,
-) -> None:
-    """Let ``lmplz`` do it. Raises ToolError with its last words if it fails."""
-    command = [program, "-o", str(order)]
-    if fallback is not None:
-        command += ["--discount_fallback", *(f"{value:g}" for value in fallback)]
-    with orderly_end(), tempfile.TemporaryFile() as arpa, tempfile.TemporaryFile() as messages:
-        process = subprocess.Popen(tied(command), stdin=subprocess.PIPE, stdout=arpa, stderr=messages)
-        code = _exit_code(process, lines)
-        if code != 0:
-            messages.seek(0)
-            words = messages.read().decode("utf-8", "replace").strip().split("\n")
-            said = " / ".join(words[-_LAST_LINES:]) or f"it said nothing; is there space in {tempfile.gettempdir()}?"
-            raise ToolError(f"{' '.join(command)} failed with exit code {code}: {said}")
-        arpa.seek(0)
-        shutil.copyfileobj(arpa, stream, 1 << 20)
-
-
-def _exit_code(process: subprocess.Popen[bytes], lines: Iterable[bytes]) -> int:
-    """That of a program that reads ``lines``; it is stopped where they cannot be read to their end."""
-    assert process.stdin is not None
-    try:
-        with contextlib.suppress(BrokenPipeError):  # it gave up: its exit code and messages say why
-            for line in lines:
-                process.stdin.write(line + b"\n")
-            process.stdin.close()
-        return process.wait()
-    except BaseException:
-        process.kill()
-        process.wait()
-        raise
-    finally:
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()
 
 
 def _tokens(lines: Iterable[bytes], path: str) -> Iterator[list[bytes]]:

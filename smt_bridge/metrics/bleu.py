@@ -10,7 +10,7 @@ reference length (of several references the closest, of two equally close the sh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,50 +26,40 @@ Counts = npt.NDArray[np.int64]
 Tokenize = Callable[[str], str]
 
 
-class References:
-    """The n-grams of the references of one sentence, ready to be compared with many hypotheses.
+def bleu_counts(
+    references: Sequence[str], hypotheses: Sequence[str], tokenize: Tokenize, prepare: Tokenize | None = None
+) -> Counts:
+    """The counts (N, 10) of hypotheses of a sentence against its references.
 
-    ``tokenize`` is any function from text to text with spaces between the tokens, such as one of
-    sacrebleu's tokenisers; ``prepare`` is done to hypotheses before it (a detokeniser where references
-    are plain text). Every distinct hypothesis is tokenised and counted once.
+    ``tokenize`` is any function from text to text with spaces between the tokens, such as one of sacrebleu's
+    tokenisers; ``prepare`` is done to hypotheses before it (a detokeniser where references are plain text). Every
+    distinct hypothesis is tokenised and counted once.
     """
-
-    def __init__(self, references: Sequence[str], tokenize: Tokenize, prepare: Tokenize | None = None) -> None:
-        self._tokenize = tokenize
-        self._prepare = prepare
-        self._lengths: list[int] = []
-        self._counts: dict[tuple[str, ...], int] = {}
-        self._known: dict[str, tuple[int, ...]] = {}
-        for reference in references:
-            words = self._words(reference)
-            self._lengths.append(len(words))
-            for ngram, count in _count_ngrams(words).items():
-                self._counts[ngram] = max(count, self._counts.get(ngram, 0))
-
-    def statistics(self, hypotheses: Sequence[str]) -> Counts:
-        """Return the counts (N, 10) of hypotheses of this sentence."""
-        rows = np.zeros((len(hypotheses), COLUMNS), dtype=np.int64)
-        for row, hypothesis in enumerate(hypotheses):
-            known = self._known.get(hypothesis)
-            if known is None:
-                known = self._known[hypothesis] = self._count(hypothesis)
-            rows[row] = known
-        return rows
-
-    def _words(self, text: str) -> list[str]:
-        return self._tokenize(text.rstrip()).split()
-
-    def _count(self, hypothesis: str) -> tuple[int, ...]:
-        words = self._words(self._prepare(hypothesis) if self._prepare else hypothesis)
-        length = len(words)
-        matches = [0] * ORDER
+    lengths: list[int] = []
+    limits: dict[tuple[str, ...], int] = {}
+    for reference in references:
+        words = tokenize(reference.rstrip()).split()
+        lengths.append(len(words))
         for ngram, count in _count_ngrams(words).items():
-            limit = self._counts.get(ngram)
-            if limit is not None:
-                matches[len(ngram) - 1] += count if count < limit else limit
-        totals = [max(0, length - order) for order in range(ORDER)]
-        closest = min(self._lengths, key=lambda other: (abs(other - length), other))
-        return (*matches, *totals, length, closest)
+            limits[ngram] = max(count, limits.get(ngram, 0))
+    known = {
+        text: _counts(tokenize((prepare(text) if prepare else text).rstrip()).split(), limits, lengths)
+        for text in dict.fromkeys(hypotheses)
+    }
+    return np.array([known[text] for text in hypotheses], dtype=np.int64).reshape(-1, COLUMNS)
+
+
+def _counts(words: Sequence[str], limits: Mapping[tuple[str, ...], int], lengths: Sequence[int]) -> tuple[int, ...]:
+    """The counts of a hypothesis; an n-gram counts at most ``limits`` times."""
+    length = len(words)
+    matches = [0] * ORDER
+    for ngram, count in _count_ngrams(words).items():
+        limit = limits.get(ngram)
+        if limit is not None:
+            matches[len(ngram) - 1] += count if count < limit else limit
+    totals = [max(0, length - order) for order in range(ORDER)]
+    closest = min(lengths, key=lambda other: (abs(other - length), other))
+    return (*matches, *totals, length, closest)
 
 
 def _count_ngrams(words: Sequence[str]) -> Counter[tuple[str, ...]]:

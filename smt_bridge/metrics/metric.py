@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import sacrebleu
 
-from smt_bridge.metrics import bleu as bleu_counts
-from smt_bridge.metrics.bleu import Counts, Tokenize, sacrebleu_tokenizer
+from smt_bridge.metrics.bleu import COLUMNS, REFERENCE_LENGTH, Counts, Tokenize, bleu, bleu_counts, sacrebleu_tokenizer
 
 Floats = npt.NDArray[np.float64]
 _CHARACTERS = 6  # orders of chrF2
@@ -58,7 +57,7 @@ def negative_ter(statistics: npt.ArrayLike) -> Floats:
     return -100.0 * found
 
 
-BLEU = Metric("bleu", bleu_counts.COLUMNS, bleu_counts.REFERENCE_LENGTH, bleu_counts.bleu)
+BLEU = Metric("bleu", COLUMNS, REFERENCE_LENGTH, bleu)
 CHRF = Metric("chrf", 3 * _CHARACTERS, 1, chrf)
 TER = Metric("ter", 2, 1, negative_ter)
 METRICS = {metric.name: metric for metric in (BLEU, CHRF, TER)}
@@ -90,10 +89,8 @@ def counter(metric: Metric, tokenize: str) -> Callable[[Sequence[str], Sequence[
     """
     if metric is BLEU:
         tokenizer = sacrebleu_tokenizer(tokenize)
-        return lambda references, hypotheses, prepare: bleu_counts.References(
-            references, tokenizer, prepare
-        ).statistics(hypotheses)
-    judge = _sacrebleu_metric(metric)
+        return lambda references, hypotheses, prepare: bleu_counts(references, hypotheses, tokenizer, prepare)
+    judge: Any = sacrebleu.CHRF() if metric is CHRF else sacrebleu.TER()
 
     def count(references: Sequence[str], hypotheses: Sequence[str], prepare: Tokenize | None) -> Counts:
         known = judge._cache_references([[reference] for reference in references])[0]
@@ -107,7 +104,3 @@ def counter(metric: Metric, tokenize: str) -> Callable[[Sequence[str], Sequence[
         return np.rint(rows * times).astype(np.int64).reshape(-1, metric.columns)
 
     return count
-
-
-def _sacrebleu_metric(metric: Metric) -> Any:
-    return sacrebleu.CHRF() if metric is CHRF else sacrebleu.TER()

@@ -9,9 +9,10 @@ copied no more often than between sentences that do not belong together.
 from __future__ import annotations
 
 import re
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from math import log, sqrt
+from math import log
 from typing import NamedTuple
 
 from nmt_core.base.messages import counted
@@ -127,20 +128,9 @@ def _correlation_of_lengths(pairs: Sequence[SampledPair]) -> float | None:
     """Of words or of characters, whichever is higher; None where lengths hardly differ."""
     words = [(log(1 + pair.source.count(" ")), log(1 + pair.hypothesis.count(" "))) for pair in pairs]
     characters = [(log(len(pair.source)), log(len(pair.hypothesis))) for pair in pairs]
-    found = [_correlation([a for a, _ in lengths], [b for _, b in lengths]) for lengths in (words, characters)]
-    known = [value for value in found if value is not None]
-    return max(known) if known else None
-
-
-def _correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
-    count = len(first)
-    means = sum(first) / count, sum(second) / count
-    here = [value - means[0] for value in first]
-    there = [value - means[1] for value in second]
-    spread = sum(value * value for value in here), sum(value * value for value in there)
-    if min(spread) < _VARIED * count:
-        return None
-    return sum(a * b for a, b in zip(here, there, strict=True)) / sqrt(spread[0] * spread[1])
+    sides = [tuple(zip(*lengths, strict=True)) for lengths in (words, characters)]
+    varied = [side for side in sides if min(map(statistics.pvariance, side)) >= _VARIED]
+    return max((statistics.correlation(*side) for side in varied), default=None)
 
 
 def _copies_show_relation(pairs: Sequence[SampledPair]) -> bool:

@@ -42,15 +42,6 @@ from smt_bridge.nbest.plain import (
 AUTO = "auto"
 _HEAD = 500  # lines looked at
 _TABBED = re.compile(rb"[ ]*[0-9]+[ ]*\t")
-_WRITERS = {
-    "marian": "moses",
-    "amun": "moses",
-    "nematus": "scored",
-    "sockeye": "json",
-    "joeynmt": "lines",
-    "opennmt": "lines",
-}
-
 Lines = Iterable[bytes]
 Reader = Callable[[Lines, str], Iterator[NbestEntry]]
 """From lines and the name of their file to entries."""
@@ -90,18 +81,16 @@ def _peek(path: str, shown: str) -> tuple[list[bytes], Iterator[bytes]]:
 def check_format(name: str) -> str:
     """Return the name as the table above has it; raises ConfigError for an unknown one."""
     kind, colon, size = name.lower().partition(":")
-    kind = _WRITERS.get(kind, kind)
     if kind == "lines":
         if not whole_number(size):
             raise ConfigError(
-                f"--nbest-format {name:.60} needs the number of hypotheses of a sentence, such as {kind}:5"
+                f"--nbest-format {name:.60} needs the number of hypotheses of a sentence, such as lines:5"
             )
         return f"lines:{int(size)}"
     if kind == "factors" and size.isascii() and size.isdigit() and len(size) < 3:
         return f"factors:{int(size)}"
     if colon or (kind != AUTO and kind not in _NAMES):
-        known = ", ".join((AUTO, *_NAMES, "lines:N", *_WRITERS))
-        raise ConfigError(f"--nbest-format knows {known}, not '{name}'")
+        raise ConfigError(f"--nbest-format knows {', '.join((AUTO, *_NAMES, 'lines:N'))}, not '{name}'")
     return kind
 
 
@@ -129,7 +118,7 @@ def _detect(head: Sequence[bytes], path: str) -> str:
     first = next((line for line in head if line.strip(b" \t\r")), b"")
     if first.lstrip(b" \t").startswith(b"{"):
         return "json"
-    if any(found is not None and found[1] == b"H" for found in map(MARK.fullmatch, head)):
+    if any(map(MARK.fullmatch, head)):
         return "fairseq"
     if any(SEPARATOR in line for line in head):
         return _detect_moses(head)

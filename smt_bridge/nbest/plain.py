@@ -8,29 +8,23 @@ r"""Lists with little more than the words: they are read into the style of Moses
 
 The number of the first kind becomes the feature ``Score0`` and the total.
 
-``fairseq-generate`` and ``fairseq-interactive`` print::
+``fairseq-generate`` and ``fairseq-interactive`` print among other lines::
 
-    S-4   the source                     T-4   the reference           tab-separated; the id is the line of the input
-    H-4   -0.31   the hypothesis         in the tokens of the model; the score is a logarithm to base 2,
-    D-4   -0.31   The hypothesis         divided by the length; the detokenised hypothesis
-    P-4   -0.12 -0.50                    the score of every token, base 2, and
-    A-4   0-0 1-1                        an alignment, where asked for
+    H-4   -0.31   the hypothesis         tab-separated; the id is the line of the input, sentences come in any order
 
-Sentences come in any order. A hypothesis gets the words of ``H`` and natural logarithms: ``Fairseq0`` is the sum of
-``P``, ``FairseqNorm0`` and the total are the score. The alignment is kept behind the total; the other lines are not
-kept.
+The score, a logarithm to base 2 divided by the length, becomes the feature ``FairseqNorm0`` and the total, in natural
+logarithms.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from math import log
-from typing import NamedTuple
+from math import log, nan
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
-from smt_bridge.nbest.entry import BLANKS, LARGEST, SEPARATOR, NbestEntry, OriginalLine, format_entry, rounded
+from smt_bridge.nbest.entry import BLANKS, SEPARATOR, NbestEntry, OriginalLine, is_usable, rounded
 from smt_bridge.nbest.moses import parse_entry, parse_id
 
 SCORE = "Score0"
@@ -89,77 +83,30 @@ def _bare(sentence: int, text: bytes, path: str, number: int) -> NbestEntry:
     return NbestEntry(sentence, words, {}, None, number)
 
 
-SUM = "Fairseq0"
 NORMALISED = "FairseqNorm0"
-MARK = re.compile(rb"([A-Z])-([0-9]{1,15})(?:_[0-9]+)?\t(.*)", re.DOTALL)
+MARK = re.compile(rb"H-([0-9]{1,15})(?:_[0-9]+)?\t(.*)", re.DOTALL)
 _TO_NATURAL = log(2.0)
-
-
-class _Hypothesis(NamedTuple):
-    sentence: int
-    words: bytes
-    score: float
-    line: int
-    word_scores: tuple[float, ...] = ()
-    alignment: bytes | None = None
 
 
 def read_fairseq_entries(lines: Iterable[bytes], path: str) -> Iterator[NbestEntry]:
     """Yield the hypotheses in the order of the file; raises FormatError, naming the line."""
-    current: _Hypothesis | None = None
     for number, line in enumerate(lines, start=1):
         found = MARK.fullmatch(line.removesuffix(b"\r"))
         if found is None:
             continue
-        kind, sentence, content = found[1], int(found[2]), found[3]
-        if kind == b"H":
-            if current is not None:
-                yield _fairseq_entry(current)
-            current = _begin(sentence, content, path, number)
-        elif kind in (b"P", b"A"):
-            if current is None or current.sentence != sentence:
-                problem = f"{kind.decode()}-{sentence} does not follow its H-{sentence}; is the output of one process?"
-                raise FormatError(path, problem, line=number)
-            current = _continued(current, kind, content, path, number)
-    if current is not None:
-        yield _fairseq_entry(current)
+        score, tab, text = found[2].partition(b"\t")
+        if not tab:
+            raise FormatError(path, "expected 'H-id', the score and the hypothesis between tabs", line=number)
+        total = rounded(_number(score, path, number) * _TO_NATURAL)
+        yield _bare(int(found[1]), text, path, number)._replace(features={NORMALISED: (total,)}, total=total)
 
 
-def _begin(sentence: int, content: bytes, path: str, number: int) -> _Hypothesis:
-    score, tab, words = content.partition(b"\t")
-    if not tab:
-        raise FormatError(path, "expected 'H-id', the score and the hypothesis between tabs", line=number)
-    if SEPARATOR in words:
-        raise FormatError(path, "the hypothesis holds '|||', which separates fields in the output", line=number)
-    return _Hypothesis(sentence, words.strip(b" \t"), _numbers(score, path, number)[0], number)
-
-
-def _continued(current: _Hypothesis, kind: bytes, content: bytes, path: str, number: int) -> _Hypothesis:
-    if kind == b"A":
-        return current._replace(alignment=content.strip(b" \t"))
-    return current._replace(word_scores=_numbers(content, path, number))
-
-
-def _numbers(field: bytes, path: str, number: int) -> tuple[float, ...]:
+def _number(field: bytes, path: str, number: int) -> float:
     try:
-        values = tuple(float(token) for token in field.replace(b"\t", b" ").split(b" ") if token)
+        value = float(field)
     except ValueError:
-        values = ()
-    if not values or not all(-LARGEST <= value <= LARGEST for value in values):
+        value = nan
+    if not is_usable(value):
         shown = field.decode("utf-8", "replace")[:40]
-        raise FormatError(path, f"expected finite numbers but found '{shown}'", line=number)
-    return values
-
-
-def _fairseq_entry(found: _Hypothesis) -> NbestEntry:
-    features: dict[str, tuple[float, ...]] = {}
-    if found.word_scores:
-        features[SUM] = (rounded(sum(found.word_scores) * _TO_NATURAL),)
-    total = rounded(found.score * _TO_NATURAL)
-    features[NORMALISED] = (total,)
-    entry = NbestEntry(found.sentence, found.words, features, total, found.line)
-    if found.alignment is None:
-        return entry
-    fields = (*format_entry(entry).split(SEPARATOR), b" " + found.alignment)
-    fields = (*fields[:3], fields[3] + b" ", fields[4])
-    return entry._replace(original=OriginalLine(fields, 2, 3, len(features), total))
+        raise FormatError(path, f"expected a finite number but found '{shown}'", line=number)
+    return value

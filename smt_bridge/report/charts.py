@@ -23,11 +23,10 @@ _LETTER = 6.8  # a character, wide
 
 
 class Bar(NamedTuple):
-    """A bar from 0 to ``value``, with whiskers of ``deviation`` to both sides."""
+    """A bar from 0 to ``value``."""
 
     label: str
     value: float
-    deviation: float = 0.0
 
 
 class Line(NamedTuple):
@@ -41,8 +40,7 @@ def bars(entries: Sequence[Bar], *, title: str, signed_colours: bool = False) ->
     """Horizontal bars, positive ones to the right."""
     if not entries:
         return ""
-    low = min(0.0, *(bar.value - bar.deviation for bar in entries))
-    high = max(0.0, *(bar.value + bar.deviation for bar in entries))
+    low, high = min(0.0, *(bar.value for bar in entries)), max(0.0, *(bar.value for bar in entries))
     names = [_shortened(bar.label) for bar in entries]
     start = max(_LABELS, math.ceil(max(map(len, names)) * _LETTER))
     scale = (_WIDTH - start - 120) / ((high - low) or 1.0)
@@ -51,18 +49,13 @@ def bars(entries: Sequence[Bar], *, title: str, signed_colours: bool = False) ->
     for row, (bar, name) in enumerate(zip(entries, names, strict=True)):
         top, end = 6 + 22 * row, zero + bar.value * scale
         kind = ("good" if bar.value >= 0 else "bad") if signed_colours else "second"
-        number = f"{bar.value:.3g}" + (f" ± {bar.deviation:.2g}" if bar.deviation else "")
+        number = f"{bar.value:.3g}"
         parts.append(
             f'<text x="{start}" y="{top + 12}" text-anchor="end">{text(name)}</text>'
             f'<rect class="{kind}" x="{min(zero, end):.1f}" y="{top}" width="{max(abs(end - zero), 0.5):.1f}"'
             f' height="15"><title>{text(bar.label)}: {number}</title></rect>'
         )
-        if bar.deviation:
-            left, right = (zero + (bar.value + sign * bar.deviation) * scale for sign in (-1, 1))
-            ends = "".join(f"M{end:.1f} {top + 4}v7" for end in (left, right))
-            parts.append(f'<path class="whisker" d="M{left:.1f} {top + 7.5}H{right:.1f}{ends}"/>')
-        after = max(end, zero + (bar.value + bar.deviation) * scale, zero) + 5
-        parts.append(f'<text class="faint" x="{after:.1f}" y="{top + 12}">{number}</text>')
+        parts.append(f'<text class="faint" x="{max(end, zero) + 5:.1f}" y="{top + 12}">{number}</text>')
     height = 22 * len(entries) + 8
     parts.append(f'<path class="rule" d="M{zero:.1f} 0V{height}"/>')
     return f'<div class="scroll">{_svg(_WIDTH, height, title, parts, kind="bars")}</div>'

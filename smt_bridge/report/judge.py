@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from nmt_core.base.messages import counted
 from nmt_core.base.words import MOST_WORDS, check_words
 from nmt_core.version import VERSION
-from smt_bridge.metrics.bleu import Counts, References, sacrebleu_tokenizer, sentence_bleu
+from smt_bridge.metrics.bleu import Counts, sentence_bleu
+from smt_bridge.metrics.metric import BLEU, counter
 from smt_bridge.metrics.oracle import Chance, Oracle, chance, oracle
 from smt_bridge.metrics.significance import (
     LENGTH_BOUNDS,
@@ -92,7 +93,7 @@ class Collector:
 
     def __init__(self, reranker: Reranker, setting: Setting) -> None:
         self._reranker, self._setting = reranker, setting
-        self._tokenize = sacrebleu_tokenizer(setting.tokenize)
+        self._count = counter(BLEU, setting.tokenize)
 
     def sentence(self, group: NbestList, best: NbestEntry | None) -> Sentence:
         """The sentence of a list, from which ``best`` was chosen; None in a gap.
@@ -101,11 +102,10 @@ class Collector:
         """
         setting, number = self._setting, group.sentence
         references = [reference[number] for reference in setting.references]
-        known = References(references, self._tokenize, setting.plain)
         source = "" if setting.source is None else setting.source[number]
         first = group.entries[0] if group.entries else None
         if first is None or best is None:
-            counts = known.statistics([""])
+            counts = self._count(references, [""], setting.plain)
             return Sentence(number, source, references, None, None, {RERANKED: ""}, "", (0.0, 0.0), 0, 0, counts)
         outputs = {name: self._text(entry) for name, entry in _firsts(group).items()} | {RERANKED: self._text(best)}
         return Sentence(
@@ -119,7 +119,7 @@ class Collector:
             (self._reranker.total(first), self._reranker.total(best)),
             next(place for place, entry in enumerate(group.entries, start=1) if entry is best),
             len(group.entries),
-            known.statistics([entry.text for entry in group.entries]),
+            self._count(references, [entry.text for entry in group.entries], setting.plain),
         )
 
     def _text(self, entry: NbestEntry) -> str:

@@ -27,7 +27,7 @@ td.number, th.number { text-align: right; } svg { display: block; height: auto; 
 svg text { fill: var(--ink); font: 12px system-ui, sans-serif; } svg .faint { fill: var(--faint); }
 svg .rule { stroke: var(--rule); } .first { fill: var(--first); } .second { fill: var(--second); }
 .good { fill: var(--good); } .bad { fill: var(--bad); } svg .line-first { stroke: var(--first); fill: none; stroke-width: 2; }
-svg .line-second { stroke: var(--second); fill: none; stroke-width: 2; } svg .whisker { stroke: var(--ink); }
+svg .line-second { stroke: var(--second); fill: none; stroke-width: 2; }
 svg.map text { paint-order: stroke; stroke: var(--paper); stroke-width: 3px; } svg.map circle { opacity: .55; } svg.map .bad { opacity: 1; }
 details { border: 1px solid var(--rule); border-radius: 6px; margin: .5rem 0; padding: .5rem .8rem; }
 details[open] { background: var(--panel); } summary { cursor: pointer; }

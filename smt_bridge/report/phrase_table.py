@@ -116,10 +116,6 @@ def table_page(found: Survey, record: Mapping[str, Any], *, path: str) -> str:
     return page("What rescoring did", path, parts)
 
 
-def _shown(targets: Sequence[str]) -> str:
-    return listed(map(unescape, targets))
-
-
 def table_report(found: Survey, record: Mapping[str, Any], *, path: str) -> dict[str, Any]:
     """The same for other programs (docs/lists.md)."""
     return {

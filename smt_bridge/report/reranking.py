@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import difflib
-import statistics
 from collections.abc import Mapping, Sequence
 from math import fsum
 from operator import mul
 
-from pydantic import BaseModel, ValidationError
-
-from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.base.messages import counted
 from nmt_core.base.words import unescape
-from nmt_core.files.reading import read_json
 from nmt_core.inference.output.attention_svg import attention_svg
-from smt_bridge.metrics.metric import as_reported
 from smt_bridge.metrics.significance import SystemScore
 from smt_bridge.moses.weights import Weights
 from smt_bridge.report import charts
@@ -27,50 +22,19 @@ _MOST_BARS = 60  # of weights, where there are sparse features by the thousand
 _SHOWN = 10  # sentences that gained most, and as many that lost most
 
 
-class _Run(BaseModel):
-    weights: Mapping[str, Sequence[float]]
-
-
-class _Folds(BaseModel):
-    tuned: float
-    held_out: float
-
-
-class Tuning(BaseModel):
-    """What the page reads of a report of ``tune``."""
-
-    tuner: str
-    metric: str
-    mean: float
-    deviation: float
-    runs: Sequence[_Run]
-    cross_validation: _Folds | None = None
-
-
-def read_tuning(path: str) -> Tuning:
-    """What ``tune --report`` wrote; raises InputError when it is something else."""
-    content = read_json(path)
-    try:
-        return Tuning.model_validate(content)
-    except ValidationError as error:
-        problem = "is not a report of `smt-bridge tune --report`; leave --tuning out, or tune again"
-        raise InputError(path, problem) from error
-
-
 def reranking_page(
     sentences: Sequence[Sentence],
     judgement: Judgement,
     weights: Weights,
     *,
-    tuning: Tuning | None = None,
     scorer: PairScorer | None = None,
     signatures: Mapping[str, str] | None = None,
     subtitle: str = "",
 ) -> str:
-    """The whole page. ``tuning`` is what ``tune --report`` wrote; ``scorer`` adds words' scores and attention."""
+    """The whole page; ``scorer`` adds words' scores and attention."""
     parts = [
         _scores(sentences, judgement),
-        _weights(sentences, weights, tuning),
+        _weights(sentences, weights),
         _by_length(judgement),
         _changes(sentences, weights, scorer),
         _all(sentences),
@@ -119,31 +83,18 @@ def _p_value(one: SystemScore) -> str:
     return "" if one.p_value is None else f"{one.p_value:.4f}"
 
 
-def _weights(sentences: Sequence[Sentence], weights: Weights, tuning: Tuning | None) -> str:
-    runs = [run.weights for run in tuning.runs] if tuning else []
+def _weights(sentences: Sequence[Sentence], weights: Weights) -> str:
     spreads = _spreads(sentences)
     entries = []
     for name, values in weights.items():
         for place, value in enumerate(values):
-            spread = spreads.get((name, place), 0.0)
             label = f"{name}{f'.{place}' if len(values) > 1 else ''}  {value:.3g}"
-            seen = [run[name][place] * spread for run in runs if name in run and place < len(run[name])]
-            entries.append(charts.Bar(label, value * spread, statistics.stdev(seen) if len(seen) > 1 else 0.0))
+            entries.append(charts.Bar(label, value * spreads.get((name, place), 0.0)))
     remark = "Each weight, and as a bar the weight times how far its feature moved where the choice changed."
     if len(entries) > _MOST_BARS:
         remark += f" Of {len(entries)} weights the {_MOST_BARS} with the longest bars."
         kept = sorted(range(len(entries)), key=lambda place: -abs(entries[place].value))[:_MOST_BARS]
         entries = [entries[place] for place in sorted(kept)]
-    if tuning:
-        metric, held = tuning.metric, tuning.cross_validation
-        remark += (
-            f" {tuning.tuner.upper()} on {metric.upper()}, {counted(len(runs), 'run')}: mean"
-            f" {as_reported(tuning.mean, metric):.2f}, standard deviation {tuning.deviation:.2f} on the tuning"
-            " set. Whiskers are the deviation between runs."
-        )
-        if held:
-            inside, outside = as_reported(held.tuned, metric), as_reported(held.held_out, metric)
-            remark += f" Cross-validation: {inside:.2f} where it was tuned, {outside:.2f} where it was not."
     return section("Weights", charts.bars(entries, title="weight times spread of every feature"), remark=remark)
 
 

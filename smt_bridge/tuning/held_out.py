@@ -23,8 +23,7 @@ enough: of a hundred sentences it is chance more often than not, and the combina
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +34,7 @@ from smt_bridge.nbest.merge import baselines, column_of
 from smt_bridge.ordered_sum import ordered_sum
 from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import Floats, NbestPool, Tuned
-from smt_bridge.tuning.tune import Search, Start, TuningReport, report_of, search, start_weights
+from smt_bridge.tuning.tune import CrossValidation, Search, Start, TuningReport, report_of, search, start_weights
 
 RIDGES = (0.0, 0.15, 0.3, 0.5)
 """The shares of the start in the weights that are tried."""
@@ -59,35 +58,7 @@ class Plan(NamedTuple):
     ridges: tuple[float, ...] = (0.0,)
 
 
-class CrossValidation(NamedTuple):
-    """Mean score on what was tuned on, and the score of all held-out parts put together."""
-
-    folds: int
-    tuned: float
-    held_out: float
-
-
-class Judged(NamedTuple):
-    """Weights, and what sentences that tuning did not see say of them.
-
-    ``ridge`` is the share of the start in the weights. ``validation`` is None where no sentence was held out.
-    ``systems`` are the scores of each baseline alone; ``kept`` is the one that is the result, None where tuned weights
-    are.
-    """
-
-    report: TuningReport
-    ridge: float = 0.0
-    validation: CrossValidation | None = None
-    systems: Mapping[str, float] = MappingProxyType({})
-    kept: str | None = None
-
-    @property
-    def best(self) -> str | None:
-        """The best single system."""
-        return max(self.systems, key=lambda name: self.systems[name], default=None)
-
-
-def tune_by_plan(pool: NbestPool, plan: Plan) -> Judged:
+def tune_by_plan(pool: NbestPool, plan: Plan) -> TuningReport:
     """Tune on all sentences, with the ridge that is best in the folds; the best baseline alone where that is better.
 
     Raises WiringError where the list lacks a baseline, and for fewer than two folds or sentences.
@@ -96,20 +67,20 @@ def tune_by_plan(pool: NbestPool, plan: Plan) -> Judged:
     parts = _folds_of(pool, plan.options.folds)
     found, results = _tuned(pool, plan)
     if not parts or (found.note and not plan.baselines):
-        return Judged(report_of(pool, found, found.best))
+        return report_of(pool, found, found.best)
     alone = {name: pool.best_counts(start_weights(pool, {name: (1.0,)})) for name in plan.baselines}
     systems = {name: float(pool.metric.score(counts.sum(axis=0))) for name, counts in alone.items()}
     folds = [_judged_fold(pool, part, plan) for part in parts]
     least = max(found.start.score, *systems.values()) if systems else found.start.score
     chosen = _best_allowed(pool, folds, [place == 0 or one.score >= least for place, one in enumerate(results)])
     validation, counts = _validation(pool, folds)
-    judged = Judged(report_of(pool, found, results[chosen]), plan.ridges[chosen], validation, systems)
-    best = judged.best
-    if best is None or (judged.report.score >= systems[best] and not _is_better(pool, alone[best], counts)):
-        return judged
-    weights = {name: (0.0,) * len(values) for name, values in judged.report.weights.items()} | {best: (1.0,)}
-    report = judged.report._replace(weights=weights, score=systems[best])
-    return judged._replace(report=report, ridge=0.0, kept=best)
+    report = report_of(pool, found, results[chosen])
+    report = report._replace(ridge=plan.ridges[chosen], validation=validation, systems=systems)
+    best = report.best_system
+    if best is None or (report.score >= systems[best] and not _is_better(pool, alone[best], counts)):
+        return report
+    weights = {name: (0.0,) * len(values) for name, values in report.weights.items()} | {best: (1.0,)}
+    return report._replace(weights=weights, score=systems[best], ridge=0.0, kept=best)
 
 
 class _Fold(NamedTuple):

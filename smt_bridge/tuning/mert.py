@@ -37,10 +37,19 @@ _NARROWEST = 1e-9  # angle of an interval below which rounding decides who wins 
 
 
 class _Search:
-    """The state of R restarts that walk side by side: weights (R, D) in scaled units, scores (R, S, L)."""
+    """R restarts that walk side by side: weights (R, D) in scaled units, scores (R, S, L)."""
 
-    def __init__(self, features: Floats, base: Floats, statistics: Counts, weights: Floats, *, metric: Metric) -> None:
-        self._metric = metric
+    def __init__(
+        self,
+        features: Floats,
+        base: Floats,
+        statistics: Counts,
+        weights: Floats,
+        *,
+        metric: Metric,
+        generator: np.random.Generator,
+    ) -> None:
+        self._metric, self._generator = metric, generator
         self._features = features
         self._base = base
         self._real = np.isfinite(base)
@@ -52,19 +61,51 @@ class _Search:
         for row in range(len(weights)):
             self._rescore(row)
 
+    def from_points(self) -> None:
+        """Search from all points; the best third of them until nothing is gained any more."""
+        active = np.arange(len(self.weights))
+        self._round(active)
+        active = active[self._by_score(active)][: max(2, len(active) // 3)]
+        for _ in range(_ROUNDS):
+            before = self.best[active]
+            self._round(active)
+            active = active[self.best[active] > before + _MINIMAL_GAIN]
+            if not len(active):
+                return
+
+    def from_near_best(self) -> None:
+        """Replace the worst restarts by points near the best one and search from there."""
+        order = self._by_score(np.arange(len(self.weights)))
+        rows = order[1:][-_TOGETHER:]
+        self._normalise(order[:1])
+        steps = self._generator.normal(0.0, _NEAR, (len(rows), self.weights.shape[1]))
+        self.weights[rows] = self.weights[order[0]] + steps
+        self.best[rows] = -np.inf
+        self._round(rows)
+        rows = rows[self._by_score(rows)][: max(1, len(rows) // 2)]
+        self._round(rows)
+
+    def _round(self, rows: Integers) -> None:
+        self._normalise(rows)
+        for direction in _directions(self.weights.shape[1], self._generator):
+            self._step(rows, direction)
+
+    def _by_score(self, rows: Integers) -> Integers:
+        return np.argsort(-self.best[rows], kind="stable")
+
     def _rescore(self, row: int) -> None:
         self._scores[row] = self._base
         for weight, column in zip(self.weights[row], self._features, strict=True):
             self._scores[row] += weight * column
 
-    def normalise(self, rows: Integers) -> None:
+    def _normalise(self, rows: Integers) -> None:
         """Bring the largest weight to 1 (the ranking of hypotheses does not change) and undo rounding errors."""
         if not self._base[np.isfinite(self._base)].any():
             self.weights[rows] /= np.maximum(np.abs(self.weights[rows]).max(axis=1, keepdims=True), 1e-300)
         for row in rows:
             self._rescore(int(row))
 
-    def step(self, rows: Integers, direction: Floats) -> None:
+    def _step(self, rows: Integers, direction: Floats) -> None:
         """Move each of ``rows`` to the best point along ``direction`` (D,) where that is a gain."""
         slopes = _combine(self._features, direction)
         moves = self._best_moves(rows, slopes)
@@ -122,27 +163,22 @@ def _best_interval(start: Counts, at: Floats, change: Counts, metric: Metric) ->
     return float(np.tan(0.5 * (borders[best] + borders[best + 1]))), float(scores.max())
 
 
-def tune_mert(
-    pool: NbestPool, start: Floats, options: TuningOptions, *, tuned: npt.NDArray[np.bool_] | None = None
-) -> Tuned:
+def tune_mert(pool: NbestPool, start: Floats, options: TuningOptions, searched: npt.NDArray[np.bool_]) -> Tuned:
     """Find weights of high corpus score on ``pool``, never below that of the start (D,).
 
     Beside the start, the first five restarts begin at the start and at random points, of which one
     for every ten restarts first climbs expected BLEU (where BLEU is the metric); the others begin near the
     best point so far. In each round all coordinates and some random directions are searched along the whole
     line, until a round brings no gain.
-    Columns outside ``tuned`` keep their start weight. The same seed gives the same weights,
-    whatever the number of threads. Raises WiringError where sparse columns are to be tuned.
+    Columns that are not ``searched``, of those that vary, keep their start weight. The same seed gives the same
+    weights, whatever the number of threads. Raises WiringError where sparse columns are to be tuned.
     """
-    searched = pool.searched(tuned)
     if searched[pool.dense :].any():
         raise WiringError(
             f"MERT tunes up to {MAXIMAL_COLUMNS} values, and there are {len(pool.columns)}: use --tuner mira or"
             " --tuner pro, or name the features to tune with --features"
         )
     columns = np.flatnonzero(searched)
-    if not len(columns):
-        return Tuned(normalised(start), pool.score(start))
     generator = np.random.default_rng(options.seed)
     spreads = pool.spreads()
     start = _unit_spread(start, spreads)
@@ -155,52 +191,11 @@ def tune_mert(
         points = _climb(
             points, ExpectedBleu(features, base, pool.statistics), math.ceil(restarts / _RESTARTS_PER_CLIMB)
         )
-    search = _Search(features, base, pool.statistics, points, metric=pool.metric)
-    walk = _Walk(search, generator)
-    walk.from_points()
+    search = _Search(features, base, pool.statistics, points, metric=pool.metric, generator=generator)
+    search.from_points()
     for _ in range(math.ceil((restarts - _TOGETHER) / _TOGETHER)):
-        walk.from_near_best()
+        search.from_near_best()
     return _best_of(search, pool, start, columns=columns, spreads=spreads)
-
-
-class _Walk:
-    """The order of line searches: which restarts go on, in which directions, how far."""
-
-    def __init__(self, search: _Search, generator: np.random.Generator) -> None:
-        self._search = search
-        self._generator = generator
-
-    def from_points(self) -> None:
-        """Search from all points; the best third of them until nothing is gained any more."""
-        active = np.arange(len(self._search.weights))
-        self._round(active)
-        active = active[self._by_bleu(active)][: max(2, len(active) // 3)]
-        for _ in range(_ROUNDS):
-            before = self._search.best[active]
-            self._round(active)
-            active = active[self._search.best[active] > before + _MINIMAL_GAIN]
-            if not len(active):
-                return
-
-    def from_near_best(self) -> None:
-        """Replace the worst restarts by points near the best one and search from there."""
-        search, order = self._search, self._by_bleu(np.arange(len(self._search.weights)))
-        rows = order[1:][-_TOGETHER:]
-        search.normalise(order[:1])
-        steps = self._generator.normal(0.0, _NEAR, (len(rows), search.weights.shape[1]))
-        search.weights[rows] = search.weights[order[0]] + steps
-        search.best[rows] = -np.inf
-        self._round(rows)
-        rows = rows[self._by_bleu(rows)][: max(1, len(rows) // 2)]
-        self._round(rows)
-
-    def _round(self, rows: Integers) -> None:
-        self._search.normalise(rows)
-        for direction in _directions(self._search.weights.shape[1], self._generator):
-            self._search.step(rows, direction)
-
-    def _by_bleu(self, rows: Integers) -> Integers:
-        return np.argsort(-self._search.best[rows], kind="stable")
 
 
 def _unit_spread(weights: Floats, spreads: Floats) -> Floats:

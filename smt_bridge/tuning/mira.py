@@ -27,14 +27,9 @@ from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import Floats, NbestPool, Tuned, bincount, normalised
 
 
-def tune_mira(
-    pool: NbestPool, start: Floats, options: TuningOptions, *, tuned: npt.NDArray[np.bool_] | None = None
-) -> Tuned:
+def tune_mira(pool: NbestPool, start: Floats, options: TuningOptions, searched: npt.NDArray[np.bool_]) -> Tuned:
     """Weights of high corpus score, never below that of a start other than 0; sentences are shuffled by the seed."""
-    searched = pool.searched(tuned)
     before = Tuned(normalised(start), pool.score(start))
-    if not searched.any():
-        return before
     best = before if start.any() else before._replace(score=-math.inf)  # weights of 0 rank nothing
     lists = _lists(pool, start, searched)
     generator = np.random.default_rng(options.seed)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,92 +28,104 @@ from nmt_core.base.messages import counted
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
 from smt_bridge.metrics.bleu import COLUMNS, ORDER, REFERENCE_LENGTH, SYSTEM_LENGTH, Counts
-from smt_bridge.nbest.entry import LARGEST, is_usable
-from smt_bridge.tuning.pool import Column, NbestPool, PoolBuilder
+from smt_bridge.nbest.entry import LARGEST, NbestEntry, NbestList, is_usable
+from smt_bridge.tuning.pool import NbestPool, pool_from_lists
 
 _WIDTH = 2 * ORDER + 1
 _LARGEST_COUNT = 1e12  # so that sums over any number of sentences are exact
 
 
-def pool_from_moses(features_paths: str | Sequence[str], scores_paths: str | Sequence[str]) -> NbestPool:
-    """Read what Moses' ``extractor`` writes: ``features.dat`` and ``scores.dat`` (text, BLEU), or several of each.
+def pool_from_moses(features_paths: Sequence[str], scores_paths: Sequence[str]) -> NbestPool:
+    """Read what Moses' ``extractor`` writes: ``features.dat`` and ``scores.dat`` (text, BLEU), one or several of each.
 
     Raises FormatError for other contents and where the two kinds of files do not agree.
     """
-    features = [features_paths] if isinstance(features_paths, str) else list(features_paths)
-    scores = [scores_paths] if isinstance(scores_paths, str) else list(scores_paths)
-    builder = PoolBuilder(features[0])
-    names: tuple[str, ...] | None = None
-    places: dict[str, int] = {}
-    for features_path, scores_path in zip(features, scores, strict=True):
-        counts = _counts_by_id(scores_path)
-        for block in _read_blocks(features_path, "FEATURES"):
-            if names is None:
-                names = block.names
-                builder.columns.extend(_columns_of_moses(names))
-            _add_block(builder, block, names, places, path=features_path)
-            if block.sentence not in counts:
-                problem = f"has no list of sentence {block.sentence}, which {features_path} has"
-                raise FormatError(scores_path, f"{problem}; give files of one extractor run")
-            counts[block.sentence].wanted += len(block.rows)
-        for sentence, found in counts.items():
-            if found.wanted != len(found.rows):
-                problem = f"sentence {sentence} has {len(found.rows)} rows, but {found.wanted} in {features_path}"
-                raise FormatError(scores_path, problem)
-            builder.add_counts(sentence, _counts_of_moses(found.rows))
-    if names is None:
-        raise FormatError(features[0], "is empty; expected features.dat of Moses' extractor")
-    return builder.build()
+    files = _Files(features_paths, scores_paths)
+    return pool_from_lists(files.lists(), files.counts, path=features_paths[0])
 
 
-def _add_block(
-    builder: PoolBuilder, block: _Block, names: tuple[str, ...], places: dict[str, int], *, path: str
-) -> None:
-    """Add the hypotheses of a list; ``places`` are the columns of the sparse features so far."""
-    if block.names != names:
-        raise FormatError(
-            path, "has other features than the lists before; join files of one extractor and ini", line=block.line
-        )
-    dense = range(len(names))
-    for number, (values, sparse) in enumerate(zip(block.rows, block.sparse, strict=True), start=block.line + 1):
-        if len(values) != len(names):
-            problem = f"has {counted(len(values), 'value')}, but the list announces {len(names)}"
-            raise FormatError(path, problem, line=number)
-        for name in sparse:
-            if name not in places:
-                places[name] = len(builder.columns)
-                builder.columns.append(Column(name, 0))
-        columns = [*dense, *(places[name] for name in sparse)]
-        builder.add_row(block.sentence, columns, [*values, *sparse.values()])
+class _Files:
+    """The lists of all files, and for each list, when it was given, its counts."""
+
+    def __init__(self, features_paths: Sequence[str], scores_paths: Sequence[str]) -> None:
+        self._features_paths, self._scores_paths = features_paths, scores_paths
+        self._names: tuple[str, ...] = ()
+        self._features_path = self._scores_path = ""
+        self._scores: dict[int, list[list[float]]] = {}
+        self._used: dict[int, int] = {}
+
+    def lists(self) -> Iterator[NbestList]:
+        """The lists in the order of the files."""
+        for features_path, scores_path in zip(self._features_paths, self._scores_paths, strict=True):
+            self._features_path, self._scores_path = features_path, scores_path
+            self._scores = _scores_by_id(scores_path)
+            self._used = dict.fromkeys(self._scores, 0)
+            for block in _read_blocks(features_path, "FEATURES"):
+                yield self._list(block)
+            if not self._names:
+                raise FormatError(features_path, "is empty; expected features.dat of Moses' extractor")
+            for sentence, rows in self._scores.items():
+                if self._used[sentence] != len(rows):
+                    problem = f"sentence {sentence} has {len(rows)} rows, but {self._used[sentence]} in {features_path}"
+                    raise FormatError(scores_path, problem)
+
+    def counts(self, group: NbestList) -> Counts:
+        """The counts of the list that ``lists`` gave last."""
+        if group.sentence not in self._scores:
+            problem = f"has no list of sentence {group.sentence}, which {self._features_path} has"
+            raise FormatError(self._scores_path, f"{problem}; give files of one extractor run")
+        begin = self._used[group.sentence]
+        self._used[group.sentence] += len(group.entries)
+        return _counts_of_moses(self._scores[group.sentence][begin : self._used[group.sentence]])
+
+    def _list(self, block: _Block) -> NbestList:
+        self._names = self._names or block.names
+        if block.names != self._names:
+            problem = "has other features than the lists before; join files of one extractor and ini"
+            raise FormatError(self._features_path, problem, line=block.line)
+        features = [name.rpartition("_")[0] if _NUMBERED.fullmatch(name) else name for name in block.names]
+        entries = []
+        for line, (values, sparse) in enumerate(block.rows, start=block.line + 1):
+            if len(values) != len(features):
+                problem = f"has {counted(len(values), 'value')}, but the list announces {len(features)}"
+                raise FormatError(self._features_path, problem, line=line)
+            entries.append(NbestEntry(block.sentence, b"", _features(features, values, sparse), None, line))
+        return NbestList(block.sentence, entries)
+
+
+_NUMBERED = re.compile(r".+_[0-9]{1,9}")  # LM0_0 is the value 0 of the feature LM0
+
+
+def _features(
+    names: Sequence[str], values: Sequence[float], sparse: Mapping[str, float]
+) -> dict[str, tuple[float, ...]]:
+    found: dict[str, tuple[float, ...]] = {}
+    for name, value in zip(names, values, strict=True):
+        found[name] = (*found[name], value) if name in found else (value,)
+    for name, value in sparse.items():
+        found[name] = (value,)
+    return found
 
 
 class _Block(NamedTuple):
-    """A list: its id, the numbers of every row, and the sparse features of every row."""
+    """A list: its id, and of every row the numbers and the sparse features."""
 
     line: int
     sentence: int
     names: tuple[str, ...]
-    rows: list[list[float]]
-    sparse: list[dict[str, float]]
+    rows: list[tuple[list[float], dict[str, float]]]
 
 
-class _Found:
-    """The rows of counts of a sentence, and how many the features ask for."""
-
-    def __init__(self) -> None:
-        self.rows: list[list[float]] = []
-        self.wanted = 0
-
-
-def _counts_by_id(path: str) -> dict[int, _Found]:
-    found: dict[int, _Found] = {}
+def _scores_by_id(path: str) -> dict[int, list[list[float]]]:
+    found: dict[int, list[list[float]]] = {}
     for block in _read_blocks(path, "SCORES"):
-        if block.names[:1] != ("BLEU",) or any(len(row) != _WIDTH for row in block.rows):
+        rows = [values for values, _ in block.rows]
+        if block.names[:1] != ("BLEU",) or any(len(row) != _WIDTH for row in rows):
             raise FormatError(path, "expected the nine BLEU counts of 'extractor --sctype BLEU'", line=block.line)
-        for number, row in enumerate(block.rows, start=block.line + 1):
+        for number, row in enumerate(rows, start=block.line + 1):
             if not all(value.is_integer() and 0 <= value <= _LARGEST_COUNT for value in row):
                 raise FormatError(path, "expected counts: whole numbers from 0", line=number)
-        found.setdefault(block.sentence, _Found()).rows.extend(block.rows)
+        found.setdefault(block.sentence, []).extend(rows)
     return found
 
 
@@ -133,12 +145,8 @@ def _read_blocks(path: str, kind: str) -> Iterator[_Block]:
             raise FormatError(
                 path, f"this list does not have the {count} rows it announces; is the file whole?", line=number
             )
-        rows, sparse = [], []
-        for place, text in enumerate(texts[:-1], start=number + 1):
-            values, more = _read_row(text, path, place)
-            rows.append(values)
-            sparse.append(more)
-        yield _Block(number, int(header[1]), names, rows, sparse)
+        rows = [_read_row(text, path, place) for place, text in enumerate(texts[:-1], start=number + 1)]
+        yield _Block(number, int(header[1]), names, rows)
 
 
 def _is_count(text: str) -> bool:
@@ -164,15 +172,6 @@ def _read_row(text: bytes, path: str, number: int) -> tuple[list[float], dict[st
         else:
             values.append(parsed)
     return values, sparse
-
-
-def _columns_of_moses(labels: Sequence[str]) -> list[Column]:
-    """``LM0_0`` is the value 0 of the feature ``LM0``."""
-    columns = []
-    for label in labels:
-        parts = re.fullmatch(r"(.+)_([0-9]{1,9})", label)
-        columns.append(Column(parts[1], int(parts[2])) if parts else Column(label, 0))
-    return columns
 
 
 def _counts_of_moses(table: Sequence[Sequence[float]]) -> Counts:

@@ -155,23 +155,14 @@ class NbestPool(NamedTuple):
         counts: Counts = self.statistics[np.arange(len(best)), best]
         return counts
 
-    def best_statistics(self, weights: Floats) -> Counts:
-        """The sum (C,) of ``best_counts``."""
-        total: Counts = self.best_counts(weights).sum(axis=0)
-        return total
-
     def score(self, weights: Floats) -> float:
         """The metric's score of the hypotheses that these weights choose."""
-        return float(self.metric.score(self.best_statistics(weights)))
+        return float(self.metric.score(self.best_counts(weights).sum(axis=0)))
 
     def judged(self, weights: Floats) -> Tuned:
         """The weights, with L1 norm 1, and what they reach."""
         weights = normalised(weights)
         return Tuned(weights, self.score(weights))
-
-    def searched(self, tuned: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
-        """Which columns (D + K,) a search can change: those that vary, of ``tuned`` if given."""
-        return self.varying() if tuned is None else tuned & self.varying()
 
     def of_sentences(self, sentences: npt.NDArray[np.intp]) -> NbestPool:
         """The pool of some of the sentences."""
@@ -207,22 +198,20 @@ class NbestPool(NamedTuple):
 def pool_from_lists(
     lists: Iterable[NbestList], statistics: Callable[[NbestList], Counts], *, path: str, metric: Metric = BLEU
 ) -> NbestPool:
-    """Build a pool; ``statistics`` gives the counts (N, C) of a list for ``metric``.
+    """Build a pool; ``statistics`` gives the counts (N, C) of a list for ``metric``. Lists of equal id become one.
 
-    A name with ``_`` is a sparse feature and 0 where it is missing, as Moses has it. Raises FormatError,
-    with the line, when another feature is missing or has another number of values than before.
+    A name with ``_`` is a sparse feature and 0 where it is missing, as Moses has it. Up to 500 columns are dense, of
+    more only those that every hypothesis has. Raises FormatError, with the line, when another feature is missing or
+    has another number of values than before.
     """
-    builder = PoolBuilder(path, metric)
-    layout = _Layout(path, builder)
+    builder = _Builder(path)
     for group in lists:
-        for entry in group.entries:
-            layout.add(group.sentence, entry)
-        builder.add_counts(group.sentence, statistics(group))
-    return builder.build()
+        builder.add(group, statistics(group))
+    return builder.build(metric)
 
 
-class _Values(NamedTuple):
-    """The rows of one list: how many values each has, their columns and the values; and the counts."""
+class _Rows(NamedTuple):
+    """The hypotheses of one sentence: how many values each has, their columns and the values; and the counts."""
 
     sizes: array[int]
     columns: array[int]
@@ -230,85 +219,13 @@ class _Values(NamedTuple):
     counts: list[Counts]
 
 
-class PoolBuilder:
-    """Takes hypotheses one by one and makes a pool of them; lists of equal id become one, in order of appearance.
+class _Builder:
+    """Takes lists and makes a pool of them; columns and sentences are in the order of their first appearance."""
 
-    ``path`` is for errors.
-    """
-
-    def __init__(self, path: str, metric: Metric = BLEU) -> None:
+    def __init__(self, path: str) -> None:
         self._path = path
-        self._metric = metric
-        self._lists: dict[int, _Values] = {}
-        self.columns: list[Column] = []
-
-    def add_row(self, sentence: int, columns: Iterable[int], values: Iterable[float]) -> None:
-        """Add a hypothesis by the columns that it has and their values."""
-        part = self._list(sentence)
-        before = len(part.columns)
-        part.columns.extend(columns)
-        part.values.extend(values)
-        part.sizes.append(len(part.columns) - before)
-
-    def add_counts(self, sentence: int, counts: Counts) -> None:
-        """Add the counts (N, C) of hypotheses of a sentence, in the order in which they were added."""
-        self._list(sentence).counts.append(counts)
-
-    def _list(self, sentence: int) -> _Values:
-        return self._lists.setdefault(sentence, _Values(array("q"), array("q"), array("d"), []))
-
-    def build(self) -> NbestPool:
-        """The pool; up to 500 columns are dense, of more only those that every hypothesis has."""
-        lists = [part._replace(counts=[np.concatenate(part.counts)]) for part in self._lists.values()]
-        longest = max(len(part.sizes) for part in lists)
-        statistics = np.zeros((len(lists), longest, self._metric.columns), dtype=np.int64)
-        padding = np.full((len(lists), longest), -np.inf)
-        for sentence, part in enumerate(lists):
-            statistics[sentence, : len(part.sizes)] = part.counts[0]
-            padding[sentence, : len(part.sizes)] = 0.0
-        every = SparseRows(
-            np.concatenate([_rows_of(part.sizes) + place * longest for place, part in enumerate(lists)]),
-            np.concatenate([np.array(part.columns, dtype=np.intp) for part in lists]),
-            np.concatenate([np.array(part.values, dtype=np.float64) for part in lists]),
-        )
-        order, dense = self._order(every.columns, int(np.isfinite(padding).sum()))
-        every = every._replace(columns=np.argsort(order, kind="stable")[every.columns])
-        in_table = every.columns < dense
-        features = np.zeros((dense, padding.size))
-        features[every.columns[in_table], every.rows[in_table]] = every.values[in_table]
-        rest = ~in_table & (every.values != 0.0)
-        return NbestPool(
-            tuple(self.columns[place] for place in order.tolist()),
-            features.reshape(dense, *padding.shape),
-            statistics,
-            padding,
-            self._metric,
-            SparseRows(every.rows[rest], every.columns[rest] - dense, every.values[rest]),
-        )
-
-    def _order(self, present: npt.NDArray[np.intp], entries: int) -> tuple[npt.NDArray[np.intp], int]:
-        """The order of the columns, dense ones first, and how many these are."""
-        if len(self.columns) <= MAXIMAL_COLUMNS:
-            return np.arange(len(self.columns)), len(self.columns)
-        everywhere = np.bincount(present, minlength=len(self.columns)) == entries
-        dense = int(everywhere.sum())
-        if dense > MAXIMAL_COLUMNS:
-            problem = f"has {dense} values in every line; besides sparse features, at most {MAXIMAL_COLUMNS} are tuned"
-            raise FormatError(self._path, problem)
-        return np.argsort(~everywhere, kind="stable"), dense
-
-
-def _rows_of(sizes: array[int]) -> npt.NDArray[np.intp]:
-    """For every value the row it is in."""
-    return np.repeat(np.arange(len(sizes)), np.array(sizes, dtype=np.intp))
-
-
-class _Layout:
-    """The columns seen so far, in the order of their first appearance."""
-
-    def __init__(self, path: str, builder: PoolBuilder) -> None:
-        self._path = path
-        self._builder = builder
+        self._sentences: dict[int, _Rows] = {}
+        self._columns: list[Column] = []
         self._starts: dict[str, int] = {}
         self._arity: dict[str, int] = {}
         self._dense: frozenset[str] | None = None
@@ -316,14 +233,21 @@ class _Layout:
         self._regular_arities: list[int] = []
         self._regular_columns: list[int] = []
 
-    def add(self, sentence: int, entry: NbestEntry) -> None:
-        features = entry.features
-        names, arities = tuple(features), list(map(len, features.values()))
-        if names != self._regular or arities != self._regular_arities:
-            self._check(entry)
-            self._regular, self._regular_arities = names, arities
-            self._regular_columns = [self._starts[name] + place for name in names for place in range(self._arity[name])]
-        self._builder.add_row(sentence, self._regular_columns, itertools.chain.from_iterable(features.values()))
+    def add(self, group: NbestList, counts: Counts) -> None:
+        """Add a list and its counts."""
+        rows = self._sentences.setdefault(group.sentence, _Rows(array("q"), array("q"), array("d"), []))
+        rows.counts.append(counts)
+        for entry in group.entries:
+            features = entry.features
+            names, arities = tuple(features), list(map(len, features.values()))
+            if names != self._regular or arities != self._regular_arities:
+                self._check(entry)
+                self._regular, self._regular_arities = names, arities
+                places = ((self._starts[name], self._arity[name]) for name in names)
+                self._regular_columns = [start + place for start, arity in places for place in range(arity)]
+            rows.columns.extend(self._regular_columns)
+            rows.values.extend(itertools.chain.from_iterable(features.values()))
+            rows.sizes.append(len(self._regular_columns))
 
     def _check(self, entry: NbestEntry) -> None:
         if self._dense is None:
@@ -336,13 +260,58 @@ class _Layout:
         for name, values in entry.features.items():
             arity = self._arity.get(name)
             if arity is None:
-                self._add(entry, name, len(values))
+                self._add_columns(entry, name, len(values))
             elif arity != len(values):
                 problem = f"feature {name} has {counted(len(values), 'value')} here and {arity} in earlier lines"
                 raise FormatError(self._path, problem, line=entry.line)
 
-    def _add(self, entry: NbestEntry, name: str, arity: int) -> None:
+    def _add_columns(self, entry: NbestEntry, name: str, arity: int) -> None:
         if name not in (self._dense or ()) and "_" not in name:
             raise FormatError(self._path, f"feature {name} stands here but not in earlier lines", line=entry.line)
-        self._starts[name], self._arity[name] = len(self._builder.columns), arity
-        self._builder.columns.extend(Column(name, index) for index in range(arity))
+        self._starts[name], self._arity[name] = len(self._columns), arity
+        self._columns.extend(Column(name, index) for index in range(arity))
+
+    def build(self, metric: Metric) -> NbestPool:
+        """The pool of all lists."""
+        sentences = list(self._sentences.values())
+        longest = max(len(rows.sizes) for rows in sentences)
+        statistics = np.zeros((len(sentences), longest, metric.columns), dtype=np.int64)
+        padding = np.full((len(sentences), longest), -np.inf)
+        for place, rows in enumerate(sentences):
+            statistics[place, : len(rows.sizes)] = np.concatenate(rows.counts)
+            padding[place, : len(rows.sizes)] = 0.0
+        every = SparseRows(
+            np.concatenate([_rows_of(rows.sizes) + place * longest for place, rows in enumerate(sentences)]),
+            np.concatenate([np.array(rows.columns, dtype=np.intp) for rows in sentences]),
+            np.concatenate([np.array(rows.values, dtype=np.float64) for rows in sentences]),
+        )
+        order, dense = self._order(every.columns, int(np.isfinite(padding).sum()))
+        every = every._replace(columns=np.argsort(order, kind="stable")[every.columns])
+        in_table = every.columns < dense
+        features = np.zeros((dense, padding.size))
+        features[every.columns[in_table], every.rows[in_table]] = every.values[in_table]
+        rest = ~in_table & (every.values != 0.0)
+        return NbestPool(
+            tuple(self._columns[place] for place in order.tolist()),
+            features.reshape(dense, *padding.shape),
+            statistics,
+            padding,
+            metric,
+            SparseRows(every.rows[rest], every.columns[rest] - dense, every.values[rest]),
+        )
+
+    def _order(self, present: Integers, entries: int) -> tuple[Integers, int]:
+        """The order of the columns, dense ones first, and how many these are."""
+        if len(self._columns) <= MAXIMAL_COLUMNS:
+            return np.arange(len(self._columns)), len(self._columns)
+        everywhere = np.bincount(present, minlength=len(self._columns)) == entries
+        dense = int(everywhere.sum())
+        if dense > MAXIMAL_COLUMNS:
+            problem = f"has {dense} values in every line; besides sparse features, at most {MAXIMAL_COLUMNS} are tuned"
+            raise FormatError(self._path, problem)
+        return np.argsort(~everywhere, kind="stable"), dense
+
+
+def _rows_of(sizes: array[int]) -> Integers:
+    """For every value the row it is in."""
+    return np.repeat(np.arange(len(sizes)), np.array(sizes, dtype=np.intp))

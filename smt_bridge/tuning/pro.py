@@ -36,18 +36,13 @@ _CONJUGATE_STEPS = 250
 _EXACT = 1e-10  # of the residual of Newton's equations, relative
 
 
-def tune_pro(
-    pool: NbestPool, start: Floats, options: TuningOptions, *, tuned: npt.NDArray[np.bool_] | None = None
-) -> Tuned:
+def tune_pro(pool: NbestPool, start: Floats, options: TuningOptions, searched: npt.NDArray[np.bool_]) -> Tuned:
     """Weights that rank hypotheses as the metric does.
 
-    The start is kept where the corpus score would be lower. Columns outside ``tuned`` take part with their
+    The start is kept where the corpus score would be lower. Columns that are not ``searched`` take part with their
     start weight.
     """
     before = Tuned(normalised(start), pool.score(start))
-    searched = pool.searched(tuned)
-    if not searched.any():
-        return before
     base = pool.scores(np.where(searched, 0.0, start))
     examples = _examples(pool, searched, base, np.random.default_rng(options.seed))
     if not examples.size:

@@ -22,7 +22,7 @@ from smt_bridge.nbest.entry import NbestList
 from smt_bridge.nbest.order import ordered_lists
 from smt_bridge.nbest.recompute import recomputed_columns
 from smt_bridge.recipe import Recipe, recipe_of, write_recipe
-from smt_bridge.tuning.held_out import Judged, Plan, plan_for_list, tune_by_plan
+from smt_bridge.tuning.held_out import Plan, plan_for_list, tune_by_plan
 from smt_bridge.tuning.moses_dat import pool_from_moses
 from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import NbestPool, pool_from_lists
@@ -45,21 +45,21 @@ def tune(args: argparse.Namespace) -> int:
     plan = Plan(start, options)  # of Moses' files, as its tuners do
     if args.nbest:
         plan = plan_for_list(pool, start, options, recomputed=recomputed_columns(args.nbest))
-    judged = tune_by_plan(pool, plan)
+    report = tune_by_plan(pool, plan)
     _say(
         f"{counted(pool.entries, 'hypothesis', 'hypotheses')} of {counted(len(pool.padding), 'sentence')},"
         f" {counted(len(pool.columns), 'feature value')},"
         f" read in {loaded - begin:.1f} s, tuned in {time.monotonic() - loaded:.1f} s"
     )
-    _say_judged(judged, plan, args.metric)
+    _say_report(report, plan, args.metric)
     with contextlib.ExitStack() as stack:  # outputs belong together and get their names together
-        report = stack.enter_context(open_output(args.report)) if args.report else None
+        beside = stack.enter_context(open_output(args.report)) if args.report else None
         with open_output(args.output) as stream:
-            stream.write(format_weights(judged.report.weights).encode("utf-8", "surrogateescape"))
+            stream.write(format_weights(report.weights).encode("utf-8", "surrogateescape"))
             if recipe is not None:
-                write_recipe(args.recipe, replace(recipe, weights=judged.report.weights))
-        if report is not None:
-            report.write(json_bytes(as_json(judged, tuner=plan.options.tuner, metric=args.metric), indent=1))
+                write_recipe(args.recipe, replace(recipe, weights=report.weights))
+        if beside is not None:
+            beside.write(json_bytes(as_json(report, tuner=plan.options.tuner, metric=args.metric), indent=1))
     return 0
 
 
@@ -73,21 +73,26 @@ def _recipe(nbest: str | None) -> Recipe:
     return recipe_of(found.options["recipe"], metadata_path(str(nbest)))
 
 
-def _say_judged(judged: Judged, plan: Plan, metric: str) -> None:
+def _say_report(report: TuningReport, plan: Plan, metric: str) -> None:
     """What was tuned, what it reaches, and what held-out sentences say."""
-    if plan.options.features is not None and not judged.report.note:
+    if report.note:
+        _say(f"note: {report.note}")
+    elif plan.options.features is not None:
         _say(f"tuned {', '.join(plan.options.features)}; the other columns keep their start weight or 0")
-    _say_report(judged.report, metric)
-    if judged.validation is not None:
-        folds, tuned, held_out = judged.validation
+    runs, mean = len(report.runs), show_score(report.mean, metric)
+    spread = f"; {runs} runs: mean {mean}, standard deviation {report.deviation:.2f}" if runs > 1 else ""
+    start, end = show_score(report.score_at_start, metric), show_score(report.score, metric)
+    _say(f"{METRIC_NAMES[metric]} {start} at the start, {end} tuned{spread}")
+    if report.validation is not None:
+        folds, tuned, held_out = report.validation
         scores = f"{show_score(tuned, metric)} on the tuned parts, {show_score(held_out, metric)} on those held out"
         _say(f"cross-validation, {folds} folds: {scores}")
-    if judged.ridge:
-        _say(f"the weights go back {judged.ridge:.0%} of the way to the start: held-out sentences gain from it")
-    if judged.systems:
-        _say(", ".join(f"{name} alone {show_score(score, metric)}" for name, score in judged.systems.items()))
-    if judged.kept:
-        _say(f"note: {judged.kept} alone is better than the tuned weights: its weights were written")
+    if report.ridge:
+        _say(f"the weights go back {report.ridge:.0%} of the way to the start: held-out sentences gain from it")
+    if report.systems:
+        _say(", ".join(f"{name} alone {show_score(score, metric)}" for name, score in report.systems.items()))
+    if report.kept:
+        _say(f"note: {report.kept} alone is better than the tuned weights: its weights were written")
 
 
 def _load_pool(args: argparse.Namespace) -> NbestPool:
@@ -121,16 +126,6 @@ def _watched(
         _say(warning)
 
 
-def _say_report(report: TuningReport, metric: str) -> None:
-    if report.note:
-        _say(f"note: {report.note}")
-    runs = len(report.runs)
-    mean = show_score(report.mean, metric)
-    spread = f"; {runs} runs: mean {mean}, standard deviation {report.deviation:.2f}" if runs > 1 else ""
-    start, end = show_score(report.score_at_start, metric), show_score(report.score, metric)
-    _say(f"{METRIC_NAMES[metric]} {start} at the start, {end} tuned{spread}")
-
-
 def _say(text: str) -> None:
     say(f"{NAME}: {text}")
 
@@ -150,17 +145,16 @@ def _check_options(args: argparse.Namespace) -> None:
         raise ConfigError(f"--scores-dat holds BLEU counts: --metric {args.metric} needs --nbest and --reference")
 
 
-def as_json(judged: Judged, *, tuner: str, metric: str) -> dict[str, Any]:
+def as_json(report: TuningReport, *, tuner: str, metric: str) -> dict[str, Any]:
     """The report for other programs (docs/lists.md)."""
-    report, validation = judged.report, judged.validation
-    guard = None
-    if judged.systems and validation is not None:
+    validation, guard = report.validation, None
+    if report.systems and validation is not None:
         guard = {
-            "halves": dict(judged.systems),
+            "halves": dict(report.systems),
             "held_out": validation.held_out,
             "folds": validation.folds,
-            "kept": judged.kept,
-            "best": judged.best,
+            "kept": report.kept,
+            "best": report.best_system,
         }
     return {
         "tuner": tuner,
@@ -172,7 +166,7 @@ def as_json(judged: Judged, *, tuner: str, metric: str) -> dict[str, Any]:
         "deviation": report.deviation,
         "note": report.note,
         "runs": [{"score": score, "weights": _listed(weights)} for weights, score in report.runs],
-        "ridge": judged.ridge,
+        "ridge": report.ridge,
         "cross_validation": None if validation is None else validation._asdict(),
         "guard": guard,
     }

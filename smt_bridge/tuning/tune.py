@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -22,10 +23,21 @@ Start = Mapping[str, Sequence[float]]
 _Mask = npt.NDArray[np.bool_]
 
 
+class CrossValidation(NamedTuple):
+    """Mean score on what was tuned on, and the score of all held-out parts put together."""
+
+    folds: int
+    tuned: float
+    held_out: float
+
+
 class TuningReport(NamedTuple):
     """The weights, their score on the pool, the score at the start, and every run's weights and score.
 
-    Scores are the metric's, higher is better (TER is negative). ``note`` says why nothing was searched, if so.
+    Scores are the metric's, higher is better (TER is negative). ``note`` says why nothing was searched, if so. What
+    sentences that tuning did not see say: ``ridge`` is the share of the start in the weights, ``validation`` is None
+    where no sentence was held out, ``systems`` are the scores of each baseline alone, and ``kept`` is the one that is
+    the result, None where tuned weights are.
     """
 
     weights: Weights
@@ -33,6 +45,15 @@ class TuningReport(NamedTuple):
     score_at_start: float
     runs: tuple[tuple[Weights, float], ...]
     note: str = ""
+    ridge: float = 0.0
+    validation: CrossValidation | None = None
+    systems: Mapping[str, float] = MappingProxyType({})
+    kept: str | None = None
+
+    @property
+    def best_system(self) -> str | None:
+        """The best single system."""
+        return max(self.systems, key=lambda name: self.systems[name], default=None)
 
     @property
     def scores(self) -> tuple[float, ...]:
@@ -79,11 +100,12 @@ def search(pool: NbestPool, start: Start | None, options: TuningOptions) -> Sear
     tuned = _tuned_columns(pool, options.features)
     weights = _start(pool, start, tuned, options.tuner)
     begun = Tuned(weights, pool.score(weights))
-    note = _why_not(pool, tuned)
+    searched = tuned & pool.varying()
+    note = _why_not(pool, searched)
     if note:
         return Search(begun, (begun,), note)
     tuner = TUNERS[options.tuner]
-    return Search(begun, tuple(tuner(pool, weights, one, tuned=tuned) for one in options.seeded()), "")
+    return Search(begun, tuple(tuner(pool, weights, one, searched) for one in options.seeded()), "")
 
 
 def tune(pool: NbestPool, start: Start | None, options: TuningOptions) -> TuningReport:
@@ -137,11 +159,11 @@ def _tuned_columns(pool: NbestPool, features: Sequence[str] | None) -> _Mask:
     return np.array([name in features for name in names])
 
 
-def _why_not(pool: NbestPool, tuned: _Mask) -> str:
+def _why_not(pool: NbestPool, searched: _Mask) -> str:
     """Why there is nothing to search, or nothing."""
     if pool.padding.shape[1] == 1:
         return "every list has one hypothesis: there is nothing to choose, the start weights stay"
-    if not (tuned & pool.varying()).any():
+    if not searched.any():
         return "the features are equal within every list: there is nothing to tune, the start weights stay"
     real = np.isfinite(pool.padding)[:, :, None]
     if not ((pool.statistics != pool.statistics[:, :1]) & real).any():

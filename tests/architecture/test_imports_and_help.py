@@ -29,7 +29,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
         "smt_bridge.commands.main",
         "smt_bridge.tables.scoring",
         "smt_bridge.models",
-        "smt_bridge.nbest.rerank",
+        "smt_bridge.lists.add",
         "smt_bridge.tuning.tune",
     ],
 )

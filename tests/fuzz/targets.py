@@ -93,7 +93,7 @@ def _tables(folder: str) -> list[Target]:
     def pool(path: str) -> None:
         other = pair[path == pair[0]]
         _write(other, (SEEDS / os.path.basename(other) / "plain").read_bytes())
-        pool_from_moses(*pair)
+        pool_from_moses(pair[:1], pair[1:])
 
     return [
         _of_file(folder, "phrase-table", table, share=3, tokens="||| 0.5 1e-7 0-0 [X] [X][X] das"),

@@ -52,7 +52,7 @@ class Lists(NamedTuple):
 
     def bleu(self, weights: Floats) -> float:
         """Of the best entries."""
-        return float(self.pool.metric.score(self.pool.best_statistics(weights)))
+        return self.pool.score(weights)
 
 
 def load(argument: str, language: str) -> Lists:
@@ -97,7 +97,8 @@ def report(
     plan = plan_for_list(dev.pool, None, TuningOptions(features=row.names or None), recomputed=dev.recomputed)
     names, first = plan.options.features, plan.options.seed
     seeds = range(first, first + runs * plan.options.runs, plan.options.runs)
-    found = [tune_by_plan(dev.pool, plan._replace(options=plan.options._replace(seed=seed))).report for seed in seeds]
+    options = [plan.options.model_copy(update={"seed": seed}) for seed in seeds]
+    found = [tune_by_plan(dev.pool, plan._replace(options=one)) for one in options]
     values = sum(names is None or column.name in names for column in dev.pool.columns)
     cells = [row.title, str(values), spread([report.score for report in found])]
     found_texts = []

@@ -107,10 +107,7 @@ def main() -> None:
         values = sum(column.name in used for column in dev.pool.columns)
         start = {name: (1.0,) * sum(column.name == name for column in dev.pool.columns) for name in used}
         report = tune(dev.pool, start, TuningOptions(tuner=args.tuner, features=tuple(used), runs=args.runs))
-        scores = [
-            float(test.pool.metric.score(test.pool.best_statistics(start_weights(test.pool, weights))))
-            for weights, _ in report.runs
-        ]
+        scores = [test.pool.score(start_weights(test.pool, weights)) for weights, _ in report.runs]
         texts = chosen(test, report.runs[0][0], args.detokenize)
         print(
             f"| {title} | {values} | {spread(report.scores)} | {spread(scores)}"

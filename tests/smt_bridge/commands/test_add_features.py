@@ -87,12 +87,6 @@ def test_failed_run_leaves_the_old_list_with_its_record(files: Path) -> None:
     assert ((files / "out").read_bytes(), (files / "out.json").read_bytes()) == old
 
 
-def test_list_without_totals_has_no_posterior(files: Path) -> None:
-    (files / "nbest").write_bytes(b"0 ||| la ||| A= 1\n")
-    with pytest.raises(NmtError, match="use uniform"):
-        call(files, "--feature", "mbrbleu:posterior", "--output", files / "out")
-
-
 def test_names_reach_columns_of_features_with_several(files: Path) -> None:
     call(files, "--feature", "wordcount", "--feature", "lengthratio", "--names", "A1,B2,C3", "--output", files / "out")
     assert list(next(read_entries(str(files / "out"))).features) == ["A", "A1", "B2", "C3"]

@@ -106,16 +106,12 @@ def test_reranked_text_has_one_line_per_source_line(
     assert (files / "list").read_bytes().splitlines()[1] == b"0 ||| the cat sat on a mat ||| A= 2 B= 0 ||| 0.5"
 
 
-def test_reranking_reports_before_and_after(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reranked_text_is_plain(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "plain").write_text(REFERENCE.replace(" &apos;s", "'s"))
     arguments = ("--nbest", files / "nbest", "--weights", files / "weights", "--detokenize", "en")
     assert call(rerank, *arguments, "--reference", files / "plain", "--output", files / "out") == 0
     assert (files / "out").read_text() == "the cat sat on the mat\n\nit is a very small house's\n"
-    said = capsys.readouterr().err
-    assert "BLEU" in said
-    assert "chrF2" in said
-    assert "tok:13a" in said
-    assert "p = " in said
+    assert "tok:13a" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])

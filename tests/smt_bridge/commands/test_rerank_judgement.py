@@ -196,7 +196,7 @@ def test_list_of_another_source_is_suspected(files: Path, capsys: pytest.Capture
         ["--report", "r.json"],
         ["--scorer", "grpc:host:1"],
         ["--reference", "r", "--report", "r.txt"],
-        ["--reference", "r", "--report", "r.json", "--tuning", "t"],
+        ["--reference", "r", "--report", "r.json", "--scorer", "s"],
     ],
 )
 def test_options_that_need_others_are_refused(files: Path, more: list[str]) -> None:
@@ -221,7 +221,7 @@ def test_json_lines_are_reranked_and_stay_json(files: Path) -> None:
 
 def test_lines_of_joeynmt_are_taken_by_count(files: Path) -> None:
     (files / "nbest").write_text("a b\nc\nd\ne\n\nf\n")
-    assert call(*arguments(files, "--nbest-format", "joeynmt:2", "--lenient")) == 0
+    assert call(*arguments(files, "--nbest-format", "lines:2", "--lenient")) == 0
     assert (files / "out").read_text() == "a b\nd\n\n"
 
 

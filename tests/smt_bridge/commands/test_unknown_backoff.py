@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import random
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,6 @@ from tests.nmt_core.arpa import ARPA
 
 # of the words of the n-gram model the shortlist lacks hommes; any other unknown word is <unk>
 SHARE = {word: math.log(10.0**value / (10.0**-1.1 + 10.0**-1.5)) for word, value in (("hommes", -1.1), ("<unk>", -1.5))}
-
-WORDS = ["un", "groupe", ".", "hommes", "zebre"]
 
 
 @pytest.fixture
@@ -104,36 +101,3 @@ def test_a_server_and_a_file_that_is_no_model_are_refused(folder: Path, capsys: 
         assert len(lines) == 1
         assert said in lines[0]
         assert not Path("new").exists()
-
-
-def test_the_tuned_weight_of_the_number_of_unknown_words_shrinks(folder: Path) -> None:
-    generator = random.Random(4)
-    texts = [[" ".join(generator.choices(WORDS, k=6)) for _ in range(8)] for _ in range(60)]
-    Path("source").write_text("a group\n" * len(texts))
-    lines = [f"{place} ||| {text} ||| A= 0 ||| 0\n" for place, hypotheses in enumerate(texts) for text in hypotheses]
-    Path("nbest").write_text("".join(lines))
-    command = ["add-features", "--source", "source", "--nbest", "nbest", "--scorer", "model", "--feature"]
-    command += ["nmtunk:model", "--quiet", "--jobs", "1", "--output"]
-    assert main([*command, "plain"]) == 0
-    assert main([*command, "shared", "--unknown-backoff", "lm.arpa"]) == 0
-    best: dict[int, tuple[float, str]] = {}
-    for entry in read_entries("shared"):  # translations are as likely as the model with its back-off says
-        best[entry.sentence] = max(best.get(entry.sentence, (-math.inf, "")), (entry.features["NMT0"][0], entry.text))
-    Path("reference").write_text("".join(f"{text}\n" for _, text in best.values()))
-    penalty = {}
-    for name in ("plain", "shared"):
-        options = [
-            "--features",
-            "NMT0,NMTunk0",
-            "--tuner",
-            "runs=2",
-            "--output",
-            "weights",
-            "--report",
-            f"{name}.report",
-        ]
-        assert main(["tune", "--nbest", name, "--reference", "reference", *options]) == 0
-        weights = json.loads(Path(f"{name}.report").read_text())["weights"]
-        penalty[name] = weights["NMTunk0"][0] / weights["NMT0"][0]
-    assert penalty["plain"] < -0.3
-    assert abs(penalty["shared"]) < 0.1 * abs(penalty["plain"])

@@ -321,7 +321,7 @@ def test_a_list_of_lines_is_looked_at_as_other_commands_read_it(folder: Path, ca
     (folder / "lines").write_text("la maison\nune maison\nla\nune\n")
     assert main(["doctor", "--nbest", str(folder / "lines")]) == 1
     assert "give --nbest-format lines:N" in capsys.readouterr().out
-    assert main(["doctor", "--nbest", str(folder / "lines"), "--nbest-format", "joeynmt:2"]) == 0
+    assert main(["doctor", "--nbest", str(folder / "lines"), "--nbest-format", "lines:2"]) == 0
     assert main(["doctor", "--nbest", str(folder / "lines"), "--nbest-format", "lines"]) == 2
     assert "needs the number of hypotheses" in capsys.readouterr().err
 

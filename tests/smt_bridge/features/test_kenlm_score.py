@@ -94,10 +94,6 @@ def test_normalised_score_is_per_word_and_end(tmp_path: Path) -> None:
     model = kenlm.Model(path)
     logs = [[part[0] for part in model.full_scores(text)] for text in texts]
     assert [row[0] for row in rows] == pytest.approx([sum(part) / len(part) * math.log(10) for part in logs], rel=1e-6)
-
-
-def test_signature_names_model_and_normalisation(tmp_path: Path) -> None:
-    path = write_model(tmp_path)
     signatures = [KenLMFeature(path).signature, KenLMFeature(path, per_word=True).signature]
     assert [("norm:none" in each, "norm:words" in each) for each in signatures] == [(True, False), (False, True)]
     assert all("|lm:kenlm2|model:" in each for each in signatures)

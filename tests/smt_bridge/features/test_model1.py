@@ -77,19 +77,10 @@ def test_lexicon_of_the_other_direction_is_refused(tmp_path: Path) -> None:
         Model1(write(tmp_path, F2E), reverse=True).compute([group])
 
 
-def test_lexicon_is_a_table_with_zeros(tmp_path: Path) -> None:
-    lexicon = Lexicon(write(tmp_path, F2E))
-    assert lexicon.table(["la", "chat"], ["house", NULL, "cat"]).tolist() == [[0.1, 0.2, 0.0], [0.0, 0.0, 0.0]]
-    assert lexicon.table([], ["house"]).shape == (0, 1)
-
-
 @pytest.mark.parametrize("line", ["la the", "la the 0.5 1", "la the x", "la the -0.5", "la the 2.5", "la the nan", ""])
 def test_malformed_lexicon_names_the_line(tmp_path: Path, line: str) -> None:
     with pytest.raises(InputError, match=r"lex\.gz:3: "):
         Lexicon(write(tmp_path, f"a b 0.5\nc\td 0.5\r\n{line}\n"))
-
-
-def test_empty_lexicon_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NmtError, match="empty"):
         Lexicon(write(tmp_path, ""))
 

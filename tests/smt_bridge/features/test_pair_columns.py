@@ -38,12 +38,6 @@ def test_normalised_score_counts_the_end() -> None:
     assert found.compute([Candidates("s t u", ["x y", ""])]) == [[(-2.0,), (-1.5,)]]
 
 
-def test_reverse_score_is_per_source_word() -> None:
-    feature = PairFeature(TablePairScorer({("x y", "s t u"): -8.0}), LENGTH_NORMALISED, direction="reverse")
-    assert feature.names == ("NMTnormreverse0",)
-    assert feature.compute(GROUP) == [[(-2.0,)]]
-
-
 def test_weakest_word_is_the_minimum() -> None:
     scorer = TablePairScorer({PAIR: PairScore(-6.0, word_log_probs=(-1.0, -4.5, -0.5))})
     assert PairFeature(scorer, WEAKEST_WORD).compute(GROUP) == [[(-4.5,)]]
@@ -131,5 +125,7 @@ def test_what_was_not_announced_is_asked_again() -> None:
 
 
 def test_signature_says_what_was_done() -> None:
-    feature = PairFeature(TablePairScorer({}), LENGTH_NORMALISED, direction="reverse")
+    feature = PairFeature(TablePairScorer({("x y", "s t u"): -8.0}), LENGTH_NORMALISED, direction="reverse")
+    assert feature.names == ("NMTnormreverse0",)
+    assert feature.compute(GROUP) == [[(-2.0,)]]  # per word of the source, and the end
     assert feature.signature == "feature:nmtnorm|direction:reverse|fake:table|tok:none|norm:words"

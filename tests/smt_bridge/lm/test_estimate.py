@@ -15,7 +15,7 @@ import pytest
 from nmt_core.files import read_lines
 from smt_bridge.commands.main import main
 from smt_bridge.errors import BridgeError
-from smt_bridge.lm.build import build_own
+from smt_bridge.lm.build import write_arpa
 from smt_bridge.lm.estimate import estimate, read_text
 
 Model = dict[bytes, tuple[float, float]]
@@ -28,7 +28,8 @@ def parse_arpa(lines) -> Model:
 
 def build(lines: list[bytes], order: int, fallback=None) -> bytes:
     stream = io.BytesIO()
-    build_own(lines, stream, order=order, path="-", fallback=fallback)
+    text = read_text(line.split() for line in lines)
+    write_arpa(stream, text.words, estimate(text, order, fallback=fallback))
     return stream.getvalue()
 
 
@@ -79,14 +80,11 @@ def test_probabilities_sum_to_one_in_every_context(tmp_path: Path, order: int) -
 
 def test_kenlm_finds_the_probability_of_the_estimator(tmp_path: Path) -> None:
     text = read_text(line.split(b" ") for line in random_text())
-    orders = estimate(text, 3)
-    path = tmp_path / "lm.arpa"
-    path.write_bytes(build(random_text(), 3))
-    model = kenlm.Model(str(path))
-    ids = {word: number for number, word in enumerate(text.words)}
-    found = {(p, w): i for i, (p, w) in enumerate(zip(orders[1].prefix.tolist(), orders[1].last.tolist(), strict=True))}
-    begin_w0 = found[ids[b"<s>"], ids[b"w0"]]
-    assert model.score("w0", eos=False) == pytest.approx(orders[1].log10_probability[begin_w0], abs=1e-5)
+    bigrams, words = estimate(text, 3)[1], list(text.words)
+    (tmp_path / "lm.arpa").write_bytes(build(random_text(), 3))
+    model = kenlm.Model(str(tmp_path / "lm.arpa"))
+    begin_w0 = (bigrams.prefix == words.index(b"<s>")) & (bigrams.last == words.index(b"w0"))
+    assert model.score("w0", eos=False) == pytest.approx(bigrams.log10_probability[begin_w0].item(), abs=1e-5)
 
 
 def test_a_text_too_small_says_what_to_do() -> None:
@@ -96,16 +94,17 @@ def test_a_text_too_small_says_what_to_do() -> None:
     assert 10 ** found[b"a b"][0] > 10 ** found[b"<s> a"][0] * 0.9
 
 
-def test_empty_lines_are_empty_sentences() -> None:
-    found = parse_arpa(build([*random_text(), b"", b" "], 2).split(b"\n"))
-    assert b"<s> </s>" in found
+def test_empty_lines_are_sentences_and_backoffs_of_what_nothing_follows_are_one() -> None:
+    found = parse_arpa(build([*random_text(), b"", b" "], 3).split(b"\n"))
+    assert b"<s> </s>" in found and found[b"</s>"][1] == 0.0
+    assert all(math.isfinite(number) for numbers in found.values() for number in numbers)
 
 
 def test_the_command_reads_gzip_and_writes_gzip(tmp_path: Path) -> None:
     text = tmp_path / "text.gz"
     text.write_bytes(gzip.compress(b"\n".join(random_text()) + b"\n"))
     output = tmp_path / "lm.arpa.gz"
-    arguments = ["--input", str(text), "--output", str(output), "--estimator", "own"]
+    arguments = ["--input", str(text), "--output", str(output)]
     assert main(["build-lm", "--order", "3", *arguments]) == 0
     lines = gzip.decompress(output.read_bytes()).split(b"\n")
     assert lines[0] == b"\\data\\"
@@ -123,15 +122,9 @@ def test_bad_text_is_refused_in_one_line(tmp_path: Path, content: bytes, problem
     text = tmp_path / "text"
     text.write_bytes(content)
     output = tmp_path / "out"
-    arguments = ["--input", str(text), "--output", str(output), "--estimator", "own"]
+    arguments = ["--input", str(text), "--output", str(output)]
     assert main(["build-lm", "--order", "2", *arguments]) == 2
     error = capsys.readouterr().err
     assert problem in error
     assert error.count("\n") == 1
     assert not output.exists()
-
-
-def test_backoffs_of_contexts_without_continuation_are_one() -> None:
-    found = parse_arpa(build(random_text(), 3).split(b"\n"))
-    assert found[b"</s>"][1] == 0.0
-    assert all(math.isfinite(number) for numbers in found.values() for number in numbers)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from smt_bridge.metrics.bleu import Counts, References, bleu, sacrebleu_tokenizer
+from smt_bridge.metrics.bleu import Counts, bleu, bleu_counts
 from smt_bridge.metrics.oracle import chance, oracle
 
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "on", "mat", "big", "red"]
@@ -20,11 +20,7 @@ def lists(seed: int, sentences: int = 4, size: int = 5) -> tuple[list[list[str]]
     generator = random.Random(seed)
     references = [" ".join(generator.choices(WORDS, k=generator.randint(5, 12))) for _ in range(sentences)]
     hypotheses = [[_noisy(generator, reference) for _ in range(size)] for reference in references]
-    tokenizer = sacrebleu_tokenizer("none")
-    counts = [
-        References([reference], tokenizer).statistics(texts)
-        for reference, texts in zip(references, hypotheses, strict=True)
-    ]
+    counts = [bleu_counts([one], texts, str) for one, texts in zip(references, hypotheses, strict=True)]
     return hypotheses, references, counts
 
 
@@ -76,7 +72,7 @@ def test_drawn_chance_agrees_with_the_exact_one() -> None:
 
 def test_gaps_count_as_empty_output() -> None:
     hypotheses, references, counts = lists(2, sentences=3, size=3)
-    gap = References([references[2]], sacrebleu_tokenizer("none")).statistics([""])[0]
+    gap = bleu_counts([references[2]], [""], str)[0]
     empty = np.zeros((0, 10), dtype=np.int64)
     found = oracle([*counts[:2], empty], gap)
     assert found.chosen[2] == -1

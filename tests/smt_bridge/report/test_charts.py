@@ -14,7 +14,7 @@ LETTER = 6.5  # pixels of a letter on average, at the size of the drawing
 @pytest.mark.parametrize("length", [5, 35, 90])
 def test_names_of_bars_are_inside_the_drawing_and_whole_in_the_title(length: int) -> None:
     name = "x" * (length - 6) + " 0.125"
-    drawing = bars([Bar(name[-length:], 1.0), Bar("other", -2.0, 0.5)], title="weights")
+    drawing = bars([Bar(name[-length:], 1.0), Bar("other", -2.0)], title="weights")
     shown = re.findall(r'<text x="(\d+)" y="\d+" text-anchor="end">([^<]*)</text>', drawing)
     assert len(shown) == 2
     for start, label in shown:

@@ -136,29 +136,7 @@ def test_words_and_attention_of_a_scorer_are_shown(folder: Path) -> None:
     assert "log p of every word, after: -1.51" in page
 
 
-def test_the_tuning_report_adds_spread_and_cross_validation(folder: Path) -> None:
-    arguments = ["--nbest", str(folder / "nbest"), "--reference", str(folder / "reference"), "--tuner", "runs=2"]
-    arguments += ["--tuner", "restarts=1", "--tuner", "folds=2", "--report", str(folder / "tuning.json")]
-    assert main(["tune", *arguments, "--output", str(folder / "weights")]) == 0
-    page = read(report(folder, "--tuning", str(folder / "tuning.json")))
-    content = json.loads((folder / "tuning.json").read_bytes())
-    assert f"mean {content['mean']:.2f}" in page
-    assert "Cross-validation" in page
-    held = {"folds": 2, "tuned": -40.0, "held_out": -44.5}
-    content |= {"metric": "ter", "mean": -41.25, "cross_validation": held}
-    (folder / "tuning.json").write_text(json.dumps(content))
-    page = read(report(folder, "--tuning", str(folder / "tuning.json")))
-    assert "MERT on TER, 2 runs: mean 41.25, standard deviation" in page
-    assert "Cross-validation: 40.00 where it was tuned, 44.50 where it was not." in page
-
-
 def test_bad_input_is_one_clear_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    wrong = {"tuner": 1, "metric": "bleu", "mean": 1.0, "deviation": 0.0, "score": 1.0, "runs": []}
-    full = ["rerank", *files_of(folder), "--report", str(folder / "p.html"), "--output", str(folder / "hyp")]
-    for content in ([], wrong, {**wrong, "tuner": "mert", "runs": [1]}):
-        (folder / "wrong.json").write_text(json.dumps(content))
-        assert main([*full, "--tuning", str(folder / "wrong.json")]) == 2
-        assert "wrong.json: is not a report of" in capsys.readouterr().err
     for name in ("p.html", "p.json"):
         assert main(["report", "--table", str(folder / "nbest"), "--output", str(folder / name)]) == 2
         assert "no such record" in capsys.readouterr().err

@@ -31,22 +31,8 @@ def write_system(folder: Path) -> None:
 
 def arguments(moses: str, *more: str) -> list[str]:
     """The command line of a short loop."""
-    files = ["moses.ini", "--source", "dev.in", "--reference", "dev.ref", "--working-dir", "work"]
-    return [
-        "tune-loop",
-        *files,
-        "--output",
-        "tuned.ini",
-        "--moses",
-        moses,
-        "--nbest",
-        "3",
-        "--tuner",
-        "runs=2",
-        "--tuner",
-        "restarts=3",
-        *more,
-    ]
+    command = "tune-loop moses.ini --source dev.in --reference dev.ref --working-dir work --output tuned.ini --nbest 3"
+    return [*command.split(), "--tuner", "runs=2", "--tuner", "restarts=3", "--moses", moses, *more]
 
 
 def state() -> dict[str, Any]:

@@ -73,6 +73,9 @@ def test_a_merged_list_is_compared_with_its_systems() -> None:
         (["features=A"], "--tuner features=: expected mert, mira, pro, or one of runs=, seed="),
         (["mira", "pro"], "--tuner pro: a tuner is given twice"),
         (["runs=1", "runs=2"], "--tuner runs=2: runs is given twice"),
+        (["runs=0"], "--tuner runs=0: Input should be greater than or equal to 1"),
+        (["seed=-1"], "--tuner seed=-1: Input should be greater than or equal to 0"),
+        (["restarts=-1"], "--tuner restarts=-1: Input should be greater than or equal to 0"),
     ],
 )
 def test_what_the_tuner_does_not_use_is_refused(words: list[str], said: str) -> None:

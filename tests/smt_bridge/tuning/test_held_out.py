@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from smt_bridge.errors import WiringError
-from smt_bridge.tuning.held_out import RIDGES, Judged, Plan, tune_by_plan
+from smt_bridge.tuning.held_out import RIDGES, Plan, tune_by_plan
 from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import Column, NbestPool
 from smt_bridge.tuning.run import as_json
-from smt_bridge.tuning.tune import start_weights, tune
+from smt_bridge.tuning.tune import TuningReport, start_weights, tune
 
 SENTENCES, ENTRIES = 40, 8
 
@@ -32,12 +32,12 @@ def first(place: int) -> np.ndarray:
     return values
 
 
-def tuned(pool: NbestPool, *baselines: str, **options: Any) -> Judged:
+def tuned(pool: NbestPool, *baselines: str, **options: Any) -> TuningReport:
     """The weights, and what the folds say of them beside the baselines."""
     return tune_by_plan(pool, Plan(None, TuningOptions(**{"folds": 5, "runs": 1} | options), baselines))
 
 
-def held_out(judged: Judged) -> float:
+def held_out(judged: TuningReport) -> float:
     assert judged.validation is not None
     return judged.validation.held_out
 
@@ -50,11 +50,11 @@ def test_noise_falls_back_to_the_better_system() -> None:
     names = ("FirstA0", "FirstB0", *(f"N{number}" for number in range(12)))
     pool = pool_of(first(0), first(1), *noise, good=good, names=names)
     judged = tuned(pool, "FirstA0", "FirstB0", restarts=5, folds=4)
-    assert judged.kept == judged.best == "FirstB0"
+    assert judged.kept == judged.best_system == "FirstB0"
     assert held_out(judged) <= judged.systems["FirstB0"]
-    assert judged.report.weights["FirstB0"] == (1.0,)
-    assert all(not any(values) for name, values in judged.report.weights.items() if name != "FirstB0")
-    assert judged.report.score == judged.systems["FirstB0"]
+    assert judged.weights["FirstB0"] == (1.0,)
+    assert all(not any(values) for name, values in judged.weights.items() if name != "FirstB0")
+    assert judged.score == judged.systems["FirstB0"]
 
 
 @pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
@@ -65,7 +65,7 @@ def test_what_helps_is_kept_and_never_below_a_single_system(tuner: str) -> None:
     pool = pool_of(first(0), first(1), judge, good=good, names=("FirstA0", "FirstB0", "Judge0"))
     judged = tuned(pool, "FirstA0", "FirstB0", restarts=5, tuner=tuner)
     assert judged.kept is None
-    assert judged.report.score > max(judged.systems.values())
+    assert judged.score > max(judged.systems.values())
     assert held_out(judged) > max(judged.systems.values())
 
 
@@ -93,7 +93,7 @@ def test_a_baseline_that_is_not_tuned_has_no_weight() -> None:
     pool = pool_of(first(0), first(1), judge, good=good, names=("FirstA0", "FirstB0", "Judge0"))
     judged = tuned(pool, "FirstA0", "FirstB0", restarts=5, features=("Judge0",))
     assert judged.kept is None
-    assert judged.report.weights == {"FirstA0": (0.0,), "FirstB0": (0.0,), "Judge0": (1.0,)}
+    assert judged.weights == {"FirstA0": (0.0,), "FirstB0": (0.0,), "Judge0": (1.0,)}
 
 
 def noisy(sentences: int) -> NbestPool:
@@ -113,9 +113,9 @@ def test_folds_choose_how_far_weights_go_back_to_the_start() -> None:
     damped = tune_by_plan(inside, Plan(None, options.model_copy(update={"folds": 4}), ridges=RIDGES))
     assert plain.ridge == 0.0 and plain.validation is None
     assert damped.ridge > 0.0
-    assert damped.report.score_at_start <= damped.report.score <= plain.report.score
-    assert damped.report.scores == plain.report.scores
-    scores = [outside.score(start_weights(outside, judged.report.weights)) for judged in (plain, damped)]
+    assert damped.score_at_start <= damped.score <= plain.score
+    assert damped.scores == plain.scores
+    scores = [outside.score(start_weights(outside, judged.weights)) for judged in (plain, damped)]
     assert scores[1] > scores[0] + 1
 
 
@@ -126,11 +126,11 @@ def test_the_result_is_the_mean_of_the_runs_where_folds_show_no_gain() -> None:
     pool = pool_of(good, noise, good=good, names=("Good0", "Noise0"))
     judged = tune_by_plan(pool, Plan(None, TuningOptions(restarts=5, folds=4), ridges=RIDGES))
     assert judged.ridge == 0.0
-    runs = np.array([[*weights["Good0"], *weights["Noise0"]] for weights, _ in judged.report.runs])
-    assert judged.report.runs == tune(pool, None, TuningOptions(restarts=5)).runs
+    runs = np.array([[*weights["Good0"], *weights["Noise0"]] for weights, _ in judged.runs])
+    assert judged.runs == tune(pool, None, TuningOptions(restarts=5)).runs
     spreads = np.array([np.sqrt(each.var(axis=1).mean()) for each in (good, noise)])
     mean = (runs / np.abs(runs * spreads).sum(axis=1, keepdims=True)).mean(axis=0)
-    found = np.array([*judged.report.weights["Good0"], *judged.report.weights["Noise0"]])
+    found = np.array([*judged.weights["Good0"], *judged.weights["Noise0"]])
     assert found == pytest.approx(mean / np.abs(mean).sum())
 
 

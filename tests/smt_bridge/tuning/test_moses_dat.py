@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from nmt_core.base.errors import InputError
 from smt_bridge.errors import FormatError
-from smt_bridge.metrics.metric import BLEU
 from smt_bridge.tuning.moses_dat import pool_from_moses
 from smt_bridge.tuning.pool import NbestPool
 
@@ -46,6 +45,7 @@ def test_ids_join_lists_and_the_two_files(tmp_path: Path) -> None:
     assert pool.features[:, 0].T.tolist() == [[-1, 2, 1, 0.5, 0], [-3, 4, 0, 0, 0], [7, 8, 2, 0, 0]]
     assert pool.features[:, 1, 0].tolist() == [5, 6, 0, 0, -0.1]
     assert pool.statistics[:, :, 0].tolist() == [[1, 2, 3], [5, 0, 0]]
+    assert pool.statistics[1, 0].tolist() == [5, 3, 2, 1, 9, 8, 7, 6, 9, 10]
     assert pool.entries == 4
 
 
@@ -64,6 +64,12 @@ def test_files_of_several_rounds_are_one_pool(tmp_path: Path) -> None:
         (FEATURES.replace("-3 4", "-3e38 4e38"), SCORES, "f:3: `4e38` is neither a number"),
         (FEATURES, SCORES.replace("5 9 3", "1e30 9 3"), "s:2: expected counts: whole numbers from 0"),
         (FEATURES, SCORES.replace("5 9 3", "1.5 9 3"), "s:2: expected counts: whole numbers from 0"),
+        (FEATURES.replace("7 8", "7 nan"), SCORES, "f:9: `nan` is neither a number"),
+        (FEATURES.replace("7 8 wt_a~b=2\n", ""), SCORES, "f:8: this list does not have the 1 rows it announces"),
+        ("", SCORES, "f: is empty; expected features.dat"),
+        (FEATURES.replace("TXT", "BIN"), SCORES, "f:1: expected 'FEATURES_TXT_BEGIN_0 id rows width"),
+        (FEATURES, SCORES.replace("BLEU", "TER"), "s:1: expected the nine BLEU counts"),
+        (FEATURES, "", "s: has no list of sentence 7"),
         (FEATURES.replace("-3 4", "-3"), SCORES, "f:3: has 1 value, but the list announces 2"),
         (FEATURES.replace("1 2 LM0_0 TM0_0", "1 2 LM0_0 X_0"), SCORES, "f:5: has other features than"),
         (FEATURES.replace("2 2 LM0_0", "2 3 LM0_0"), SCORES, "names 2 values and announces 3; extract it again"),
@@ -83,7 +89,7 @@ def test_arbitrary_bytes_give_a_pool_or_one_line(
     (folder / "s").write_text(SCORES)
     message = ""
     try:
-        assert pool_from_moses(str(folder / "f"), str(folder / "s")).entries > 0
+        assert pool_from_moses([str(folder / "f")], [str(folder / "s")]).entries > 0
     except InputError as error:
         message = str(error)
     assert "\n" not in message
@@ -104,5 +110,5 @@ def test_the_rounds_of_a_real_tuning_loop_are_one_pool(shared: Path) -> None:
         np.array([float(line.split()[1]) for line in (folder / name).read_text().splitlines()])
         for name in ("kbmira.runs123.weights.txt", "run3.dense")
     )
-    assert float(BLEU.score(pool.best_statistics(weights))) > float(BLEU.score(pool.best_statistics(dense))) - 0.5
-    assert float(BLEU.score(pool.best_statistics(weights))) > 56
+    assert pool.score(weights) > pool.score(dense) - 0.5
+    assert pool.score(weights) > 56

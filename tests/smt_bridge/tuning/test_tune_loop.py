@@ -14,7 +14,6 @@ import pytest
 
 from smt_bridge.commands.main import main
 from smt_bridge.metrics.references import statistics_against
-from smt_bridge.moses.ini import read_ini, with_weights
 from smt_bridge.moses.process import MosesOptions, MosesProcess
 from smt_bridge.moses.weights import read_weights
 from smt_bridge.nbest.entry import NbestList
@@ -90,6 +89,8 @@ def test_a_reference_of_another_set_is_warned_of(
 
 
 def test_nothing_but_the_weights_of_lists_changes(weighted_moses: str) -> None:
+    """Of repeated weights the last counts, as in the decoder."""
+    Path("moses.ini").write_text(INI.replace("LM0= -0.3", "LM0= 9\nLM0= -0.3"))
     assert main(arguments(weighted_moses, "--quiet")) == 0
     before, after = (Path(name).read_text().splitlines() for name in ("moses.ini", "tuned.ini"))
     changed = [number for number, lines in enumerate(zip(before, after, strict=True)) if lines[0] != lines[1]]
@@ -161,17 +162,6 @@ def test_an_ini_of_another_system_is_refused_in_the_first_round(
     Path("moses.ini").write_text(INI.replace(*harm))
     assert main(arguments(weighted_moses, "--quiet")) == 2
     assert message in capsys.readouterr().err
-
-
-def test_weights_are_written_where_the_decoder_reads_them(tmp_path: Path) -> None:
-    path = tmp_path / "moses.ini"
-    path.write_text(
-        INI.replace("LM0= -0.3", "LM0= 9\nLM0= -0.3").replace("Distortion0= 0.4\n", "").replace("\n", "\r\n")
-    )
-    new = with_weights(read_ini(str(path)), {"LM0": [0.25], "Distortion0": [0.5], "TM0": [-0.125, 1]})
-    path.write_bytes(new.content)
-    assert dict(read_weights(str(path))) == {"LM0": (0.25,), "Distortion0": (0.5,), "TM0": (-0.125, 1.0)}
-    assert b"LM0= 9\r\nLM0= 0.25   # to be tuned\r\n" in new.content
 
 
 def test_recorded_lists_of_a_real_system_settle_at_once(
