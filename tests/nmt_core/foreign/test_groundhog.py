@@ -14,6 +14,7 @@ from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.model_directory.loaded_model import load_model
 from tests.nmt_core.foreign import groundhog_reference as reference
+from tests.nmt_core.foreign.refused import assert_refused
 
 SOURCE = {"UNK": 1, "<s>": 0, "</s>": 0, "das": 2, "Haus": 3, "café": 4, "far": 90}
 TARGET = {"UNK": 1, "<s>": 0, "</s>": 0, "the": 2, "house": 3, "é": 5}
@@ -115,7 +116,4 @@ def test_what_is_not_as_expected_is_named_and_nothing_written(
     checkpoint: Checkpoint, harm: Any, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     harm(checkpoint)
-    assert checkpoint.run() == 2
-    errors = capsys.readouterr().err
-    assert message in errors and errors.count("\n") == 1
-    assert not (checkpoint.folder / "model").exists()
+    assert_refused(checkpoint, message, capsys)

@@ -52,19 +52,13 @@ def run(*, autocast: bool = False) -> tuple[Tensor, Tensor]:
         return run_layer(cell, inputs, below, first)
 
 
-def test_first_states_are_in_one_piece(monkeypatch: pytest.MonkeyPatch, restored: None) -> None:
-    """CuDNN's wrapper refuses others."""
+def test_states_and_weights_with_the_zeros_of_biases_are_in_one_piece(
+    monkeypatch: pytest.MonkeyPatch, restored: None
+) -> None:
+    """CuDNN's wrapper refuses other states, and brings other weights together at every call, with a warning."""
     seen = Seen(monkeypatch)
     run()
     assert [one.is_contiguous() for one in seen.first] == [True, True]
-
-
-def test_weights_and_the_zeros_of_biases_are_one_piece_of_memory(
-    monkeypatch: pytest.MonkeyPatch, restored: None
-) -> None:
-    """Else they are brought together at every call, with a warning."""
-    seen = Seen(monkeypatch)
-    run()
     first, second = seen.weights
     assert first.storage_offset() == 0
     assert second.data_ptr() == first.data_ptr() + 4 * first.numel()

@@ -179,8 +179,15 @@ def _train(folder: Path, model: dict, lines: int = 30, **training: object) -> in
     return train(folder, "m", source=source, target=target, model=settings, data={"hold_out": 10}, **how)
 
 
-@pytest.mark.parametrize("how", [{"precision": "bfloat16"}, {"partition_words": 9}, {"minimum_risk": {"samples": 3}}])
-@pytest.mark.parametrize("model", [{}, {"attention": "dot", "feeding": True}, {"attention": "location"}])
+@pytest.mark.parametrize(
+    ("how", "model"),
+    [
+        ({"precision": "bfloat16"}, {"attention": "dot", "feeding": True}),
+        ({"partition_words": 9}, {"attention": "location"}),
+        ({"partition_words": 9}, {"attention": "dot", "feeding": True}),
+        ({"minimum_risk": {"samples": 3}}, {}),
+    ],
+)
 def test_it_goes_through_training(tmp_path: Path, model: dict, how: dict) -> None:
     """The output has no bias, whatever the words of an update were."""
     assert _train(tmp_path, {**SMALL, **model}, 30, batch_sentences=1, max_updates=8, validate_every=4, **how) == 0
@@ -279,7 +286,10 @@ def test_attention_for_surface_words_is_of_the_words_written() -> None:
     assert found.attention[0] == pytest.approx((0.3, 0.7))
 
 
-@pytest.mark.parametrize("preset", [name for name in PRESETS if name.startswith("luong")])
+SOME = ["luong2015-global-location-feed", "luong2015-local-p-general-feed", "luong2015-copy6", "luong2016-multitask"]
+
+
+@pytest.mark.parametrize("preset", SOME)
 def test_presets_go_through_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], preset: str) -> None:
     """A translation's log-probability and alignment are those that scoring gives to it."""
     Vocabulary([*SPECIAL_WORDS, *"abcdefgh"]).save(str(tmp_path / "vocab"))

@@ -24,13 +24,11 @@ from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
-from nmt_core.training.config import MinimumRiskConfig, TrainingConfig
+from nmt_core.training.config import MinimumRiskConfig
 from nmt_core.training.data.corpus import BatchPlan, encode_corpus, make_batch
-from nmt_core.training.fingerprint import RunIdentity, hash_of_corpus
+from nmt_core.training.fingerprint import hash_of_corpus
 from nmt_core.training.gradient import backpropagate_risk
-from nmt_core.training.report import Reporter
 from nmt_core.training.tasks import Task
-from nmt_core.training.trainer import Trainer
 from nmt_core.training.validation import DevelopmentSet
 
 CONFIG = RNNsearchConfig(embedding=6, hidden=7, alignment=5, maxout=5, dropout=0.0, initialisation="glorot")
@@ -109,23 +107,6 @@ def corpus_of(model: LoadedModel) -> Task:
     corpus = encode_corpus(TEXTS, model.encode_text, model.target.encode, keep_text=model.model.reads_text)
     dev = DevelopmentSet([source for source, _ in TEXTS], [target for _, target in TEXTS])
     return Task("text 1", model, corpus, BatchPlan(sentences=4, window=1), dev=(dev,))
-
-
-def test_training_learns_what_the_characters_say(tmp_path) -> None:
-    model = loaded(folder=str(tmp_path / "run"))
-    model.model.requires_grad_(True)
-    settings = TrainingConfig(optimizer="adam", learning_rate=0.05, max_updates=80, validate_every=80)
-    identity = RunIdentity({}, {}, {}, {})
-    trainer = Trainer(
-        [corpus_of(model)], settings, run=identity, reporter=Reporter(settings, folder=model.folder, quiet=True)
-    )
-    (tmp_path / "run").mkdir()
-    reached = trainer.train()
-    assert reached.nats_per_word < 0.1  # without characters at least ln 2 for the first word of two
-    model.model.eval()
-    assert [found[0].text for found in Translator([model]).translate([source for source, _ in TEXTS])] == [
-        target for _, target in TEXTS
-    ]
 
 
 def test_a_run_on_other_unknown_words_is_another_run() -> None:

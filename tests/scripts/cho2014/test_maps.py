@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +11,6 @@ import pytest
 from nmt_core.base.errors import ConfigError, NmtError, ServiceError
 from scripts.experiments.cho2014 import analyse_maps, encoders, maps, phrase_sample
 from scripts.experiments.cho2014.phrase_sample import Sample
-from scripts.experiments.cho2014.scatter import SIDE, scatter
 from smt_bridge.models import Remote
 from smt_bridge.tables import table as phrase_table
 
@@ -127,36 +124,6 @@ def test_a_part_of_a_map_has_the_nearest_points() -> None:
     part = maps.zoom(maps.Map(["a", "b", "c", "d"], places), "b", points=3)
     assert part.texts == ["b", "a", "c"]
     np.testing.assert_allclose(part.places_N2, [[1 / 3, 0], [0, 0], [0, 1]])
-
-
-@pytest.mark.parametrize(("letter", "broad"), [("x", 0.56), ("字", 1.0)])
-def test_every_point_has_a_title_and_labels_do_not_cover_one_another(letter: str, broad: float) -> None:
-    generator = np.random.default_rng(5)
-    texts = [f"<word & {letter * int(generator.integers(1, 60))}> {number}" for number in range(400)]
-    drawing = scatter(texts, generator.random((400, 2)), title="a map", marked=[texts[7]])
-    root = ElementTree.fromstring(drawing)
-    titles = [one.text for one in root.iter("title")]
-    assert sorted(titles) == sorted(texts)
-    assert [one.get("class") for one in root.iter("circle")].count("bad") == 1
-    labels = list(root.iter("text"))
-    assert 30 < len(labels) <= 60
-    assert [one.get("class") for one in labels].count("major") <= 20
-    assert labels[0].text is not None
-    assert texts[7].startswith(labels[0].text[:-1])
-    boxes = []
-    for one in labels:
-        size = 21 if one.get("class") == "major" else 12
-        width = sum(broad if shown == letter else 0.56 for shown in one.text or "") * size
-        left = float(one.get("x", "")) - (width if one.get("text-anchor") == "end" else 0.0)
-        middle = float(one.get("y", ""))
-        assert left >= 0
-        assert left + width <= SIDE + 1e-6
-        boxes.append((left, middle - 0.6 * size, left + width, middle + 0.6 * size))
-    for number, one in enumerate(boxes):
-        for other in boxes[:number]:
-            apart = one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
-            assert apart or max(one[0] - other[2], other[0] - one[2], one[1] - other[3], other[1] - one[3]) > -0.2
-    assert not re.search(r"<script|href", drawing)
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-8])
