@@ -27,7 +27,6 @@ from nmt_core.text.vocabulary import Vocabulary
 
 FORMAT_VERSION = 7  # docs/formats.md has what each version added
 _DIGITS = 12
-_BLOCK = 1 << 22
 
 
 class FolderConfig(Config):
@@ -104,6 +103,5 @@ def fingerprint_of(
     }
     digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode())
     with open(parameters, "rb") as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
+        hashlib.file_digest(stream, lambda: digest)
     return digest.hexdigest()[:_DIGITS]
