@@ -97,9 +97,9 @@ def test_of_two_that_save_at_once_the_second_is_rejected(tmp_path: Path, monkeyp
 
 def test_killed_at_any_step_the_folder_holds_the_old_model_or_the_new_one(tmp_path: Path) -> None:
     found = []
+    _save(str(tmp_path / "old"), words=1)
     for step in range(1000):
-        folder = str(tmp_path / f"{step}")
-        _save(folder, words=1)
+        folder = str(shutil.copytree(tmp_path / "old", tmp_path / f"{step}"))
 
         def save(step: int = step, folder: str = folder) -> None:
             _killed_at(step)

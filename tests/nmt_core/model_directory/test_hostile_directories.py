@@ -128,7 +128,7 @@ HARMS: dict[str, tuple[Callable[[Path], object], str]] = {
         "the alias *a0: write the value out",
     ),
     "a value that holds itself": (_settings(lambda text: text + "x: &a [*a]\n"), "the alias *a: write"),
-    "deep nesting": (_settings(lambda text: text + "x: " + "[" * 20_000), "nested too deeply"),
+    "deep nesting": (_settings(lambda text: text + "x: " + "[" * 5_000), "nested too deeply"),
     "a huge whole number": (_settings(lambda text: text.replace("hidden: 4", "hidden: " + "9" * 5000)), "line|:"),
     "a number beyond 64 bits": (
         _settings(lambda text: text.replace("hidden: 4", f"hidden: {1 << 70}")),

@@ -20,17 +20,17 @@ def assert_gradients(
     rel: float = 1e-5,
     abs: float = 1e-8,
 ) -> None:
-    """Some numbers of every parameter; ``total`` is computed from ``parameters``, which are changed and put back."""
+    """Of every parameter along a random direction; ``total`` is of ``parameters``, which are changed and put back."""
     generator = np.random.default_rng(0)
     for name, tensor in model.named_parameters():
         assert tensor.grad is not None, name
-        values = parameters[name].reshape(-1)
-        for index in generator.choice(len(values), size=min(4, len(values)), replace=False):
-            kept = values[index]
-            values[index] = kept + _STEP
-            above = total()
-            values[index] = kept - _STEP
-            below = total()
-            values[index] = kept
-            difference = (above - below) / (2 * _STEP)
-            assert tensor.grad.reshape(-1)[index].item() == pytest.approx(difference, rel=rel, abs=abs), name
+        values = parameters[name]
+        kept, direction = values.copy(), generator.normal(size=values.shape)
+        direction /= np.linalg.norm(direction)
+        np.add(kept, _STEP * direction, out=values)
+        above = total()
+        np.subtract(kept, _STEP * direction, out=values)
+        below = total()
+        values[...] = kept
+        expected = float((tensor.grad.numpy() * direction).sum())
+        assert expected == pytest.approx((above - below) / (2 * _STEP), rel=rel, abs=abs), name

@@ -311,14 +311,3 @@ def test_presets_go_through_the_commands(tmp_path: Path, capsys: pytest.CaptureF
     assert [float(fields[0]) for fields in found] == pytest.approx(scores, abs=1e-4)
     if attends:
         assert (tmp_path / "found").read_text() == (tmp_path / "again").read_text()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("attention", [{"attention": "general", "feeding": True}])
-def test_it_learns_to_write_a_sentence_backwards(tmp_path: Path, attention: dict) -> None:
-    model = {"embedding": 32, "hidden": 48, "depth": 2, "dropout": 0.1, "init_range": 0.1, **attention}
-    assert _train(tmp_path, model, 3000, learning_rate=0.006, max_updates=350, validate_every=175) == 0
-    loaded = load_model(str(tmp_path / "m"))
-    sources = ["w1 w2 w3", "w7 w0 w0 w5", "w4 w6 w5 w2 w1"]
-    found = [best[0].text for best in Translator([loaded]).translate(sources)]
-    assert found == [" ".join(reversed(source.split())) for source in sources]
