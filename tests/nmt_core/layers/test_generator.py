@@ -62,6 +62,13 @@ def test_single_logits_are_those_of_all() -> None:
     assert torch.allclose(output.logit_at(readout, rows, words), output.logits(readout)[rows, words], atol=1e-6)
 
 
+@pytest.mark.parametrize("rank", [None, 4])
+def test_probabilities_of_some_words_are_renormalised(rank: int | None) -> None:
+    output, readout, some = layer(20, rank=rank).requires_grad_(False), torch.randn(6, 8), torch.tensor([0, 14, 2])
+    expected = output.log_probs(readout)[:, some].log_softmax(1)
+    torch.testing.assert_close(output.restricted_to(some).log_probs(readout), expected)
+
+
 def test_a_row_that_is_not_a_number_stays_so() -> None:
     output = layer(30).requires_grad_(False)
     readout = torch.tensor([[float("nan")] * 8, [0.5] * 8])
