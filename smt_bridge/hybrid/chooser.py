@@ -43,33 +43,27 @@ class Choice(NamedTuple):
 
 
 class Chooser:
-    """Merges, scores and chooses.
+    """Merges, scores and chooses as a recipe says; raises as ``exact_values``.
 
-    ``columns`` are those of the merged lists; None: as the first sentences with lists have them, so that each of
-    ``systems`` must translate one of these. ``exact`` gives the functions for columns that can be computed. Without
-    ``weights`` the first hypothesis of the list is chosen, which is Moses' own choice.
+    ``features`` are those of ``open_features``: columns of others, whose weights are all 0, are not in the lists.
+    Without columns in the recipe they are as the first sentences with lists have them, so that each system must
+    translate one of these. Without weights the first hypothesis of the list is chosen, which is Moses' own choice.
     """
 
-    def __init__(
-        self,
-        features: Sequence[Feature],
-        *,
-        columns: Sequence[Columns] | None = None,
-        systems: Sequence[str] = (MOSES, NEURAL),
-        exact: Callable[[Sequence[Columns]], Mapping[str, ExactValue]] = lambda columns: {},
-        weights: Mapping[str, Sequence[float]] | None = None,
-    ) -> None:
-        self._features, self._exact, self._systems = features, exact, systems
+    def __init__(self, recipe: Recipe, features: Sequence[Feature]) -> None:
+        self._recipe, self._features = recipe, features
         self.columns: tuple[Columns, ...] = ()
         self._functions: Mapping[str, ExactValue] = {}
-        if columns:
-            self._know(columns)
-        self._reranker = (
-            None if weights is None else Reranker(weights, path="the merged list", weights_path="the recipe")
-        )
+        if recipe.columns:
+            self._know(recipe.columns)
+        self._reranker = None
+        if recipe.weights is not None:
+            absent = recipe.signatures.keys() - {name for feature in features for name in feature.names}
+            weights = {name: values for name, values in recipe.weights.items() if name not in absent}
+            self._reranker = Reranker(weights, path="the merged list", weights_path="the recipe")
 
     def _know(self, columns: Sequence[Columns]) -> None:
-        self.columns, self._functions = tuple(columns), self._exact(columns)
+        self.columns, self._functions = tuple(columns), exact_values(self._recipe.exact, columns)
 
     def choose(
         self, sentences: Sequence[str], groups: Sequence[Lists], reasons: Sequence[Mapping[str, str]]
@@ -78,7 +72,7 @@ class Chooser:
         if not any(groups):  # blank sentences, of which no columns can be learnt and none are needed
             return [Choice([], None, {}) for _ in sentences]
         if not self.columns:
-            self._know(_layout(groups, self._systems))
+            self._know(_layout(groups, self._recipe.systems))
         entries = [entry for sentence, found in enumerate(groups) for entry in self._merged(sentence, found)]
         lists: list[list[NbestEntry]] = [[] for _ in sentences]
         for entry in annotate(entries, self._features, sentences, path="the merged list", window=len(sentences)):
@@ -192,20 +186,3 @@ def graph_lists_of(recipe: Recipe, open_searcher: Callable[[GraphSearch], Search
     if recipe.graph is None:
         return None
     return GraphLists(GraphFeatures(recipe.moses_ini), open_searcher(recipe.graph))
-
-
-def open_chooser(recipe: Recipe, features: Sequence[Feature]) -> Chooser:
-    """What merges, scores and chooses as the recipe says; raises as ``exact_values``.
-
-    ``features`` are those of ``open_features``: columns of others, whose weights are all 0, are not in the lists.
-    """
-    there = {name for feature in features for name in feature.names}
-    absent = recipe.signatures.keys() - there
-    weights = None if recipe.weights is None else {n: w for n, w in recipe.weights.items() if n not in absent}
-    return Chooser(
-        features,
-        columns=recipe.columns,
-        systems=recipe.systems,
-        exact=lambda columns: exact_values(recipe.exact, columns),
-        weights=weights,
-    )

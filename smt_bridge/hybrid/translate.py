@@ -26,7 +26,6 @@ from smt_bridge.hybrid.chooser import (
     graph_lists_of,
     graph_reader_of,
     moses_of,
-    open_chooser,
     open_features,
 )
 from smt_bridge.hybrid.options import recipe_of
@@ -102,7 +101,7 @@ def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack)
         check_takes_guidance(decoder.models)
     graphs = graph_lists_of(recipe, lambda how: decoder.searcher(beam=how.beam, nbest=how.nbest))
     moses = _moses(args, recipe, stack)
-    chooser = open_chooser(recipe, features)
+    chooser = Chooser(recipe, features)
     hybrid = HybridTranslator(moses, decoder, GuidedChooser() if guidance else chooser, graphs, guidance)
     text = open_running_text(preparation, decoder.models if isinstance(decoder, Local) else []) if args.raw else None
     return _System(hybrid, decoder, moses, chooser, features, factors, text)

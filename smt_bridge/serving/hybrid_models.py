@@ -31,7 +31,6 @@ from smt_bridge.hybrid.chooser import (
     graph_reader_of,
     lists_of,
     moses_of,
-    open_chooser,
     open_features,
 )
 from smt_bridge.hybrid.translator import GuidedChooser, guidance_of
@@ -173,7 +172,7 @@ class HybridModels(Collector):
 
 
 def _chooser(recipe: Recipe, open_model: OpenModel) -> Chooser | GuidedChooser:
-    """What chooses, with the models of its features; raises as ``open_features`` and ``open_chooser``."""
+    """What chooses, with the models of its features; raises as ``open_features`` and ``Chooser``."""
 
     def scorer_of(spec: str) -> PairScorer:
         if spec.startswith(REMOTE):
@@ -182,7 +181,7 @@ def _chooser(recipe: Recipe, open_model: OpenModel) -> Chooser | GuidedChooser:
 
     if recipe.guidance is not None:
         return GuidedChooser()
-    return open_chooser(recipe, open_features(recipe, scorer_of))
+    return Chooser(recipe, open_features(recipe, scorer_of))
 
 
 def _guide(recipe: Recipe, neural: ServedModel) -> Callable[[MosesLines | None], NgramGuidance | None] | None:
