@@ -157,13 +157,15 @@ def test_without_rare_words_it_is_the_model_of_words() -> None:
     words = new_model(DeepLSTMConfig.model_validate({**settings, "type": "deep-lstm"}), 7, 7, seed=3).train()
     hybrid = new_model(config, 7, 7, seed=3).train()
     assert isinstance(words, DeepLSTM) and isinstance(hybrid, Hybrid)
-    texts = [("the of", "a b c"), ("", "b")]
+    plain = pad_pairs([([2, 3], [4, 5, 6]), ([], [5])])
+    spelled = batch_of(hybrid, [("the of", "a b c"), ("", "b")])
     found = []
-    for model, batch in ((words, pad_pairs([([2, 3], [4, 5, 6]), ([], [5])])), (hybrid, batch_of(hybrid, texts))):
+    for model, batch in ((words, plain), (hybrid, spelled)):
         torch.manual_seed(1)
         losses = model.loss(batch, LossOptions())
         losses.objective.backward()
         found.append((losses.objective, {name: p.grad for name, p in model.named_parameters()}))
+    assert torch.equal(words.eval()(plain), hybrid.eval()(spelled))
     assert torch.equal(found[0][0], found[1][0])
     for name, gradient in found[0][1].items():
         assert torch.equal(gradient, found[1][1][name]), name
