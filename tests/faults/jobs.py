@@ -89,7 +89,7 @@ _DECODE = "nmt-core decode --model model --device cpu --quiet --input source --o
 JOBS = {
     "rescore-table": LongJob(
         _table,
-        ["smt-bridge rescore-table table.gz --scorer model --output out.gz --jobs 1 --devices cpu --quiet"],
+        ["smt-bridge rescore-table table.gz --scorer model --output out.gz --jobs 2 --devices cpu --quiet"],
         ["out.gz"],
     ),
     "add-features": LongJob(
@@ -102,9 +102,14 @@ JOBS = {
     ),
     "decode": LongJob(
         _source,
-        [f"{_DECODE} --window 10 --shards 1-7", f"{_DECODE} --window 10 --shards 8-12", f"{_DECODE} --window 10"],
+        [
+            f"{_DECODE} --window 10 --shards 1-7 --jobs 2",
+            f"{_DECODE} --window 10 --shards 8-12",
+            f"{_DECODE} --window 10",
+        ],
         ["out"],
     ),
+    "decode --jobs 2": LongJob(_source, [f"{_DECODE} --window 10 --jobs 2"], ["out"]),
     "prepare": LongJob(
         _raw,
         [

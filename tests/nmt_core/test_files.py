@@ -10,12 +10,14 @@ import gzip
 import io
 import lzma
 import os
+import re
 import stat
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,31 +41,10 @@ from nmt_core.files.lines import LINE_LIMIT
 from nmt_core.files.output import check_output
 
 
-def test_gzip_is_told_by_its_first_bytes(tmp_path: Path) -> None:
-    path = tmp_path / "named.txt"
-    path.write_bytes(gzip.compress(b"a\nb\n") + gzip.compress(b"c"))
-    assert list(read_lines(str(path))) == [b"a", b"b", b"c"]
-    plain = tmp_path / "plain.gz"
-    plain.write_bytes(b"a\n")
-    assert list(read_lines(str(plain))) == [b"a"]
-
-
-@pytest.mark.parametrize("kept", [5, 40, -1])
-def test_truncated_gzip_is_an_error_with_the_line(tmp_path: Path, kept: int) -> None:
-    path = tmp_path / "cut.gz"
-    path.write_bytes(gzip.compress(b"".join(b"line %d\n" % number for number in range(1000)))[:kept])
-    with pytest.raises(InputError, match=r"cut.gz:\d+: the compressed data"):
-        list(read_lines(str(path)))
-
-
-def test_lines_end_at_line_feeds_only(tmp_path: Path) -> None:
+def test_text_is_utf8_whose_lines_end_at_line_feeds_only(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes("a\u2028b\u0085c\x0bd\re\nf\r\n".encode())
     assert list(read_text_lines(str(path))) == ["a\u2028b\u0085c\x0bd\re", "f"]
-
-
-def test_text_that_is_not_utf8_is_named_by_line(tmp_path: Path) -> None:
-    path = tmp_path / "f"
     path.write_bytes(b"fine\nbad \xff\n")
     with pytest.raises(InputError, match=r":2: not UTF-8 at byte 5"):
         list(read_text_lines(str(path)))
@@ -153,6 +134,8 @@ def test_all_compressions_are_read_by_content_and_written_by_name(tmp_path: Path
     packed = tmp_path / "packed"
     packed.write_bytes(PACKERS[suffix](b"a\nb\n") + PACKERS[suffix](b"c"))
     assert list(read_lines(str(packed))) == [b"a", b"b", b"c"]
+    (tmp_path / f"plain{suffix}").write_bytes(b"a\n")
+    assert list(read_lines(str(tmp_path / f"plain{suffix}"))) == [b"a"]
     written = tmp_path / f"written{suffix}"
     with open_output(str(written)) as stream:
         stream.write(b"some text\n" * 1000)
@@ -191,7 +174,7 @@ NOISE = {suffix: pack(os.urandom(100_000), suffix) for suffix in PACKERS}
             for again in (bytes, gzip.compress)
         ),
         *((gzip.compress(pack(b"a\n", suffix)), "f: is packed twice, which is not read; unpack") for suffix in PACKERS),
-        *((content[:-20_000], "ends too early") for content in NOISE.values()),
+        *((content[:kept], "ends too early") for content in NOISE.values() for kept in (8, -20_000)),
         *(
             (content[:50] + bytes(50) + content[100:], r"f:\d+: the compressed data is damaged")
             for content in NOISE.values()
@@ -214,16 +197,15 @@ def test_what_is_damaged_or_packed_otherwise_is_not_taken_for_text(
 @pytest.mark.parametrize("suffix", ["", *PACKERS])
 def test_a_line_has_a_limit_and_a_bomb_is_not_unpacked(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / "bomb"
-    path.write_bytes(pack(b"fine\n" + bytes(200 << 20), suffix))
-    program = "import resource, sys; from nmt_core.files import read_lines; list(read_lines(sys.argv[1]))"
-    memory = "resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))"
-    done = subprocess.run(
-        [sys.executable, "-c", program.replace("; list", f"; {memory}; list"), str(path)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.stderr.splitlines()[-1].endswith(
-        "bomb:2: is longer than 16 MiB; is this the right file? HYBRIDMT_LINE_LIMIT=N allows N MiB"
-    )
+    path.write_bytes(pack(b"fine\n" + bytes(100 << 20), suffix))
+    problem = "bomb:2: is longer than 16 MiB; is this the right file? HYBRIDMT_LINE_LIMIT=N allows N MiB"
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=re.escape(problem)):
+            list(read_lines(str(path)))
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_limit_of_a_line_can_be_set_and_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,25 +288,20 @@ def umask(mask: int) -> Iterator[None]:
     os.umask(before)
 
 
-def mode(path: Path) -> int:
-    return stat.S_IMODE(path.stat().st_mode)
-
-
-@pytest.mark.parametrize("before", [0o664, 0o600, 0o755])
-def test_a_file_keeps_its_rights(tmp_path: Path, before: int) -> None:
+@pytest.mark.parametrize(
+    ("before", "mask", "expected"),
+    [(0o664, 0o022, 0o664), (0o600, 0o022, 0o600), (None, 0o022, 0o644), (None, 0o002, 0o664), (None, 0o077, 0o600)],
+)
+def test_a_file_keeps_its_rights_and_a_new_one_has_those_of_the_umask(
+    tmp_path: Path, before: int | None, mask: int, expected: int
+) -> None:
     path = tmp_path / "f"
-    path.write_bytes(b"old")
-    path.chmod(before)
-    with umask(0o022):
-        write(path)
-    assert (mode(path), path.read_bytes()) == (before, b"new\n")
-
-
-@pytest.mark.parametrize(("mask", "expected"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
-def test_a_new_file_has_the_rights_that_the_umask_leaves(tmp_path: Path, mask: int, expected: int) -> None:
+    if before is not None:
+        path.touch(before)
+        path.chmod(before)
     with umask(mask):
-        write(tmp_path / "f")
-    assert mode(tmp_path / "f") == expected
+        write(path)
+    assert (stat.S_IMODE(path.stat().st_mode), path.read_bytes()) == (expected, b"new\n")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
@@ -387,11 +364,6 @@ def test_a_descriptor_is_written_to_where_it_stands(tmp_path: Path, name: str) -
         for _ in range(2):
             subprocess.run([sys.executable, "-c", program, name], stdout=stream, check=True)
     assert path.read_bytes() == b"new\nnew\n"
-
-
-def test_a_folder_is_not_written_to(tmp_path: Path) -> None:
-    with pytest.raises(NmtError, match="Is a directory"):
-        write(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["f", "f.gz", "f.xz", "f.zst"])
@@ -523,13 +495,3 @@ def test_compressed_lines_come_back(lines: list[bytes]) -> None:
         without_mark = [lines[0].removeprefix(codecs.BOM_UTF8), *lines[1:]] if lines else []
         assert list(read_lines(path)) == without_mark
         assert gzip.decompress(Path(path).read_bytes()) == b"".join(line + b"\n" for line in lines)
-
-
-def test_an_output_is_written_where_files_have_an_owner_of_their_choice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On vfat, CIFS, or NFS for root a file that we make is not ours."""
-    monkeypatch.setattr(os, "geteuid", lambda: 54321)
-    with open_output(str(tmp_path / "f")) as stream:
-        stream.write(b"text\n")
-    assert (tmp_path / "f").read_bytes() == b"text\n"

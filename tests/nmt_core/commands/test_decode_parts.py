@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -16,7 +15,7 @@ import yaml
 from nmt_core.commands.main import main
 from nmt_core.inference.commands import options
 from nmt_core.inference.commands.decode import DecodeWorker, Window
-from nmt_core.jobs.outputs import Outputs, Result
+from nmt_core.jobs.outputs import Result
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
@@ -141,34 +140,6 @@ def test_pieces_of_long_lines_have_the_same_company_in_parts(
     assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
-def test_what_was_stopped_goes_on(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    prefix = ("--prefix", str(folder / "prefix"))
-    assert decode(folder, tmp_path / "whole", *prefix) == 0
-    written: list[int] = []
-    append = Outputs.append
-
-    def stopping(outputs: Outputs, shard: Any, piece: Any) -> None:
-        if len(written) == 3:
-            raise KeyboardInterrupt
-        written.append(shard.first // WINDOW)
-        append(outputs, shard, piece)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Outputs, "append", stopping)
-        assert decode(folder, tmp_path / "out", *prefix, "--shards", "1-5") == 130
-    assert decode(folder, tmp_path / "out", "--shards", "1-5") == 2  # another job
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            Outputs,
-            "append",
-            lambda outputs, shard, piece: (written.append(shard.first // WINDOW), append(outputs, shard, piece)),
-        )
-        assert decode(folder, tmp_path / "out", *prefix, "--shards", "1-5") == 0
-    assert written == [0, 1, 2, 3, 4]
-    assert decode(folder, tmp_path / "out", *prefix, "--restart") == 0
-    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
-
-
 @pytest.mark.parametrize("stream", [False, True])
 def test_lost_actors_change_no_byte(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: bool
@@ -207,11 +178,3 @@ def test_a_bad_line_is_named_by_its_number_in_the_file(
     empty = next(number for number in range(13, 20) if not lines[number].split())
     assert decode(folder, tmp_path / "out", "--prefix", str(tmp_path / "prefix"), "--restart") == 2
     assert f"line {empty + 1}: has a prefix or constraints, but no words to translate" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("quick_processes")
-def test_two_processes_write_what_one_writes(folder: Path, tmp_path: Path) -> None:
-    assert decode(folder, tmp_path / "whole", "--nbest", "2") == 0
-    assert decode(folder, tmp_path / "out", "--nbest", "2", "--jobs", "2") == 0
-    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()

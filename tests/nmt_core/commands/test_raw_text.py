@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,9 @@ from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.commands.main import main
 from nmt_core.model_directory.ensembles import open_raw_text
 from nmt_core.model_directory.loaded_model import load_model
+from nmt_core.preparation import bundled
+from nmt_core.preparation.bundled import BundledPreprocessor
+from nmt_core.training import validation
 from tests.prepared_models import ENGLISH, GERMAN, KINDS, NEW, make_model, pipe
 
 
@@ -116,12 +120,6 @@ def test_members_of_an_ensemble_read_raw_text_alike(model_of: Callable[[str], Pa
         open_raw_text([bpe, words])
 
 
-def test_the_model_outlives_its_data(model_of: Callable[[str], Path], tmp_path: Path) -> None:
-    model = tmp_path / "model"
-    shutil.copytree(model_of("bpe"), model)
-    assert open_raw_text([load_model(str(model))]).tokenize("The plan.").startswith("the ")
-
-
 @pytest.mark.parametrize(
     ("harm", "problem"),
     [
@@ -150,29 +148,20 @@ def test_a_folder_that_is_not_as_it_was_saved_is_refused(
 def test_only_regular_files_of_a_bounded_size_are_read(
     model_of: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import os
-
-    from nmt_core.preparation import bundled
-
     place = tmp_path / "preparation"
     shutil.copytree(model_of("bpe") / "preparation", place)
     monkeypatch.setattr(bundled, "MOST_BYTES", 10)
     with pytest.raises(InputError, match="has more than 10 bytes"):
-        bundled.BundledPreprocessor.read(str(place / "preparation.json"))
+        BundledPreprocessor.read(str(place / "preparation.json"))
     monkeypatch.undo()
-    (place / "subwords").unlink()
-    os.mkfifo(place / "subwords")
-    with pytest.raises(InputError, match=r"subwords: is .*expected an ordinary file"):
-        bundled.BundledPreprocessor.read(str(place / "preparation.json"))
-    (place / "subwords").unlink()
-    (place / "subwords").symlink_to("/dev/zero")
-    with pytest.raises(InputError, match=r"subwords: is .*expected an ordinary file"):
-        bundled.BundledPreprocessor.read(str(place / "preparation.json"))
+    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+        (place / "subwords").unlink()
+        make(place / "subwords")
+        with pytest.raises(InputError, match=r"subwords: is .*expected an ordinary file"):
+            BundledPreprocessor.read(str(place / "preparation.json"))
 
 
 def test_a_record_cannot_name_files_elsewhere(model_of: Callable[[str], Path], tmp_path: Path) -> None:
-    from nmt_core.preparation.bundled import BundledPreprocessor
-
     place = tmp_path / "preparation"
     shutil.copytree(model_of("words") / "preparation", place)
     record = json.loads((place / "preparation.json").read_text())
@@ -230,7 +219,6 @@ def test_text_that_was_prepared_otherwise_is_noticed_once(
 
 def test_development_bleu_is_of_words(model_of: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """A translation that has the reference's words in other pieces is perfect."""
-    from nmt_core.training import validation
 
     class Perfect:
         def __init__(self, *models: object, **options: object) -> None: ...

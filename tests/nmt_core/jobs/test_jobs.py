@@ -6,15 +6,12 @@ import argparse
 import contextlib
 import dataclasses
 import errno
-import gzip
 import itertools
-import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-import time
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
@@ -26,13 +23,11 @@ from typing import Any
 import pytest
 
 from nmt_core.base.errors import ConfigError, InputError, NmtError
-from nmt_core.commands.main import main as nmt_core
 from nmt_core.commands.options import shard_range
 from nmt_core.files import pack, partial_output
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Outputs, Result
 from nmt_core.jobs.run import Job, open_workers, run_job
-from smt_bridge.commands.main import main as smt_bridge
 
 Lines = tuple[int, list[bytes]]
 
@@ -120,12 +115,6 @@ def test_an_absurd_number_of_processes_is_refused() -> None:
     workers = open_workers(abs, 999_999_999_999)  # type: ignore[arg-type]  # which is not called
     with pytest.raises(ConfigError, match="--jobs 999,999,999,999: at most 1,000 processes"), workers:
         pass
-
-
-def test_the_output_is_that_of_all_shards_in_order(job: Job[Lines], tmp_path: Path) -> None:
-    assert finish(job) == {"lines": 10}
-    assert (tmp_path / "out").read_bytes() == EXPECTED
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
 class Killed(BaseException):
@@ -268,21 +257,11 @@ def test_without_a_journal_nothing_of_finished_shards_stays_in_memory(job: Job[L
     assert sizes[1] - sizes[0] < 100_000  # bytes: with 2,000 entries it would be a million
 
 
-def test_what_is_done_is_not_done_again(job: Job[Lines], tmp_path: Path) -> None:
-    stopped_after_two(job)
-    progress: list[tuple[str, int]] = []
-    finish(job, seen=noted_by(progress))
-    assert [one for one in progress if one[0] != "expected"][-4:] == [
-        ("resumed", 3), ("resumed", 3), ("done", 3), ("done", 1)
-    ]  # fmt: skip
-    assert (tmp_path / "out").read_bytes() == EXPECTED
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize(
-    "damage", [b"", EXPECTED[:24], b"LINE 0\nLINE 1\nLINE 2\nLINE 3\nLINE 4\nLINE x\n", None],
+    ("damage", "jobs"),
+    [(b"", 1), (EXPECTED[:24], 1), (b"LINE 0\nLINE 1\nLINE 2\nLINE 3\nLINE 4\nLINE x\n", 2), (None, 1)],
     ids=["empty", "short", "changed", "lost"],
-)  # fmt: skip
+)
 def test_an_output_that_is_not_what_was_written_is_made_again_from_there(
     job: Job[Lines], tmp_path: Path, partial_file: Path, damage: bytes | None, jobs: int
 ) -> None:
@@ -367,41 +346,23 @@ def test_the_output_has_its_name_when_it_is_complete(job: Job[Lines], tmp_path: 
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
-@pytest.fixture
-def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the files that have been flushed to the disk."""
-    names: list[str] = []
+def test_outputs_are_flushed_to_the_disk_every_few_seconds(job: Job[Lines], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here after each shard; and at the end of a range, which others put together."""
+    flushed: list[str] = []
     fsync = os.fsync
 
     def noted(descriptor: int) -> None:
         fsync(descriptor)
-        names.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+        flushed.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
 
     monkeypatch.setattr(os, "fsync", noted)
-    return names
-
-
-def test_a_range_that_others_put_together_is_flushed_to_the_disk(job: Job[Lines], flushed: list[str]) -> None:
     finish(job, shards="2-3")
-    assert {".out.shards-2-3.hybridmt.tmp", ".out.shards-2-3.hybridmt.journal"} == set(flushed)
-
-
-def test_outputs_are_flushed_to_the_disk_every_few_seconds(
-    job: Job[Lines], flushed: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Here after each shard."""
+    assert flushed == [".out.shards-2-3.hybridmt.tmp", ".out.shards-2-3.hybridmt.journal"]
     finish(job)
-    assert flushed.count(".out.hybridmt.journal") == 0
+    assert ".out.hybridmt.journal" not in flushed
     monkeypatch.setattr("nmt_core.jobs.outputs._SECONDS", 0.0)
     finish(job)
     assert flushed.count(".out.hybridmt.journal") == 4
-
-
-def test_an_input_that_is_no_file_is_worked_through_as_it_comes(job: Job[Lines], tmp_path: Path) -> None:
-    lines = read(job.input)
-    stream = dataclasses.replace(job, input="-", read=lambda: lines)
-    assert finish(stream) == {"lines": 10}
-    assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
 def test_a_file_that_changes_while_it_is_read_once_is_rejected(tmp_path: Path) -> None:
@@ -558,13 +519,6 @@ def test_of_an_empty_input_other_programs_can_read_the_output(tmp_path: Path, su
     output = str(tmp_path / f"out{suffix}")
     assert finish(dataclasses.replace(job_in(tmp_path), outputs=(output,), journaled=journaled)) == {}
     assert Path(output).read_bytes() == pack(b"", suffix)
-
-
-def test_what_ranges_have_done_is_counted_with_the_rest(job: Job[Lines]) -> None:
-    finish(job, shards="2-3")
-    seen: list[dict[str, float]] = []
-    assert finish(job, seen=lambda shard, counts, resumed: seen.append(counts)) == {"lines": 10}
-    assert [counts["lines"] for counts in seen] == [3, 3, 3, 1]
 
 
 def test_a_job_of_an_older_version_is_named(job: Job[Lines], tmp_path: Path) -> None:
@@ -759,51 +713,6 @@ def test_a_range_may_end_behind_the_last_shard(job: Job[Lines], tmp_path: Path) 
     assert finish(job) == {"lines": 10}
     assert (tmp_path / "out").read_bytes() == EXPECTED
     assert sorted(os.listdir(tmp_path)) == ["in", "out"]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    (folder / "v").write_text("\n".join(["</s>", "<unk>", *(f"w{number}" for number in range(30))]) + "\n")
-    sizes = ["hidden=16", "embedding=8", "alignment=8", "maxout=8", "initialisation=glorot"]
-    settings = [part for size in sizes for part in ("--set", f"model.{size}")]
-    vocabularies = ["--source-vocab", str(folder / "v"), "--target-vocab", str(folder / "v")]
-    assert nmt_core(["init", str(folder / "m"), "--preset", "rnnsearch", *vocabularies, *settings]) == 0
-    return folder / "m"
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    """41,000 lines: three shards."""
-    path = tmp_path / "table.gz"
-    with gzip.open(path, "wb", compresslevel=1) as stream:
-        for source in range(2050):
-            for target in range(20):
-                words = " ".join(f"w{(source * 7 + target * place) % 33}" for place in range(1 + target % 5))
-                stream.write(f"w{source % 31} w{source} ||| {words} ||| 0.5 0.25 ||| 0-0\n".encode())
-    return path
-
-
-@pytest.mark.slow
-def test_a_real_job_killed_for_good_goes_on_to_the_same_bytes(model: Path, table: Path, tmp_path: Path) -> None:
-    whole, pieces = tmp_path / "whole.gz", tmp_path / "pieces.gz"
-    options = [str(table), "--scorer", str(model), "--unknown-count", "--devices", "cpu"]
-    assert smt_bridge(["rescore-table", *options, "--output", str(whole), "--jobs", "1", "--quiet"]) == 0
-    command = [sys.executable, "-m", "smt_bridge", "rescore-table", *options, "--output", str(pieces), "--jobs", "2"]
-    journal = tmp_path / ".pieces.gz.hybridmt.journal"
-    program = subprocess.Popen([*command, "--quiet"], stderr=subprocess.DEVNULL, start_new_session=True)
-    deadline = time.monotonic() + 60
-    while program.poll() is None and time.monotonic() < deadline:
-        if journal.exists() and journal.read_bytes().count(b"\n") > 1:
-            break
-        time.sleep(0.005)
-    program.kill()
-    program.wait()
-    assert smt_bridge(["rescore-table", *options, "--output", str(pieces), "--jobs", "1", "--quiet"]) == 0
-    assert pieces.read_bytes() == whole.read_bytes()
-    records = [json.loads((tmp_path / f"{name}.gz.json").read_bytes()) for name in ("whole", "pieces")]
-    assert records[0] == records[1]
-    assert not journal.exists()
 
 
 class Endless(Shouting):
