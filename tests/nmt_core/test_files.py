@@ -232,23 +232,6 @@ def test_a_long_line_takes_linear_time(tmp_path: Path, monkeypatch: pytest.Monke
     assert time.process_time() - begin < 20  # it was ten times as long
 
 
-class Dribble(io.RawIOBase):
-    """A pipe whose writer is slow."""
-
-    def __init__(self, content: bytes) -> None:
-        self._octets = iter(content)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        octet = next(self._octets, None)
-        if octet is None:
-            return 0
-        memoryview(buffer)[0] = octet
-        return 1
-
-
 @pytest.mark.parametrize("content", [b"a b\rc d\r", b"a\rb", codecs.BOM_UTF8 + b"\ra\r", b"x\r" * (1 << 20)])
 @pytest.mark.parametrize("packed", [False, True])
 def test_carriage_returns_alone_are_said_to_be_the_line_ends(
@@ -266,11 +249,6 @@ def test_other_carriage_returns_pass(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "f"
     path.write_bytes(content)
     assert b"\n".join(read_lines(str(path))) == content.removesuffix(b"\n")
-
-
-def test_lines_that_come_octet_by_octet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Dribble(b"a b\n\ncd\ne"))))
-    assert list(read_lines("-")) == [b"a b", b"", b"cd", b"e"]
 
 
 # what becomes of a file that is written

@@ -64,11 +64,6 @@ def test_files(files: Path, scheme: str, source: str, target: str, capsys: pytes
     assert f"3 pairs, 7 target words; {placed} of 4 unknown target words with a source word" in output.err
 
 
-def test_the_folder_of_the_output_is_made(files: Path) -> None:
-    assert annotate(files, output="new/train") == 0
-    assert (files / "new" / "train.source").read_text() == PLAIN
-
-
 def test_a_text_can_be_its_own_target(files: Path) -> None:
     """As for models that copy."""
     (files / "a").write_text("0-0 1-1 2-2 3-3 4-4\n\n0-0 1-1 2-2 3-3\n")

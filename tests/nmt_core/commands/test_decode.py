@@ -133,21 +133,6 @@ def test_unknown_words_are_forbidden_on_demand(folder: Path) -> None:
     assert not any("<unk>" in line for line in run(folder, "--nbest", "20", "--search=forbid_unknown"))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--device", "cuda:99"),
-        ("--device", "abacus"),
-        ("--dtype", "float7"),
-        ("--input", "not-there"),
-    ],
-)
-def test_wrong_options_are_told_in_one_line(folder: Path, options: tuple[str, ...]) -> None:
-    with pytest.raises(NmtError) as caught:
-        run(folder, *options)
-    assert "\n" not in str(caught.value)
-
-
 class OutOfMemoryError(RuntimeError):
     """Called as PyTorch's is."""
 

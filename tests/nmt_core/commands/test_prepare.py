@@ -86,18 +86,6 @@ def test_swapped_sides_are_noticed(folder: Path, capsys: pytest.CaptureFixture[s
     assert main(["prepare", "corpus", *same.split()]) == 0
 
 
-@pytest.mark.parametrize("language", ["no", "nan"])
-def test_every_code_is_a_language(folder: Path, language: str) -> None:
-    """Also one that YAML takes for a truth value or a number."""
-    (folder / "settings.yaml").write_text(f"target_language: {language}\nfilters: {{duplicates: true}}\n")
-    pair = "--source raw.en --target raw.de --source-language en --quiet"
-    assert main(["prepare", "corpus", *pair.split(), "--config", "settings.yaml", "--output", "a/train"]) == 0
-    setting = f"target_language={language}"
-    assert main(["prepare", "corpus", *pair.split(), "--set", setting, "--output", "b/train"]) == 0
-    texts = [(folder / place / f"train.{language}").read_text() for place in "ab"]
-    assert texts == ["Der Aktionsplan ist gut .\nEin Hund .\n", texts[0] + "Ein Hund .\n"]
-
-
 def test_new_input_and_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert prepare("--quiet") == 0
     raw = "It\u2019s (new).\n\nX\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import random
 from collections.abc import Mapping
@@ -41,9 +43,10 @@ class Runs:
         *,
         model: Mapping[str, Any] | None = None,
         data: Mapping[str, Any] | None = None,
+        others: Mapping[str, Any] | None = None,
         **training: Any,
     ) -> str:
-        """The settings of a run; other settings of the model, the data and the training on top."""
+        """The settings of a run; other settings of the model, the data and the training on top, and ``others``."""
         sizes = {"hidden": 8, "embedding": 6, "alignment": 5, "maxout": 4, "dropout": 0.1, "initialisation": "glorot"}
         files = {
             "source": self.file("train.s"),
@@ -56,6 +59,7 @@ class Runs:
             "model": {"type": "rnnsearch", **sizes, **(model or {})},
             "data": {**files, **(data or {})},
             "training": {"batch_sentences": 10, "window": 3, "validate_every": 6, "dev_beam": 1, **training},
+            **(others or {}),
         }
         path = self.place / f"{folder}.yaml"
         path.write_text(yaml.safe_dump(settings))
@@ -65,6 +69,14 @@ class Runs:
         """Begin a run, or go on with it; its exit code."""
         settings = [part for option in options for part in ("--set", option)]
         return main(["train", self.file(f"{folder}.yaml"), "--quiet", "--device", "cpu", "--resume", *settings])
+
+    def refused(self, folder: str, *options: str) -> str:
+        """The one line with which a run is rejected."""
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            assert self.go_on(folder, *options) == 2
+        (line,) = said.getvalue().splitlines()
+        return line + "\n"
 
     def state(self, folder: str) -> dict[str, torch.Tensor]:
         return load_file(self.file(f"{folder}/training.safetensors"))
@@ -76,18 +88,20 @@ class Runs:
     def model(self, folder: str) -> dict[str, torch.Tensor]:
         return load_parameters(self.file(folder))
 
-    def assert_resumes_exactly(self, *, updates: int = 31, **settings: Any) -> dict[str, torch.Tensor]:
+    def assert_resumes_exactly(self, *options: str, updates: int = 31, **settings: Any) -> dict[str, torch.Tensor]:
         """A run that stops twice ends with the state of one that does not; the state."""
-        self.write("whole", **settings, max_updates=updates)
-        self.write("parts", **settings, max_updates=updates)
-        assert self.go_on("whole") == 0
-        for stop in (updates // 3, 2 * updates // 3, updates):
-            assert self.go_on("parts", f"training.max_updates={stop}") == 0
-        whole, parts = self.state("whole"), self.state("parts")
-        assert whole.keys() == parts.keys()
-        for name, tensor in whole.items():
-            assert torch.equal(tensor, parts[name]), name
+        for folder, stops in (("whole", [updates]), ("parts", [updates // 3, 2 * updates // 3, updates])):
+            self.write(folder, **settings, max_updates=updates)
+            for stop in stops:
+                assert self.go_on(folder, *options, f"training.max_updates={stop}") == 0
+        whole = self.state("whole")
+        self.assert_equal(whole, self.state("parts"))
         return whole
+
+    @staticmethod
+    def assert_equal(one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor]) -> None:
+        assert one.keys() == other.keys()
+        assert [name for name, tensor in one.items() if not torch.equal(tensor, other[name])] == []
 
 
 @pytest.fixture

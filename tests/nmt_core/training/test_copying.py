@@ -13,12 +13,10 @@ from nmt_core.model_directory.loaded_model import load_model
 from tests.model_files import open_pair_scorer
 from tests.searching import open_translator
 
-DEEP = {"type": "deep-lstm", "depth": 1, "hidden": 8, "embedding": 6, "dropout": 0.1, "alignment": None}
-
 
 @pytest.fixture(params=["posunk", "posall"])
 def settings(request: pytest.FixtureRequest, runs) -> dict[str, object]:
-    """What a run of the scheme says beyond the usual."""
+    """The settings of a run of the scheme beyond the usual."""
     words = "".join(f"{word}\n" for word in ["</s>", "<unk>", *(f"w{number}" for number in range(7))])
     Path(runs.file("words")).write_text(words)
     Path(runs.file("lex")).write_text("".join(f"w{number} w{number} 1.0\n" for number in range(12)))
@@ -32,24 +30,11 @@ def settings(request: pytest.FixtureRequest, runs) -> dict[str, object]:
         "dev_alignment": runs.file("dev.align"),
         "lexicon": runs.file("lex"),
     }
-    return {"scheme": request.param, "data": data}
-
-
-def write(runs, folder: str, settings: dict[str, object], **training: object) -> str:
-    path = runs.write(folder, data=settings["data"], **training)
-    with open(path, "a") as stream:
-        stream.write(f"copying: {settings['scheme']}\n")
-    return path
+    return {"others": {"copying": request.param}, "data": data}
 
 
 def test_a_run_resumes_exactly_and_measures_plain_text(runs, settings: dict[str, object]) -> None:
-    for folder in ("whole", "parts"):
-        write(runs, folder, settings, max_updates=18)
-    assert runs.go_on("whole") == 0
-    for stop in (5, 11, 18):
-        assert runs.go_on("parts", f"training.max_updates={stop}") == 0
-    whole, parts = runs.state("whole"), runs.state("parts")
-    assert all((tensor == parts[name]).all() for name, tensor in whole.items())
+    runs.assert_resumes_exactly(updates=18, **settings)
     loaded = load_model(runs.file("whole"))
     assert loaded.copying is not None
     assert loaded.lexicon is not None
@@ -83,18 +68,12 @@ def _points(line: str) -> list[tuple[int, int]]:
         (["copying=unkpos"], "'copying': "),
     ],
 )
-def test_what_a_run_cannot_do_is_one_line(runs, settings, options: list[str], message: str, capsys) -> None:
-    write(runs, "run", settings, max_updates=2)
-    capsys.readouterr()
-    assert runs.go_on("run", *(option.format(words=runs.file("words")) for option in options)) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert message in lines[0]
+def test_what_a_run_cannot_do_is_one_line(runs, settings, options: list[str], message: str) -> None:
+    runs.write("run", **settings, max_updates=2)
+    assert message in runs.refused("run", *(option.format(words=runs.file("words")) for option in options))
 
 
-def test_posall_wants_the_alignment_of_its_development_set(runs, settings, capsys) -> None:
-    if settings["scheme"] == "posall":
-        write(runs, "run", settings, max_updates=2)
-        capsys.readouterr()
-        assert runs.go_on("run", "data.dev_alignment=null") == 2
-        assert "posall: give data.dev_alignment" in capsys.readouterr().err
+def test_posall_wants_the_alignment_of_its_development_set(runs, settings) -> None:
+    runs.write("run", **settings, max_updates=2)
+    if settings["others"] == {"copying": "posall"}:
+        assert "posall: give data.dev_alignment" in runs.refused("run", "data.dev_alignment=null")

@@ -53,9 +53,8 @@ def write_config(corpus: Path, folder: str, *, model: dict[str, Any] | None = No
     return str(path)
 
 
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_it_learns_and_reports_perplexity(corpus: Path, capsys: pytest.CaptureFixture[str], cell: str) -> None:
-    assert main(["train", write_config(corpus, "lm"), "--device", "cpu", "--set", f"model.cell={cell}"]) == 0
+def test_it_learns_and_reports_perplexity(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", write_config(corpus, "lm"), "--device", "cpu", "--set", "model.cell=lstm"]) == 0
     message = capsys.readouterr().err
     nats, perplexity = re.findall(r"dev: ([\d.]+) nats/word, perplexity ([\d.]+)", message)[-1]
     assert float(perplexity) == pytest.approx(math.exp(float(nats)), rel=2e-3)
@@ -63,7 +62,7 @@ def test_it_learns_and_reports_perplexity(corpus: Path, capsys: pytest.CaptureFi
     assert "BLEU" not in message
     loaded = load_model(str(corpus / "lm"))
     assert loaded.config.model.type == "rnnlm"
-    assert loaded.config.model.cell == cell
+    assert loaded.config.model.cell == "lstm"
     assert loaded.source.words == SPECIAL_WORDS
     assert sorted(loaded.target.words[2:]) == WORDS
 

@@ -37,15 +37,25 @@ def test_sums_are_named_and_counted() -> None:
     assert not whole.requires_grad
 
 
-@pytest.mark.parametrize("tied", [False, True])
-def test_slices_change_no_gradient(monkeypatch: pytest.MonkeyPatch, tied: bool) -> None:
-    options = LossOptions(label_smoothing=0.1, self_normalization=0.2)
-    one, other = model(tied=tied).double(), model(tied=tied).double()
-    backpropagate(one, BATCH, options, scale=0.3)
+@pytest.mark.parametrize(
+    ("smoothing", "penalty", "tied"), [(0.0, 0.0, False), (0.1, 0.0, True), (0.0, 0.3, False), (0.1, 0.2, True)]
+)
+def test_backpropagation_in_slices_is_that_of_torchs_cross_entropy(
+    monkeypatch: pytest.MonkeyPatch, smoothing: float, penalty: float, tied: bool
+) -> None:
     monkeypatch.setattr(word_loss, "LOGITS_AT_A_TIME", 9)
-    backpropagate(other, BATCH, options, scale=0.3)
+    options = LossOptions(label_smoothing=smoothing, self_normalization=penalty)
+    one, other = model(tied=tied).double(), model(tied=tied).double()
+    losses = backpropagate(one, BATCH, options, scale=0.3)
+    mask = BATCH.target.mask_BL
+    logits = other.generator.logits(other.known_targets(BATCH).readouts_BTL[mask])
+    words = BATCH.target.words_BL[mask]
+    expected = torch.nn.functional.cross_entropy(logits, words, reduction="sum", label_smoothing=smoothing)
+    expected = expected + penalty * torch.logsumexp(logits, dim=1).square().sum()
+    (0.3 * expected).backward()
+    assert losses.objective.item() == pytest.approx(expected.item(), rel=1e-6)
     for name, parameter in one.named_parameters():
-        torch.testing.assert_close(parameter.grad, other.get_parameter(name).grad, rtol=1e-5, atol=1e-8)
+        torch.testing.assert_close(parameter.grad, other.get_parameter(name).grad, rtol=1e-5, atol=1e-7)
 
 
 def test_sentences_with_weights_count_so_often() -> None:

@@ -95,10 +95,7 @@ def train(runs: Any, folder: str, processes: int, *options: str) -> int:
 
 
 def assert_same_state(runs: Any, one: str, other: str) -> None:
-    states = runs.state(one), runs.state(other)
-    assert states[0].keys() == states[1].keys()
-    for name, tensor in states[0].items():
-        assert torch.equal(tensor, states[1][name]), name
+    runs.assert_equal(runs.state(one), runs.state(other))
 
 
 @pytest.mark.slow

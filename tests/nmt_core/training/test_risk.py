@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 import torch
 
-from nmt_core.batches.padding import pad, pad_pairs
+from nmt_core.batches.padding import pad_pairs
 from nmt_core.models.build import new_model
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnsearch import RNNsearchConfig
@@ -110,20 +110,6 @@ def test_it_resumes_exactly(runs) -> None:
     runs.assert_resumes_exactly(minimum_risk={"samples": 5}, updates=9, validate_every=4, update_every=2)
 
 
-def test_it_lowers_the_risk(runs, capsys: pytest.CaptureFixture[str]) -> None:
-    source = pad([[2, 3], [3, 2]])
-    batch = pad_pairs([([2, 3], [3, 2]), ([3, 2], [2, 3])])
-    model = tiny(ending=0.5).float()
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
-    risks = []
-    for number in range(60):
-        optimizer.zero_grad()
-        config = MinimumRiskConfig(samples=20, sharpness=1.0)
-        risks.append(backpropagate_risk(model, batch, config, seed=1, number=number).objective.item() / source.rows)
-        optimizer.step()
-    assert sum(risks[-5:]) / 5 < 0.5 * sum(risks[:5]) / 5
-
-
 @pytest.mark.parametrize(
     ("settings", "options", "message"),
     [
@@ -138,10 +124,7 @@ def test_it_lowers_the_risk(runs, capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_what_does_not_go_with_it_is_one_line(
-    runs, capsys: pytest.CaptureFixture[str], settings: dict[str, object], options: list[str], message: str
+    runs, settings: dict[str, object], options: list[str], message: str
 ) -> None:
     runs.write("run", **{"minimum_risk": {"samples": 3}, **settings})
-    assert runs.go_on("run", *options) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert len(error.splitlines()) == 1
+    assert message in runs.refused("run", *options)

@@ -43,7 +43,7 @@ def test_a_worse_model_does_not_replace_an_average_after_resuming(runs, monkeypa
     assert runs.go_on("run") == 0
     averaged = runs.model("run")
     assert runs.go_on("run", "training.max_updates=18") == 0
-    assert all(torch.equal(tensor, averaged[name]) for name, tensor in runs.model("run").items())
+    runs.assert_equal(runs.model("run"), averaged)
     assert runs.progress("run")["kept"]["nats_per_word"] == 1.0
     assert runs.progress("run")["best"]["nats_per_word"] == 2.0
 
@@ -112,13 +112,10 @@ def _settings(runs, name: str) -> dict:
         ("data.dev_source={place}/dev2.s data.dev_target={place}/dev2.t", "the development set is another"),
     ],
 )
-def test_resuming_names_what_is_another(runs, capsys: pytest.CaptureFixture[str], change: str, message: str) -> None:
+def test_resuming_names_what_is_another(runs, change: str, message: str) -> None:
     runs.write("run", max_updates=3)
     assert runs.go_on("run") == 0
-    assert runs.go_on("run", *change.format(place=runs.place).split()) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert len(error.splitlines()) == 1
+    assert message in runs.refused("run", *change.format(place=runs.place).split())
 
 
 @pytest.mark.parametrize("name", ["train.s", "dev.t"])
@@ -135,7 +132,7 @@ def test_a_file_of_the_same_name_with_other_content_is_noticed(
     assert f"the {what} is another, since the content of a file changed" in capsys.readouterr().err
 
 
-def test_a_changed_model_to_start_from_is_noticed(runs, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_model_to_start_from_is_noticed(runs) -> None:
     for name in ("one", "two"):
         runs.write(name, max_updates=2, seed=len(name) + ord(name[0]))
         assert runs.go_on(name) == 0
@@ -143,8 +140,9 @@ def test_a_changed_model_to_start_from_is_noticed(runs, capsys: pytest.CaptureFi
     data = {f"{name}_vocabulary": path for name, path in files.items()}
     runs.write("run", max_updates=2, start_from=runs.file("one"), data=data)
     assert runs.go_on("run") == 0
-    assert runs.go_on("run", f"training.start_from={runs.file('two')}") == 2
-    assert "the model of training.start_from is another" in capsys.readouterr().err
+    assert "the model of training.start_from is another" in runs.refused(
+        "run", f"training.start_from={runs.file('two')}"
+    )
 
 
 def test_beside_a_model_to_start_from_a_part_of_the_model_is_enough(runs, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,13 +181,12 @@ def test_what_cannot_change_weights_does_not_count(runs) -> None:
 # --- the folder
 
 
-def test_a_folder_that_cannot_be_made_is_told_before_the_text_is_read(runs, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_cannot_be_made_is_told_before_the_text_is_read(runs) -> None:
     Path(runs.file("file")).write_text("")
     runs.write("run", data={"source": "/nowhere"})
-    assert runs.go_on("run", f"folder={runs.file('file')}/run") == 2
-    error = capsys.readouterr().err
-    assert f"{runs.file('file')}/run/training: cannot be written" in error
-    assert len(error.splitlines()) == 1
+    assert f"{runs.file('file')}/run/training: cannot be written" in runs.refused(
+        "run", f"folder={runs.file('file')}/run"
+    )
 
 
 def test_two_runs_into_one_folder_are_told_at_once(runs, capsys: pytest.CaptureFixture[str]) -> None:
@@ -253,7 +250,7 @@ def test_a_disk_that_fills_up_later_is_one_line_and_loses_nothing(
 
 @pytest.mark.parametrize("again", [False, True])
 def test_a_folder_that_is_removed_meanwhile_is_not_made_again(
-    runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, again: bool
+    runs, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
     """Nor is one of the same name written to, which may be another run's."""
     before = os.listdir(os.path.dirname(runs.file("run")))
@@ -268,10 +265,7 @@ def test_a_folder_that_is_removed_meanwhile_is_not_made_again(
         return measure(self)
 
     monkeypatch.setattr(Trainer, "_measure", removing)
-    assert runs.go_on("run") == 2
-    error = capsys.readouterr().err
-    assert f"{runs.file('run')}: was removed, or moved away, while the run was at work" in error
-    assert len(error.splitlines()) == 1
+    assert f"{runs.file('run')}: was removed, or moved away, while the run was at work" in runs.refused("run")
     if again:
         assert os.listdir(runs.file("run")) == ["notes"]
     else:
@@ -298,8 +292,7 @@ def test_the_state_is_saved_between_validations_and_changes_no_number(runs, monk
     saved.clear()
     assert runs.go_on("rarely") == 0
     assert saved == [6, 12, 13]
-    states = runs.state("often"), runs.state("rarely")
-    assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
+    runs.assert_equal(runs.state("often"), runs.state("rarely"))
 
 
 def test_the_best_models_and_those_of_every_so_many_updates_are_kept(runs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,8 +302,7 @@ def test_the_best_models_and_those_of_every_so_many_updates_are_kept(runs, monke
     kept = sorted(os.listdir(runs.file("run/snapshots")))
     assert [int(name) for name in kept] == [5, 10, 12, 15, 18, 20]
     snapshots = [runs.file(f"run/snapshots/{number:09d}") for number in (12, 18)]
-    best = runs.model("run")
-    assert all(torch.equal(best[name], value) for name, value in runs.model("run/snapshots/000000012").items())
+    runs.assert_equal(runs.model("run"), runs.model("run/snapshots/000000012"))
     assert main(["average", *snapshots, "--output", runs.file("mean")]) == 0
     for name, mean in runs.model("mean").items():
         parts = [runs.model(f"run/snapshots/{number:09d}")[name].double() for number in (12, 18)]
@@ -345,13 +337,10 @@ def test_average_does_not_overwrite_a_model(runs, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     "data", [{}, {"dev_source": None, "dev_target": None, "hold_out": 4}], ids=["files", "held out"]
 )
-def test_development_sets_without_words_are_told_before_training(
-    runs, data: dict[str, object], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_development_sets_without_words_are_told_before_training(runs, data: dict[str, object]) -> None:
     for name in ("dev", "train"):
         source = Path(runs.file(f"{name}.s"))
         source.write_text("\n" * len(source.read_text().splitlines()))
     runs.write("run", data=data)
-    assert runs.go_on("run") == 2
-    assert "nothing to validate on" in capsys.readouterr().err
+    assert "nothing to validate on" in runs.refused("run")
     assert not Path(runs.file("run")).exists()

@@ -17,7 +17,7 @@ from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.data.corpus import encode_corpus, make_batch
 from nmt_core.training.validation import DevelopmentSet
 
-ADAM = {"optimizer": "adam", "learning_rate": 0.02, "gradient": "word", "max_updates": 20}
+ADAM = {"optimizer": "adam", "learning_rate": 0.02, "gradient": "word"}
 KINDS: dict[str, dict[str, Any]] = {
     "plain": ADAM,
     "partitions": {**ADAM, "partition_words": 14},
@@ -39,8 +39,8 @@ def in_both_orders(runs: Any, kind: str) -> None:
     backwards = {"target": runs.file("train.s"), "dev_target": runs.file("dev.s")}
     aligned = ({"alignment": runs.file("train.align")}, {"alignment": runs.file("straight.align")})
     mine, others = aligned if kind == "guided" else ({}, {})
-    runs.write("r2l", data=mine, **KINDS[kind])
-    runs.write("l2r", data={**backwards, **others}, **KINDS[kind])
+    runs.write("r2l", data=mine, **{"max_updates": 20, **KINDS[kind]})
+    runs.write("l2r", data={**backwards, **others}, **{"max_updates": 20, **KINDS[kind]})
     assert runs.go_on("r2l", "target_order=right-to-left") == 0
     assert runs.go_on("l2r") == 0
 
@@ -48,10 +48,7 @@ def in_both_orders(runs: Any, kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_weights_are_those_of_training_on_the_targets_backwards(runs: Any, kind: str) -> None:
     in_both_orders(runs, kind)
-    mine, others = runs.model("r2l"), runs.model("l2r")
-    assert mine.keys() == others.keys()
-    for name, tensor in mine.items():
-        assert torch.equal(tensor, others[name]), name
+    runs.assert_equal(runs.model("r2l"), runs.model("l2r"))
 
 
 def test_development_scores_are_of_the_text(runs: Any) -> None:
@@ -67,24 +64,16 @@ def test_development_scores_are_of_the_text(runs: Any) -> None:
     assert found.nats_per_word == pytest.approx(-sum(score.log_prob for score in scores) / words, abs=1e-5)
 
 
-def test_it_resumes_exactly_and_not_in_another_order(runs: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    runs.write("whole", **ADAM)
-    runs.write("parts", **ADAM)
-    order = "target_order=right-to-left"
-    assert runs.go_on("whole", order) == 0
-    for stop in (7, 13):
-        assert runs.go_on("parts", order, f"training.max_updates={stop}") == 0
-    assert runs.go_on("parts") == 2
-    assert "target_order was right-to-left and is left-to-right" in capfd.readouterr().err
-    assert runs.go_on("parts", order) == 0
-    for name, tensor in runs.state("whole").items():
-        assert torch.equal(tensor, runs.state("parts")[name]), name
+def test_it_resumes_exactly_and_not_in_another_order(runs: Any) -> None:
+    runs.assert_resumes_exactly(updates=20, others={"target_order": "right-to-left"}, **ADAM)
+    order = "target_order=left-to-right"
+    assert "target_order was right-to-left and is left-to-right" in runs.refused("parts", order)
 
 
 def test_training_goes_on_in_the_order_of_the_model_it_starts_from(
     runs: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    runs.write("first", **ADAM)
+    runs.write("first", **ADAM, max_updates=20)
     assert runs.go_on("first", "target_order=right-to-left") == 0
     data = {key: runs.file(name) for key, name in (("source", "train.s"), ("target", "train.t"))}
     settings = Path(runs.file("second.yaml"))
@@ -121,5 +110,4 @@ def test_a_language_model_of_monolingual_text(runs: Any) -> None:
             f"training: {{select_by: nll, max_updates: 10, validate_every: 5}}\n"
         )
         assert main(["train", str(settings), "--quiet", "--device", "cpu"]) == 0
-    for name, tensor in runs.model("r2l").items():
-        assert torch.equal(tensor, runs.model("l2r")[name]), name
+    runs.assert_equal(runs.model("r2l"), runs.model("l2r"))
