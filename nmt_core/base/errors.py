@@ -28,7 +28,7 @@ class InputError(NmtError):
         self.path = input_name(path)
         self.line = line
         self.problem = problem
-        super().__init__(path, problem)  # with which a process that it is sent to makes it again
+        super().__init__(path, problem)  # what it is unpickled from, in another process
 
     def __str__(self) -> str:
         place = self.path if self.line is None else f"{self.path}:{self.line}"
