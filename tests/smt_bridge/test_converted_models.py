@@ -75,18 +75,7 @@ def test_a_live_hybrid_searches_and_scores_with_it(moses: str, tmp_path: Path, m
     judge = f"ct2:{NumpyTransformer(['ab', 'cd', 'ba', 'dc']).write(tmp_path / 'judge')}"
     Path("dev").write_text("ab cd\ncd\n")
     write_moses_system(tmp_path)
-    lists = [
-        "--moses-ini",
-        "moses.ini",
-        "--model",
-        judge,
-        "--feature",
-        f"nmt:{judge}",
-        "--lists",
-        "moses:2,nmt:3",
-        "--beam",
-        "4",
-    ]
+    lists = f"--moses-ini moses.ini --model {judge} --feature nmt:{judge} --lists moses:2,nmt:3 --beam 4".split()
     assert translate(moses, *lists, "--input", "dev", "--nbest-output", "list", "--output", "out") == 0
     entries = list(read_entries("list"))
     assert {entry.sentence for entry in entries if entry.features["InNmt0"] == (1.0,)} == {0, 1}

@@ -74,25 +74,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, content in (("list", LIST), ("source", "the cat\nyes\n"), ("weights", "LM0= 1\n")):
         Path(name).write_text(content)
     Path("reference").write_text("le chat\noui\n")
-    assert (
-        main(
-            [
-                "add-features",
-                "--nbest",
-                "list",
-                "--source",
-                "source",
-                "--feature",
-                "wordcount",
-                "--output",
-                "rich",
-                "--quiet",
-                "--jobs",
-                "1",
-            ]
-        )
-        == 0
-    )
+    command = "add-features --nbest list --source source --feature wordcount --output rich --quiet --jobs 1"
+    assert main(command.split()) == 0
     return tmp_path
 
 

@@ -76,16 +76,8 @@ def test_either_kind_of_language_model_may_score_hypotheses(
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(folder)
-    features = [
-        "--feature",
-        "rnnlm:rnnlm",
-        "--feature",
-        "cslm:cslm-cho2014",
-        "--output",
-        str(tmp_path / "new"),
-        "--quiet",
-    ]
-    assert main(["add-features", "--source", "source", "--nbest", "list", *features]) == 0
+    command = "add-features --source source --nbest list --feature rnnlm:rnnlm --feature cslm:cslm-cho2014 --quiet"
+    assert main([*command.split(), "--output", str(tmp_path / "new")]) == 0
     assert " RNNLM0= " in (tmp_path / "new").read_text()
 
 

@@ -45,16 +45,7 @@ def files_in(folder: Path, output: str) -> list[str]:
 def test_a_table(pieces: Path, tmp_path: Path) -> None:
     lines = [f"{source} ||| {target} ||| 0.5 0.5" for source, target in TABLE]
     (tmp_path / "table").write_text("".join(f"{line}\n" for line in lines))
-    options = [
-        "--scorer",
-        str(pieces),
-        "--unknown-count",
-        "--quiet",
-        "--jobs",
-        "1",
-        "--output",
-        str(tmp_path / "out"),
-    ]
+    options = f"--scorer {pieces} --unknown-count --quiet --jobs 1 --output {tmp_path / 'out'}".split()
     assert main(["rescore-table", str(tmp_path / "table"), *options]) == 0
     written = (tmp_path / "out").read_text().split("\n")[:-1]
     for line, before, pair in zip(written, lines, TABLE, strict=True):
@@ -110,14 +101,7 @@ def test_generated_phrases_are_limited_in_words_not_in_pieces(pieces: Path) -> N
 def test_a_pieces_of_words_has_nothing_to_back_off(pieces: Path, tmp_path: Path, capsys) -> None:
     (tmp_path / "lm.arpa").write_text(ARPA)
     (tmp_path / "table").write_text("a ||| b ||| 1\n")
-    command = [
-        "rescore-table",
-        str(tmp_path / "table"),
-        "--scorer",
-        str(pieces),
-        "--output",
-        str(tmp_path / "new"),
-    ]
+    command = ["rescore-table", str(tmp_path / "table"), "--scorer", str(pieces), "--output", str(tmp_path / "new")]
     assert main([*command, "--jobs", "1", "--unknown-backoff", str(tmp_path / "lm.arpa")]) == 2
     assert "reads pieces of words; there is nothing to back off" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()

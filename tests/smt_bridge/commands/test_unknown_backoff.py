@@ -60,15 +60,8 @@ def test_the_column_of_a_table_and_not_that_of_the_reverse_model(folder: Path) -
 
 
 def test_the_columns_of_a_list_are_those_of_score(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    features = [
-        "nmt:model",
-        "nmtmin:model",
-        "phrases:model",
-        "nmtreverse:back",
-        "phrasesreverse:back",
-        "nmtreverse:model",
-    ]
-    given = [argument for feature in features for argument in ("--feature", feature)]
+    features = "nmt:model nmtmin:model phrases:model nmtreverse:back phrasesreverse:back nmtreverse:model"
+    given = [argument for feature in features.split() for argument in ("--feature", feature)]
     command = ["add-features", "--source", "source", "--nbest", "nbest", *given, "--quiet", "--jobs", "1"]
     assert main([*command, "--output", "plain"]) == 0
     assert main([*command, "--output", "shared", "--unknown-backoff", "lm.arpa"]) == 0
