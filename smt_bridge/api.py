@@ -252,7 +252,7 @@ def rerank(
     """
     check_weights(weights)
     reranker = Reranker(weights, path=_NAME, weights_path="the weights", lenient=lenient)
-    return [reranker.best(group) for group in lists if group.entries]
+    return [reranker.best(group.entries) for group in lists if group.entries]
 
 
 def _check_choice(name: str, value: str, known: Iterable[str]) -> None:

@@ -88,12 +88,12 @@ class Chooser:
         silent = {system: reasons.get(system, "") for system in missing}
         if not entries or self._reranker is None:
             return Choice(entries, entries[0] if entries else None, silent)
-        return Choice(entries, self._reranker.best(NbestList(entries[0].sentence, entries)), silent)
+        return Choice(entries, self._reranker.best(entries), silent)
 
     def order(self, choice: Choice) -> list[tuple[float, NbestEntry]]:
         """The list with its totals, best first; needs weights."""
         assert self._reranker is not None
-        return self._reranker.order(NbestList(0, choice.entries))
+        return self._reranker.order(choice.entries)
 
     def systems(self, entry: NbestEntry) -> tuple[str, ...]:
         """The systems that listed a hypothesis."""

@@ -176,8 +176,8 @@ def _choose(group: NbestList, reranker: Reranker, listing: IO[bytes] | None) -> 
     if not group.entries:
         return None
     if listing is None:
-        return reranker.best(group)
-    ranked = reranker.order(group)
+        return reranker.best(group.entries)
+    ranked = reranker.order(group.entries)
     listing.writelines(format_entry(entry._replace(total=total)) + b"\n" for total, entry in ranked)
     return ranked[0][1]
 

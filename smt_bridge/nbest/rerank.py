@@ -1,4 +1,4 @@
-"""Choosing among the hypotheses of an n-best list by a weighted sum of its features."""
+"""Choosing among hypotheses by a weighted sum of their features: for `rerank`, `translate` and served hybrids."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from operator import mul
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.nbest.entry import NbestEntry, NbestList
+from smt_bridge.nbest.entry import NbestEntry
 
 _NEVER_LISTED = "UnknownWordPenalty"  # not tuneable in Moses, so that no list shows it
 _MOST_ROWS = 1000  # sets of sparse features whose weights are kept at hand
@@ -37,13 +37,13 @@ class Reranker:
         """The dot product of weights and features."""
         return fsum(map(mul, self._row(entry), chain.from_iterable(entry.features.values())))
 
-    def best(self, group: NbestList) -> NbestEntry:
+    def best(self, entries: Sequence[NbestEntry]) -> NbestEntry:
         """The entry with the highest total; of equals the earliest."""
-        return max(group.entries, key=self.total)
+        return max(entries, key=self.total)
 
-    def order(self, group: NbestList) -> list[tuple[float, NbestEntry]]:
-        """All entries with their totals, best first; equals stay in the order of the file."""
-        scored = [(self.total(entry), entry) for entry in group.entries]
+    def order(self, entries: Sequence[NbestEntry]) -> list[tuple[float, NbestEntry]]:
+        """All entries with their totals, best first; equals stay in their order."""
+        scored = [(self.total(entry), entry) for entry in entries]
         return sorted(scored, key=lambda pair: -pair[0])
 
     def _row(self, entry: NbestEntry) -> tuple[float, ...]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.nbest.entry import NbestList
+from smt_bridge.nbest.entry import NbestEntry
 from smt_bridge.nbest.moses import parse_entry
 from smt_bridge.nbest.rerank import Reranker
 
 
-def list_of(*features: bytes) -> NbestList:
+def list_of(*features: bytes) -> list[NbestEntry]:
     lines = [b"0 ||| h%d ||| %s ||| 0" % (place, text) for place, text in enumerate(features)]
-    return NbestList(0, [parse_entry(line, path="list", number=place + 1) for place, line in enumerate(lines)])
+    return [parse_entry(line, path="list", number=number) for number, line in enumerate(lines, start=1)]
 
 
 def reranker(weights: dict[str, tuple[float, ...]], *, lenient: bool = False) -> Reranker:
@@ -45,11 +45,11 @@ def test_one_side_without_the_other_is_named(weights: dict[str, tuple[float, ...
 
 def test_unknown_word_penalty_and_sparse_features_need_no_partner() -> None:
     chosen = reranker({"A": (1.0,), "UnknownWordPenalty0": (1.0,)})
-    assert chosen.total(list_of(b"A= 2 s_x= 9").entries[0]) == 2.0
+    assert chosen.total(list_of(b"A= 2 s_x= 9")[0]) == 2.0
 
 
 def test_lenient_counts_both_sides_as_zero() -> None:
-    assert reranker({"A": (1.0,), "C": (5.0,)}, lenient=True).total(list_of(b"A= 2 B= 9").entries[0]) == 2.0
+    assert reranker({"A": (1.0,), "C": (5.0,)}, lenient=True).total(list_of(b"A= 2 B= 9")[0]) == 2.0
 
 
 def test_other_number_of_values_names_the_line() -> None:

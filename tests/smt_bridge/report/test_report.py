@@ -131,7 +131,7 @@ def test_words_and_attention_of_a_scorer_are_shown(folder: Path) -> None:
     collector = Collector(reranker, setting)
     with ordered_lists(str(folder / "nbest")) as ordered:
         groups = fill_gaps(ordered.lists, len(SOURCES))
-        sentences = [collector.sentence(one, reranker.best(one) if one.entries else None) for one in groups]
+        sentences = [collector.sentence(one, reranker.best(one.entries) if one.entries else None) for one in groups]
     page = read(reranking_page(sentences, judge(sentences, setting), weights, scorer=LengthPairScorer(0.5)))
     assert "log p of every word, after: -1.51" in page
 
