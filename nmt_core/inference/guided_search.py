@@ -28,6 +28,7 @@ from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import joint_vocabulary
 
 _WIDER = 8  # times, with each search
+_BATCH_TOKENS = 1000
 
 
 class GuidedTranslator:
@@ -45,7 +46,6 @@ class GuidedTranslator:
         beam: int = 12,
         nbest: int = 1,
         widest: int = 0,
-        batch_tokens: int = 1000,
     ) -> None:
         _check(models)
         if nbest > beam:
@@ -56,7 +56,7 @@ class GuidedTranslator:
         if not 0 <= widest <= MAX_ROWS:
             raise ConfigError(f"an exact search follows at most {MAX_ROWS:,} hypotheses, not {widest:,}")
         self._widest = widest
-        self._models, self._batch_tokens = tuple(models), batch_tokens
+        self._models = tuple(models)
         self._predictor = make_predictor(models)
         preparation, target = shared_preparation(models), models[0].target
         if preparation is None:
@@ -89,7 +89,7 @@ class GuidedTranslator:
     def _search(self, requests: Iterable[Request[int]]) -> dict[int, Finished[int]]:
         longest_first = sorted(requests, key=lambda one: -len(one.source))
         search: BeamSearch[int] = BeamSearch(self._predictor)
-        found = {done.key: done for done in search_all(search, longest_first, batch_tokens=self._batch_tokens)}
+        found = {done.key: done for done in search_all(search, longest_first, batch_tokens=_BATCH_TOKENS)}
         for done in found.values():
             if not done.constrained:
                 checked(done)

@@ -82,8 +82,7 @@ def check_follows_guidance(model: LoadedModel) -> None:
 
 def guidance_in_ids(asked: NgramGuidance, target: Vocabulary) -> GuidanceInIds:
     """The guidance in ids of the models' vocabulary."""
-    kind: type[JoinedGuidance] | type[WordGuidance] = JoinedGuidance if asked.joined else WordGuidance
-    return kind(asked.posteriors, target, weight=asked.weight, factors=asked.factors)
+    return JoinedGuidance(asked, target) if asked.joined else WordGuidance(asked, target)
 
 
 @dataclass(frozen=True)

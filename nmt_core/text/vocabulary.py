@@ -80,10 +80,10 @@ class Vocabulary:
         """Twelve hexadecimal digits that change when the words or their order change."""
         return hashlib.sha256("\n".join(self.words).encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
-    def save(self, path: str, *, with_counts: bool = True) -> None:
-        """Write one word a line, with counts behind a tab where they are known and wanted."""
+    def save(self, path: str) -> None:
+        """Write one word a line, with counts behind a tab where they are known."""
         with open_output(path) as stream:
-            write_lines(stream, self.lines(with_counts=with_counts))
+            write_lines(stream, self.lines(with_counts=True))
 
     def lines(self, *, with_counts: bool) -> list[str]:
         """The lines of the file form."""

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from nmt_core.base.interfaces import NgramGuidance
 from nmt_core.preparation.subwords import JOINER
 from nmt_core.text.vocabulary import END, END_ID, UNKNOWN, UNKNOWN_ID, Vocabulary
 
@@ -47,8 +48,9 @@ def added_of(bonuses: Mapping[int, float]) -> Added:
 class GuidanceInIds(abc.ABC):
     """N-gram posteriors of another system for one sentence, in the model's ids; each word loses ``constant``."""
 
-    def __init__(self, constant: float) -> None:
-        self.constant = constant
+    def __init__(self, asked: NgramGuidance, target: Vocabulary) -> None:
+        self.constant = asked.weight * sum(asked.factors)
+        self._target, self._history = target, len(asked.factors) - 1
         self._added: dict[tuple[Any, ...], Added] = {}
 
     @abc.abstractmethod
@@ -94,20 +96,13 @@ class WordGuidance(GuidanceInIds):
     the vocabulary does not have, and those longer than there are ``factors``, count nothing.
     """
 
-    def __init__(
-        self,
-        posteriors: Mapping[Words, float],
-        target: Vocabulary,
-        *,
-        weight: float,
-        factors: Sequence[float] = FACTORS,
-    ) -> None:
-        super().__init__(weight * sum(factors))
-        self._history = len(factors) - 1
+    def __init__(self, asked: NgramGuidance, target: Vocabulary) -> None:
+        super().__init__(asked, target)
         self._after: dict[tuple[int, ...], dict[int, float]] = {}
-        for ngram, posterior in posteriors.items():
-            if len(ngram) <= len(factors) and (ids := _ids(ngram, target)):
-                self._after.setdefault(ids[:-1], {})[ids[-1]] = weight * factors[len(ids) - 1] * posterior
+        for ngram, posterior in asked.posteriors.items():
+            if len(ngram) <= len(asked.factors) and (ids := _ids(ngram, target)):
+                bonus = asked.weight * asked.factors[len(ids) - 1] * posterior
+                self._after.setdefault(ids[:-1], {})[ids[-1]] = bonus
 
     def _context(self, words: Sequence[int]) -> tuple[int, ...]:
         """The last words, behind the beginning of the sentence."""
@@ -139,21 +134,13 @@ class _Context(NamedTuple):
 class JoinedGuidance(GuidanceInIds):
     """The posteriors of one sentence, as ``WordGuidance`` has them, but of whole words."""
 
-    def __init__(
-        self,
-        posteriors: Mapping[Words, float],
-        target: Vocabulary,
-        *,
-        weight: float,
-        factors: Sequence[float] = FACTORS,
-    ) -> None:
-        super().__init__(weight * sum(factors))
-        self._target, self._history = target, len(factors) - 1
+    def __init__(self, asked: NgramGuidance, target: Vocabulary) -> None:
+        super().__init__(asked, target)
         self._after: dict[Words, dict[str, float]] = {}
         self._sums: dict[Words, dict[str, float]] = {}
-        for (*before, last), posterior in posteriors.items():
+        for (*before, last), posterior in asked.posteriors.items():
             if len(before) <= self._history and UNKNOWN not in (*before, last) and last != BEGIN:
-                self._after.setdefault(tuple(before), {})[last] = weight * factors[len(before)] * posterior
+                self._after.setdefault(tuple(before), {})[last] = asked.weight * asked.factors[len(before)] * posterior
 
     def _context(self, words: Sequence[int]) -> _Context:
         parts = self._target.decode(words)

@@ -124,7 +124,7 @@ def test_a_wide_beam_ranks_all_translations_by_the_sum(case: str, weight: float,
     config = DecodingConfig(beam=300, nbest=300, max_length_ratio=0, max_length_extra=LONGEST)
     requests = [
         Request(
-            n, model.encode_text(source), config, guidance=guidance(own, model.target, weight=weight, factors=factors)
+            n, model.encode_text(source), config, guidance=guidance(NgramGuidance(own, weight, factors), model.target)
         )
         for n, (source, own) in enumerate(zip(SOURCES, made, strict=True))
     ]
@@ -144,7 +144,7 @@ def test_a_wide_beam_ranks_all_translations_by_the_sum(case: str, weight: float,
 @pytest.mark.parametrize("beam", [1, 4, 12])
 def test_weight_0_changes_no_bit(load_tiny: Load, beam: int) -> None:
     model, config = load_tiny("rnnsearch"), DecodingConfig(beam=beam, nbest=beam)
-    advice = WordGuidance(random_ngrams(1), model.target, weight=0.0)
+    advice = WordGuidance(NgramGuidance(random_ngrams(1), 0.0, FACTORS), model.target)
     for source in SOURCES:
         request = Request(0, model.encode_text(source), config)
         assert shown(found(model, [request._replace(guidance=advice)])[0]) == shown(found(model, [request])[0])
@@ -154,14 +154,14 @@ def test_advice_decides_where_it_weighs_all(load_tiny: Load) -> None:
     model, config = load_tiny("rnnsearch"), DecodingConfig(beam=12)
     text = ("<s>", "hommes", "un", "groupe", ".", "</s>")
     every = {text[begin : begin + size]: 1.0 for size in range(1, 5) for begin in range(len(text) - size + 1)}
-    advice = WordGuidance(every, model.target, weight=100.0)
+    advice = WordGuidance(NgramGuidance(every, 100.0, FACTORS), model.target)
     (best, *_) = found(model, [Request(0, model.encode_text("a"), config, guidance=advice)])[0].hypotheses
     assert tuple(model.target.decode(best.words)) == text[1:-1]
 
 
 def test_sentences_with_and_without_advice_and_rules_are_searched_together(load_tiny: Load) -> None:
     model, config = load_tiny("rnnsearch"), DecodingConfig(beam=5, nbest=4)
-    advice = WordGuidance(random_ngrams(2), model.target, weight=0.7)
+    advice = WordGuidance(NgramGuidance(random_ngrams(2), 0.7, FACTORS), model.target)
     sentences = [model.encode_text(source) for source in SOURCES]
     requests = [
         Request(0, sentences[0], config, guidance=advice),
@@ -205,7 +205,7 @@ def test_lines_with_advice_are_translated(load_tiny: Load) -> None:
 
 
 def test_no_part_adds_more_than_0() -> None:
-    advice = JoinedGuidance(random_joined_ngrams(3), of_parts().target, weight=1.3)
+    advice = JoinedGuidance(NgramGuidance(random_joined_ngrams(3), 1.3, FACTORS), of_parts().target)
     ids = range(2, 2 + len(PARTS))
     for size in range(5):
         for words in itertools.product(ids, repeat=size):
