@@ -245,7 +245,7 @@ def test_scoring_waits_once(
     monkeypatch.setattr(tree_walk, "MAX_NODES", max_nodes)
     scorer = ModelPairScorer([there(loaded(kind))])
     before = gpu.waits
-    scorer.score(some_pairs(200))
+    scorer.score(some_pairs(60))
     assert gpu.waits - before == 1
 
 
