@@ -7,9 +7,8 @@ word. So what is no language, such as the country ``cz`` for ``cs``, has to be f
 from __future__ import annotations
 
 import re
-from typing import Annotated
 
-from pydantic import AfterValidator
+from nmt_core.base.errors import ConfigError
 
 _TWO_LETTERS = """
     aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo
@@ -21,11 +20,7 @@ _TWO_LETTERS = """
 """ISO 639-1."""
 
 
-def check_language(code: str) -> str:
-    """The code. Raises ValueError for one that is neither of ISO 639-1 nor three letters, as those of ISO 639-3."""
+def check_language(code: str, place: str) -> None:
+    """Raises ConfigError for what is neither of ISO 639-1 nor three letters, as the codes of ISO 639-3."""
     if code not in _TWO_LETTERS.split() and not re.fullmatch("[a-z]{3}", code):
-        raise ValueError("expected a language code of ISO 639, such as en, fr or cs")
-    return code
-
-
-Language = Annotated[str, AfterValidator(check_language)]
+        raise ConfigError(f"{place}: expected a language code of ISO 639, such as en, fr or cs")

@@ -11,7 +11,6 @@ import re
 from typing import Literal
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.languages import Language
 from nmt_core.base.words import split_words
 from nmt_core.config import Config, read_yaml
 from nmt_core.preparation.steps import ModelFile
@@ -30,8 +29,8 @@ class TextOfModel(Config):
     the caller writes.
     """
 
-    source_language: Language | None = None
-    target_language: Language | None = None
+    source_language: str | None = None
+    target_language: str | None = None
     text: Literal["running", "tokenised"] | None = None
     source_subwords: str | None = None
     target_subwords: str | None = None

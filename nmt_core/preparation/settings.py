@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.languages import Language
+from nmt_core.base.languages import check_language
 from nmt_core.config import Config
 from nmt_core.preparation.filters import FiltersConfig
 from nmt_core.preparation.steps import (
@@ -43,8 +43,8 @@ class PreparationConfig(Config):
     Without ``source_language`` the corpus is monolingual.
     """
 
-    source_language: Language | None = None
-    target_language: Language
+    source_language: str | None = None
+    target_language: str
     cleanup: CleanupConfig | None = CleanupConfig()
     punctuation: PunctuationConfig | None = PunctuationConfig()
     tokenization: TokenizationConfig | None = TokenizationConfig()
@@ -72,7 +72,9 @@ class PreparationConfig(Config):
         return list(self.languages)
 
     def check(self) -> None:
-        """Raise ConfigError for settings that cannot work together."""
+        """Raise ConfigError for settings that cannot work together, and for what is no language."""
+        for side, language in self.languages.items():
+            check_language(language, f"{side}_language '{language}'")
         if self.source_language == self.target_language:
             raise ConfigError(f"both sides are in '{self.target_language}'; the outputs could not be told apart")
         if self.compounds is not None and not self.sides_of("compounds"):

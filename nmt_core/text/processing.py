@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
-from nmt_core.base.languages import Language
 from nmt_core.base.words import split_words
 from nmt_core.config import Config
 from nmt_core.text.moses_scripts import PunctuationNormalizer, import_sacremoses, open_tokenizer
@@ -33,8 +32,8 @@ class TextConfig(Config):
     ``tokenizer.perl -a`` (``@-@``), ``escape`` is off for corpora made with ``-no-escape``.
     """
 
-    source_language: Language = "en"
-    target_language: Language = "fr"
+    source_language: str = "en"
+    target_language: str = "fr"
     normalize_punctuation: bool = True
     aggressive_hyphens: bool = False
     escape: bool = True

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from sacremoses import MosesDetokenizer
 
-from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.errors import InputError
 from nmt_core.base.languages import check_language
 from nmt_core.base.messages import counted
 from nmt_core.base.words import check_words
@@ -22,10 +22,7 @@ def detokenizer(language: str) -> Callable[[str], str]:
 
     Raises ConfigError for what is no code of a language.
     """
-    try:
-        check_language(language)
-    except ValueError as error:
-        raise ConfigError(f"--detokenize {language}: {error}") from error
+    check_language(language, f"--detokenize {language}")
     moses = MosesDetokenizer(lang=language)
 
     @lru_cache(maxsize=1 << 16)

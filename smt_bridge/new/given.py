@@ -120,11 +120,8 @@ def _languages(train: Sequence[str], languages: Sequence[str] | None) -> tuple[s
     if endings[::-1] == found and endings[0] != endings[1]:
         raise ConfigError(f"--languages {' '.join(found)}: {' '.join(train)} end in the other order; exchange the two")
     for code in found:
-        try:
-            check_language(code)
-        except ValueError as error:
-            place = f"--languages {code}" if languages else f"--train {' '.join(train)}: a name ends in {code[:20]}"
-            raise ConfigError(f"{place}: {error}; give --languages, such as en fr") from error
+        ending = f"--train {' '.join(train)}: a name ends in {code[:20]}, and --languages is missing"
+        check_language(code, f"--languages {code}" if languages else ending)
     if found[0] == found[1]:
         raise ConfigError(f"--languages {found[0]} {found[1]}: expected two languages")
     return found[0], found[1]
