@@ -125,9 +125,8 @@ def recipe_of(content: Any, path: str) -> Recipe:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(path, "is not a recipe; `smt-bridge tune --recipe FILE` writes one")
     if content.get("version") != VERSION:
-        raise InputError(
-            path, f"is a recipe of version {content.get('version')!r}; this program reads {VERSION}; write it again"
-        )
+        read = f"this program reads {VERSION}; write it again by `smt-bridge tune --recipe FILE`"
+        raise InputError(path, f"is a recipe of version {content.get('version')!r}; {read}")
     fields = {name: value for name, value in content.items() if name not in ("format", "version")}
     try:
         recipe = TypeAdapter(Recipe).validate_json(json.dumps(fields), strict=True)

@@ -50,8 +50,8 @@ def _add_corpus(parser: argparse.ArgumentParser) -> None:
         help="raw source text, plain, gzip, xz or zstd; left out for a monolingual corpus",
     )
     add("--target", type=InputFile, required=True, metavar="F", help="raw target text")
-    add("--source-language", metavar="L", help="two-letter code")
-    add("--target-language", metavar="L", help="two-letter code")
+    add("--source-language", metavar="L", help="code of ISO 639, such as en")
+    add("--target-language", metavar="L", help="the same")
     add("--output", required=True, metavar="PREFIX", help="of the files to make, PREFIX.L")
     add("--gzip", action="store_true", help="compress them")
     add("--like", type=InputFile, metavar="F", help="a preparation.json whose settings and models are taken")

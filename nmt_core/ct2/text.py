@@ -10,6 +10,8 @@ import os
 import re
 from typing import Literal
 
+from pydantic import Field
+
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.words import split_words
 from nmt_core.config import Config, read_yaml
@@ -18,6 +20,7 @@ from nmt_core.preparation.subwords import Bpe, SentencePieces
 from nmt_core.text.processing import TextConfig, TextProcessor
 
 SETTINGS = "hybridmt.yaml"
+_LANGUAGE = "^[a-z]{2,3}$"
 _NAMED = re.compile(r"(?:^|[-_.])([a-z]{2,3})-([a-z]{2,3})$")  # opus-mt-en-fr
 
 
@@ -29,8 +32,8 @@ class TextOfModel(Config):
     the caller writes.
     """
 
-    source_language: str | None = None
-    target_language: str | None = None
+    source_language: str | None = Field(default=None, pattern=_LANGUAGE)
+    target_language: str | None = Field(default=None, pattern=_LANGUAGE)
     text: Literal["running", "tokenised"] | None = None
     source_subwords: str | None = None
     target_subwords: str | None = None
@@ -48,7 +51,7 @@ class TextOfModel(Config):
         if named := _NAMED.search(os.path.basename(os.path.abspath(folder))):
             languages = dict(zip(("source_language", "target_language"), named.groups(), strict=True))
             found |= {key: language for key, language in languages.items() if getattr(given, key) is None}
-        return cls.from_mapping(given.to_mapping() | found, origin=folder)
+        return given.model_copy(update=found)
 
     @property
     def is_running(self) -> bool:

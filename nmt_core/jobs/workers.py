@@ -6,12 +6,14 @@ import collections
 import contextlib
 import gc
 import multiprocessing
+import pickle
 import queue
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from nmt_core.base.errors import ConfigError, NmtError
@@ -130,11 +132,24 @@ def _work(program: Connection, open_worker: OpenWorker, number: int) -> None:
         while True:
             method, arguments = program.recv()
             try:
-                answer = method(worker, *arguments)
+                answer = ForkingPickler.dumps(method(worker, *arguments))
             except Exception as error:
-                error.add_note(traceback.format_exc())
-                answer = error
-            program.send(answer)
+                answer = _pickled(error)
+            program.send_bytes(answer)
+
+
+def _pickled(error: Exception) -> Any:
+    """The error with its place, or its words where it cannot cross to the program."""
+    place = traceback.format_exc()
+    error.add_note(place)
+    try:
+        pickled = ForkingPickler.dumps(error)
+        pickle.loads(pickled)
+    except Exception:
+        words = RuntimeError(f"{type(error).__name__}: {error}")
+        words.add_note(place)
+        return ForkingPickler.dumps(words)
+    return pickled
 
 
 class Distant:
@@ -168,5 +183,6 @@ def difference(before: Any, now: Any) -> tuple[str, str]:
     if isinstance(before, dict) and isinstance(now, dict):
         for key in now:
             if before.get(key) != now[key]:
-                return f"{key}={before.get(key)!r}", f"{now[key]!r}"
+                found = difference(before.get(key), now[key])
+                return f"{key}={found[0]}", found[1]
     return repr(before), repr(now)

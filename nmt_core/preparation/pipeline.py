@@ -112,6 +112,8 @@ class Preparation:
     def run(self) -> Record:
         """Do it all. Raises InputError for files that do not fit together or are no text."""
         self.config.check()
+        if self.like is None:
+            self.config.check_languages()
         folder, prefix = os.path.split(os.path.abspath(self.output))
         names = {side: f"{prefix}.{language}" + ".gz" * self.packed for side, language in self.config.languages.items()}
         self._check_names([*self.inputs.values(), *names.values()])

@@ -43,8 +43,8 @@ class PreparationConfig(Config):
     Without ``source_language`` the corpus is monolingual.
     """
 
-    source_language: str | None = None
-    target_language: str
+    source_language: str | None = Field(default=None, pattern="^[a-z]{2,3}$")
+    target_language: str = Field(pattern="^[a-z]{2,3}$")
     cleanup: CleanupConfig | None = CleanupConfig()
     punctuation: PunctuationConfig | None = PunctuationConfig()
     tokenization: TokenizationConfig | None = TokenizationConfig()
@@ -72,13 +72,16 @@ class PreparationConfig(Config):
         return list(self.languages)
 
     def check(self) -> None:
-        """Raise ConfigError for settings that cannot work together, and for what is no language."""
-        for side, language in self.languages.items():
-            check_language(language, f"{side}_language '{language}'")
+        """Raise ConfigError for settings that cannot work together."""
         if self.source_language == self.target_language:
             raise ConfigError(f"both sides are in '{self.target_language}'; the outputs could not be told apart")
         if self.compounds is not None and not self.sides_of("compounds"):
             raise ConfigError("compounds: no side is German; name the sides to split in compounds.sides")
+
+    def check_languages(self) -> None:
+        """Raise ConfigError for what is no language."""
+        for side, language in self.languages.items():
+            check_language(language, f"{side}_language '{language}'")
 
 
 def settings_for(earlier: PreparationConfig, languages: Mapping[Side, str | None]) -> PreparationConfig:

@@ -40,6 +40,24 @@ def serve(args: argparse.Namespace) -> int:
 
 
 async def _serve(args: argparse.Namespace, plugins: PluginModels | None, metrics: Metrics, stack: ExitStack) -> None:
+    """Serve until the first SIGTERM or SIGINT; a second one ends the process at once."""
+    serving, loop = asyncio.create_task(_until_cancelled(args, plugins, metrics, stack)), asyncio.get_running_loop()
+
+    def first() -> None:
+        serving.cancel()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, first)
+    with contextlib.suppress(asyncio.CancelledError):
+        await serving  # raises why the models cannot be loaded
+
+
+async def _until_cancelled(
+    args: argparse.Namespace, plugins: PluginModels | None, metrics: Metrics, stack: ExitStack
+) -> None:
     limits, address, devices = read_limits(args.limits, args.limit), read_address(args), read_devices(args)
     load = model_loader(args, plugins, limits)
     tokens = read_tokens(args.token_file) if args.token_file else None
@@ -56,17 +74,10 @@ async def _serve(args: argparse.Namespace, plugins: PluginModels | None, metrics
     try:
         reloader = Reloader(server, args.token_file, address.certificates, lambda: model_loader(args, plugins, limits))
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request)
-
-        async def work() -> None:
-            await server.load(load)
-            _log.info("ready on %s:%d", args.host, server.port)
-            await reloader.run()
-
-        working = asyncio.create_task(work())
-        _cancel_at_signal(working)
-        await asyncio.wait([working])
-        if not working.cancelled():
-            working.result()  # raises why the models cannot be loaded
+        await server.load(load)
+        _log.info("ready on %s:%d", args.host, server.port)
+        await reloader.run()
+    except asyncio.CancelledError:
         finishing = "finishing what was accepted; a second signal ends at once"
         _log.info(finishing if server.servicer.devices.models else "ended while the models were being loaded")
     finally:
@@ -86,20 +97,6 @@ def _server_log(program: str, metrics: Metrics) -> Iterator[None]:
         ours.setLevel(logging.NOTSET)
         logging.getLogger().removeHandler(log)
         log.close()
-
-
-def _cancel_at_signal(task: asyncio.Task[None]) -> None:
-    """Cancel a task at the first SIGTERM or SIGINT; a second one ends the process at once."""
-    loop = asyncio.get_running_loop()
-
-    def first() -> None:
-        task.cancel()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
-            signal.signal(number, signal.SIG_DFL)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, first)
 
 
 class Reloader:

@@ -17,10 +17,13 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
+from pydantic import Field
+
 from nmt_core.base.words import split_words
 from nmt_core.config import Config
 from nmt_core.text.moses_scripts import PunctuationNormalizer, import_sacremoses, open_tokenizer
 
+_LANGUAGE = "^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$"  # it becomes part of a file's name in the library
 # tokenizer.perl always cuts the full stop off the last word of a line; the port keeps it on abbreviations.
 _LAST_STOP = re.compile(r"(?<=[^ .])\.$")
 
@@ -32,8 +35,8 @@ class TextConfig(Config):
     ``tokenizer.perl -a`` (``@-@``), ``escape`` is off for corpora made with ``-no-escape``.
     """
 
-    source_language: str = "en"
-    target_language: str = "fr"
+    source_language: str = Field(default="en", pattern=_LANGUAGE)
+    target_language: str = Field(default="fr", pattern=_LANGUAGE)
     normalize_punctuation: bool = True
     aggressive_hyphens: bool = False
     escape: bool = True

@@ -63,7 +63,8 @@ def add_features(args: argparse.Namespace) -> int:
             args.source_text = stack.enter_context(readable_again(args.source))  # each worker reads it
             lists = {name: ReadableFile(path, stack.enter_context(readable_again(path))) for name, path in named}
             return _add(args, _several(args, lists), new_metadata(args.output))
-        record, found = new_metadata(args.output), _one(args)
+        record = new_metadata(args.output)
+        found = _one(args, record)
         args.source_text = stack.enter_context(readable_again(args.source))
         return _add(args, found, record)
 
@@ -84,7 +85,7 @@ def _several(args: argparse.Namespace, lists: Mapping[str, ReadableFile]) -> _In
     return _Input(merged.read, merged.signatures(), dict(lists.values()))
 
 
-def _one(args: argparse.Namespace) -> _Input:
+def _one(args: argparse.Namespace, record: str | None) -> _Input:
     """Its lists are undivided where a feature compares the hypotheses of a sentence, or reading raises FormatError."""
     format = _format(args)
     comparing = next(filter(compares_hypotheses, args.feature), None)
@@ -93,7 +94,7 @@ def _one(args: argparse.Namespace) -> _Input:
         lists = runs_of_sentence(read_entries(args.nbest, format=format))
         return lists if comparing is None else undivided(lists, path=args.nbest, needed_by=comparing)
 
-    return _Input(read, known_columns(args.nbest), {args.nbest: args.nbest})
+    return _Input(read, known_columns(args.nbest) if record else {}, {args.nbest: args.nbest})
 
 
 def _add(args: argparse.Namespace, lists: _Input, record: str | None) -> int:

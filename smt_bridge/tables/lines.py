@@ -43,6 +43,11 @@ def is_non_terminal(token: bytes) -> bool:
     return token.startswith(b"[") and token.endswith(b"]") and b"][" in token[1:-1]
 
 
+def _is_tree(phrase: bytes) -> bool:
+    tokens = split_tokens(phrase)
+    return bool(tokens) and tokens[0][:1] == b"[" != tokens[0] and tokens[0][-1:] != b"]" == tokens[-1][-1:]
+
+
 def rule_symbols(phrase: bytes) -> list[bytes | None]:
     """The words of one side, with None for every non-terminal. Raises ValueError for a phrase that is no rule's."""
     if not ends_in_label(phrase):
@@ -111,6 +116,8 @@ def are_rules(path: str, lines: Sequence[bytes]) -> bool:
         problem = "this is a Hiero grammar (`[X] ||| ...`); write it as Moses' rules: source ||| target ||| scores"
         raise FormatError(path, problem, line=1)
     rows = [line.split(SEPARATOR, FIELDS - 1) for line in lines]
+    if all(len(row) > SCORES and any(map(_is_tree, row[: TARGET + 1])) for row in rows):
+        raise FormatError(path, "these are rules of tree fragments (`[NP [DT the] [NN]]`), which are not read", line=1)
     labelled = [len(row) > SCORES and ends_in_label(row[SOURCE]) and ends_in_label(row[TARGET]) for row in rows]
     gapped = next((number for number, row in enumerate(rows, start=1) if _has_non_terminal(row)), None)
     if gapped is not None and not all(labelled):

@@ -398,7 +398,7 @@ def _service(folder: str) -> tuple[Any, Any]:
     """A servicer of one small model; made in the process that asks."""
     import asyncio
 
-    from nmt_core.inference.search.beam import DecodingConfig
+    from nmt_core.inference.search.config import DecodingConfig
     from nmt_core.serving.limits import Limits
     from nmt_core.serving.models.opening import open_served_model
     from nmt_core.serving.service import NmtServicer

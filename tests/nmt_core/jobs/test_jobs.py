@@ -594,6 +594,30 @@ def test_what_goes_wrong_in_a_process_is_what_would_go_wrong_here(error: Excepti
         pass
 
 
+class Odd(Exception):
+    """Cannot be read by another process: it is made with more than its words."""
+
+    def __init__(self, word: str, number: int) -> None:
+        super().__init__(word)
+
+
+class OddAnswers(Shouting):
+    """Raises what does not cross to the program, or answers so."""
+
+    def __call__(self, item: Any) -> Any:
+        if item == "error":
+            raise Odd("odd words", 1)
+        return lambda: None
+
+
+@pytest.mark.parametrize(("item", "words"), [("error", "Odd: odd words"), ("answer", "Can't pickle")])
+def test_what_cannot_cross_to_the_program_is_said_by_its_words(item: str, words: str) -> None:
+    with open_workers(partial(opened, kind=OddAnswers), 2) as workers:
+        with pytest.raises(Exception, match=words):
+            workers.ask(item)()
+        assert workers.description
+
+
 class Differing(Shouting):
     """Finds another model than the process beside it, as where one is saved while they begin."""
 

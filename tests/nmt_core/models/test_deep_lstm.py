@@ -16,7 +16,7 @@ from nmt_core.commands.main import main
 from nmt_core.inference.output.alignment import AlignedPair, hard_alignment_line
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
-from nmt_core.inference.search.beam import DecodingConfig
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.layers import recurrent
 from nmt_core.layers.cells import Cell, PlainLSTM
