@@ -93,16 +93,16 @@ async def serving(
     gate = Gate()
     server = NmtServer(NmtServicer(limits=limits, **more), address or Address(port=0), tokens=tokens, log=log)
     await server.start()
-    if loads:
-        gate.open.set()
-        await server.load(gated(gate))
-    at = f"127.0.0.1:{server.port}"
-    async with grpc.aio.insecure_channel(at) as channel:
-        try:
-            yield Running(server, gate, at, channel, nmt_pb2_grpc.NmtServiceStub(channel))
-        finally:
+    try:
+        if loads:
             gate.open.set()
-    await server.stop(1.0)
+            await server.load(gated(gate))
+        at = f"127.0.0.1:{server.port}"
+        async with grpc.aio.insecure_channel(at) as channel:
+            yield Running(server, gate, at, channel, nmt_pb2_grpc.NmtServiceStub(channel))
+    finally:
+        gate.open.set()
+        await server.stop(1.0)
 
 
 def one_pair(source: str = "a", target: str = "b") -> pb.ScoreRequest:
