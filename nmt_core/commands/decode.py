@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=positive,
         default=1,
         metavar="N",
-        help="processes, one thread each on a CPU; with files the work resumes after it was stopped (default: 1)",
+        help="processes, one thread each on a CPU; of files, if N > 1, the work resumes where it stopped (default: 1)",
     )
     add_shard_arguments(parser)
 

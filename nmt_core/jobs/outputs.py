@@ -2,6 +2,13 @@
 
 ``OUT`` is written as every output is (``nmt_core/files/output.py``). A range of shards (``--shards A-B``) is an output
 ``OUT.shards-A-B`` with a journal of its own. It gets no name: the job without ``--shards`` puts the ranges together.
+
+On the disk, in order:
+
+1. ``.OUT.hybridmt.tmp`` is made and locked; the journal ``.OUT.hybridmt.journal`` begins with the job's identity.
+2. For each shard: its bytes in the first, then its line in the second; both are synced every few seconds.
+3. When all are done, the metadata and then the outputs are synced and renamed, the first output last.
+4. The journal is removed. A program that is killed between 3 and 4 does the work again.
 """
 
 from __future__ import annotations

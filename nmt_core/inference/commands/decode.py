@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from nmt_core.base.errors import ConfigError
+from nmt_core.base.errors import ConfigError, unreadable
 from nmt_core.base.words import check_factors, cut_words
 from nmt_core.device import choose_device
 from nmt_core.files import OutputDirectory
@@ -51,13 +51,13 @@ def decode(args: argparse.Namespace) -> int:
     """Translate as the options say. Raises ConfigError for those that do not go together."""
     options = decode_options(args)
     draws = isinstance(args.alignments, OutputDirectory)
-    alone = args.jobs == 1 and args.engine is None and not (args.shards or args.restart)
-    if draws and not alone:
+    shared_out = args.jobs > 1 or args.engine is not None or args.shards or args.restart
+    if draws and shared_out:
         raise ConfigError("--alignments DIR/ is for one process; leave out --jobs, --shards, --restart and --engine")
-    job = _job(args, options, journaled=not alone or (not draws and bool(begun(args.output))))
-    alone = alone and not job.is_resumable
-    open_worker = functools.partial(_open_worker, args, options, all_threads=alone)
-    quiet = args.quiet or (alone and (sys.stderr is None or not sys.stderr.isatty()))
+    job = _job(args, options, journaled=bool(shared_out) or (not draws and bool(begun(args.output))))
+    all_threads = not (shared_out or job.is_resumable)
+    open_worker = functools.partial(_open_worker, args, options, all_threads=all_threads)
+    quiet = args.quiet or (all_threads and (sys.stderr is None or not sys.stderr.isatty()))
     notices = Notices(args, options.reranking)
     shown: dict[str, Any] = {"name": "decode", "unit": " lines", "quiet": quiet}
     run_with_options(args, job, open_worker, jobs=args.jobs, seen=notices.add, on_complete=notices.finish, **shown)
@@ -70,6 +70,11 @@ def _job(args: argparse.Namespace, options: TranslatorOptions, *, journaled: boo
     ngrams = options.reranking and options.reranking.path
     named = (args.input, args.prefix, args.constraints, args.guidance, args.lexicon, ngrams)
     files = {path: path for path in named if path and path != "-"}
+    try:
+        for path in files:
+            os.stat(path)  # before a model is loaded
+    except OSError as error:
+        raise unreadable(path, error) from error
     outputs = [path for path in (args.output, args.alignments) if path and not isinstance(path, OutputDirectory)]
     description = {"input": args.input, "options": given}
     read = functools.partial(_read_windows, args, options)

@@ -157,3 +157,8 @@ def test_a_full_gpu_is_one_line(
         assert message.startswith("nmt-core decode: a GPU's memory is full; ")
         assert message.count("\n") == 1
         assert not (folder / "full").exists()
+
+
+def test_a_missing_input_is_named_before_a_model_is_loaded(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["decode", "--model", "nowhere", "--input", "nofile"]) == 2
+    assert capsys.readouterr().err == "nmt-core decode: nofile: cannot be read (No such file or directory)\n"
