@@ -124,10 +124,11 @@ def recipe_of(content: Any, path: str) -> Recipe:
     """The recipe in a JSON object; raises InputError, in the name of ``path``, where it is none."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(path, "is not a recipe; `smt-bridge tune --recipe FILE` writes one")
-    if content.get("version") != VERSION:
-        read = f"this program reads {VERSION}; write it again by `smt-bridge tune --recipe FILE`"
+    fill = content.get("fill", "last")  # of version 2, which had other ways as well
+    if content.get("version") not in (2, VERSION) or fill != "last":
+        read = f"this program reads {VERSION}; make it and its lists again"
         raise InputError(path, f"is a recipe of version {content.get('version')!r}; {read}")
-    fields = {name: value for name, value in content.items() if name not in ("format", "version")}
+    fields = {name: value for name, value in content.items() if name not in ("format", "version", "fill")}
     try:
         recipe = TypeAdapter(Recipe).validate_json(json.dumps(fields), strict=True)
     except ValidationError as error:

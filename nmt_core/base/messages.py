@@ -15,7 +15,7 @@ import sys
 
 # controls (C0, DEL, C1), marks that change the direction of writing, separators of lines, tags, and half characters
 _UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f\ud800-\udfff]"
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff\U000e0000-\U000e007f\ud800-\udfff]"
 )
 _BYTES = range(0xDC80, 0xDD00)  # how Python keeps bytes that are not UTF-8
 _LONGEST = 2000  # of one message: a line of a damaged file may have megabytes

@@ -6,7 +6,9 @@ import argparse
 import asyncio
 import contextlib
 import logging
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -17,7 +19,7 @@ from nmt_core.device import choose_device
 from nmt_core.serving.credentials import Certificates, check_exposure, read_tokens
 from nmt_core.serving.limits import read_limits
 from nmt_core.serving.loading import PluginModels, model_loader, open_hybrids
-from nmt_core.serving.models.devices import Load
+from nmt_core.serving.models.devices import LOADING, Load
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.service import NmtServicer
 from nmt_core.serving.telemetry import STANDARD_ERROR, LogQueue, Metrics, OneLine, serve_metrics
@@ -36,6 +38,8 @@ def serve(args: argparse.Namespace) -> int:
             stack.callback(plugins.close)
             plugins.watch(metrics.registry)
         asyncio.run(_serve(args, plugins, metrics, stack))
+    if any(thread.name.startswith(LOADING) for thread in threading.enumerate()):
+        os._exit(0)  # the interpreter's end would abort PyTorch, which is at work in that thread
     return 0
 
 

@@ -130,7 +130,7 @@ class MosesIni(NamedTuple):
             members = ", ".join(table.members) or "no table"
             raise WiringError(
                 f"{self.path}:{table.line}: {table.name} ({table.kind}) combines {members} and has no file of its own;"
-                " choose a member with --feature NAME"
+                " edit the ini by hand"
             )
         if not table.facts.takes_columns or "path" not in table.options:
             problem = "has no file of scores: no column can be added"

@@ -20,6 +20,8 @@ from nmt_core.serving.limits import Limits
 from nmt_core.serving.models.served import Key, ServedModel
 from nmt_core.serving.telemetry import Metrics
 
+LOADING = "load"
+"""How the names of threads begin in which models are loaded."""
 _Result = TypeVar("_Result")
 
 Load = Callable[[str], Mapping[str, ServedModel]]
@@ -67,7 +69,7 @@ class Devices:
 
     async def _load_for(self, device: str, load: Load) -> dict[str, ServedModel]:
         begin = time.monotonic()
-        models = dict(await _in_own_thread(lambda: load(device), name=f"load {device}"))
+        models = dict(await _in_own_thread(lambda: load(device), name=f"{LOADING} {device}"))
         for model in models.values():
             [[problem]] = await self.engines[device].submit(Key(model, "warm up"), {"interactive": [Item(None, 0)]})
             if problem is not None:

@@ -265,6 +265,11 @@ def test_a_recipe_of_another_machine_is_as_good(folder: Path, moses: str, capsys
         ("{", "is not JSON"),
         ("[]", "is not a recipe"),
         ('{"format": "hybridmt recipe", "version": 9}', "version 9"),
+        ('{"format": "hybridmt recipe", "version": 2, "fill": "zero"}', "version 2"),
+        (
+            '{"format": "hybridmt recipe", "version": 2, "fill": "last", "moses_ini": 3}',
+            "is a damaged recipe",
+        ),
         ('{"format": "hybridmt recipe", "version": 3, "moses_ini": 3}', "is a damaged recipe"),
     ],
 )
