@@ -1,6 +1,6 @@
 """Neural models of the bridge: in this process (of several folders an ensemble), in CTranslate2, or on a server.
 
-All score pairs and make lists. Their words are those of a Moses system; a model of subwords cuts them as it needs, and
+All score pairs and make lists. They take words of a Moses system; a model of subwords cuts them as it needs, and
 its numbers are for the words. What a branch needs (PyTorch, gRPC) is imported inside it.
 
 What a user writes for a model:
@@ -42,7 +42,7 @@ class ModelOptions(NamedTuple):
     """How a model in a folder is used; a server has its own ways.
 
     Scores with another ``dtype`` than float32 or another ``softmax`` than full are not exact, and their signature says
-    so. ``threads`` are those of CTranslate2; 0 leaves its choice. ``unknown_backoff`` is an ARPA file, whose unigrams
+    so. ``threads`` is for CTranslate2; 0 leaves its choice. ``unknown_backoff`` is an ARPA file, whose unigrams
     share out the probability of ``<unk>`` (``nmt_core.inference.scoring.unknown_backoff``).
     """
 

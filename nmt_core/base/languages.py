@@ -1,7 +1,7 @@
 """Codes of languages, by which Moses' tokeniser chooses abbreviations and the rules for apostrophes.
 
-For a language without rules of its own ``tokenizer.perl``, and *sacremoses* with it, takes those of English without a
-word. So what is no language, such as the country ``cz`` for ``cs``, has to be found here.
+``tokenizer.perl``, and *sacremoses* with it, silently uses the English rules for a code that it does not know. So what
+is no language, such as the country ``cz`` for ``cs``, has to be found here.
 """
 
 from __future__ import annotations

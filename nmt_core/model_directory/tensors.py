@@ -33,7 +33,7 @@ _WORTH_IT = 1 / 32  # of the numbers of a matrix: what the mask costs
 
 
 def stored_tensors(model: TranslationModel) -> dict[str, Tensor]:
-    """What a model's file has: parameters (float32, each tied one once) and buffers, those of many zeros packed."""
+    """What a model's file has: parameters (float32, each tied one once) and buffers (with many zeros: packed)."""
     found: dict[str, Tensor] = {}
     for name, tensor in tensors_of(model).items():
         stored = (tensor.detach().float() if isinstance(tensor, nn.Parameter) else tensor).cpu()
@@ -49,7 +49,7 @@ def stored_tensors(model: TranslationModel) -> dict[str, Tensor]:
 def restored_model(
     path: str, stored: Mapping[str, Tensor], config: AnyConfig, sizes: Sequence[int], dtype: torch.dtype
 ) -> TranslationModel:
-    """The model of these settings with what its file has stored; ``sizes`` are those of its vocabularies.
+    """The model of these settings with what its file has stored; ``sizes``: words of its vocabularies.
 
     It is on the CPU. Raises ModelError where the parameters are of another model.
     """
@@ -77,7 +77,7 @@ def tensors_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 def parameters_among(path: str, stored: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The ``expected`` tensors among those of a model's file. Raises ModelError where it has others."""
+    """The ``expected`` tensors of a model's file. Raises ModelError where it has others."""
     size = sum(tensor.numel() * tensor.element_size() for tensor in expected.values())
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if size > memory:
@@ -123,7 +123,7 @@ def _unpacked(path: str, name: str, mask: Tensor, values: Tensor, like: Tensor) 
 
 
 def check_tensors(path: str, found: Mapping[str, Tensor], expected: Mapping[str, Tensor], *, hint: str) -> None:
-    """Raise ModelError where names, shapes or types are not those of ``expected``, or a number is NaN or infinite."""
+    """Raise ModelError where names, shapes or types differ from ``expected``, or a number is NaN or infinite."""
     missing, extra = sorted(expected.keys() - found.keys()), sorted(found.keys() - expected.keys())
     if missing or extra:
         name, problem = (missing[0], "is missing") if missing else (extra[0], "is not expected")

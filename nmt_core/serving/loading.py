@@ -1,4 +1,4 @@
-"""The models of a server: those that its options name and those of plugins, and how they are loaded.
+"""The models of a server, from its options and from plugins, and how they are loaded.
 
 Another package adds models by an entry point of the group ``hybridmt.served_models``; ``hybrid`` is ``--hybrid``'s.
 """

@@ -11,7 +11,7 @@ _EXAMPLE = """examples:
   smt-bridge build-lm --order 5 < train.tok.fr > lm.fr.arpa
   smt-bridge build-lm --order 4 --input train.tok.fr.gz --output lm.fr.arpa.gz
 
-The numbers are those of KenLM's lmplz. The text is kept in memory (some 40 bytes a word and order), and nothing is
+KenLM's lmplz gives the same numbers. The text is kept in memory (some 40 bytes a word and order), and nothing is
 pruned: of larger texts let lmplz make the model. Very small texts need --discount-fallback."""
 
 

@@ -13,7 +13,7 @@ _EXAMPLE = """example:
 In the new file the phrase table's num-features, path and weights are changed, and relative paths absolute ones,
 so that Moses finds the files from any folder; nothing else. How many columns were added is read from
 nmt-table.gz.json where it is there. Start weights are 0.2 for probabilities and 0 for exp(unknown); tune afterwards.
-What cannot grow, such as a member of a PhraseDictionaryGroup, is refused.
+It rejects what cannot grow, such as a member of a PhraseDictionaryGroup.
 Tables of rules (PhraseDictionaryMemory, PhraseDictionaryScope3 or RuleTable of moses_chart) are wired in likewise;
 a glue grammar, a table with glue-grammar in its path, is never meant unless --feature names it."""
 

@@ -45,7 +45,7 @@ class Choice(NamedTuple):
 class Chooser:
     """Merges, scores and chooses as a recipe says; raises as ``exact_values``.
 
-    ``features`` are those of ``open_features``: columns of others, whose weights are all 0, are not in the lists.
+    ``features`` come from ``open_features``: columns of others, whose weights are all 0, are not in the lists.
     Without columns in the recipe they are as the first sentences with lists have them, so that each system must
     translate one of these. Without weights the first hypothesis of the list is chosen, which is Moses' own choice.
     """

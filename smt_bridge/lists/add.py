@@ -111,7 +111,7 @@ def _add(args: argparse.Namespace, lists: _Input, record: str | None) -> int:
     next(read_lines(args.source_text, shown=args.source), None)  # what is to be said of its start is said here
     job = _job(args, lists)
     if job.is_resumable:
-        next(_windows(args, lists.read), None)  # a list that is refused leaves no job behind
+        next(_windows(args, lists.read), None)  # a bad list leaves no job behind
     open_features = functools.partial(open_worker, NAME, args)
     shown: dict[str, Any] = {"name": NAME, "unit": " hyp", "quiet": args.quiet}
     run_with_options(args, job, open_features, jobs=jobs, seen=windows.append, on_complete=describe, **shown)

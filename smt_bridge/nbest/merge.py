@@ -113,7 +113,7 @@ def merged(
     paths: Mapping[str, str],
     exact: Mapping[str, ExactValue],
 ) -> list[NbestEntry]:
-    """The hypotheses of one sentence: those of the first system, then what is new in the next.
+    """The hypotheses of one sentence: of the first system, then what is new in the next.
 
     ``exact`` gives values of a feature (by its new name) for any hypothesis. Raises FormatError, in the names of
     ``paths``, for an entry with other features, or other numbers of values, than the system's first one has, for a
@@ -168,7 +168,7 @@ class _System:
         return values | ({part.total: (entry.total or 0.0,)} if part.totals else {})
 
     def _centred(self, entry: NbestEntry) -> dict[str, Values]:
-        """An entry's values less those of the first."""
+        """An entry's values less the first entry's."""
         values = {}
         for name, numbers in self._values(entry).items():
             values[name] = tuple(value - base for value, base in zip(numbers, self._first[name], strict=True))

@@ -29,7 +29,7 @@ class ReadableFile(NamedTuple):
 class MergedFiles:
     """One list of several files, merged again at each reading, in constant memory.
 
-    ``lists`` are by the names of their systems; ``exact`` is that of ``exact_values``. ``say`` is called once for each
+    ``lists`` are by the names of their systems; ``exact`` is for ``exact_values``. ``say`` is called once for each
     remark. Raises ConfigError where two columns would share a name.
     """
 

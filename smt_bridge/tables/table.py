@@ -162,7 +162,7 @@ def _source(line: bytes) -> bytes:
 def split_window(window: Window) -> Fields:
     """Cut the lines into fields; in the third, single blanks stand between the numbers.
 
-    Raises FormatError, naming the line, for too few fields, a number of scores that is not that of the first line, and
+    Raises FormatError, naming the line, for too few fields, another number of scores than in the first line, and
     scores that are not plain numbers of at least 0.
     """
     content = window.content

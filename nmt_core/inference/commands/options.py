@@ -83,7 +83,7 @@ def _language_model(given: list[LanguageModel], kind: str) -> LanguageModel | No
 def open_translator(options: TranslatorOptions) -> Translator:
     """The translator of the models and of the search that the options describe."""
     tokens, fused, fusion = options.search.batch_tokens, options.fused, None
-    assert tokens is not None  # the options have those of the device
+    assert tokens is not None  # decode_options sets it for the device
     if fused is not None:
         (loaded,) = load_models([fused.path], device=options.device, dtype=options.dtype)
         fusion = FusedLanguageModel(loaded, fused.weight)

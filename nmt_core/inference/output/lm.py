@@ -47,7 +47,7 @@ class CoverageWarning(UnknownShare):
         super().__init__(path, warn)
         self._many = _MANY_UNKNOWN
         self._problem = (
-            "are not in this language model; was its text tokenised, escaped or cased in another way than that of the"
+            "are not in this language model; was its text tokenised, escaped or cased otherwise than the text of the"
             " translation model?"
         )
 

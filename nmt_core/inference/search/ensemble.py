@@ -42,8 +42,8 @@ class Ensemble:
     """Several predictors over one target vocabulary, whose scores are averaged (Montréal's WMT'15 system).
 
     The combined log-probability is the mean of the members', not renormalised; with a ``language_weight`` it is the
-    first one's plus so many times those of the other, a language model. Attention is the mean over the members that
-    have one, and whose rows are of the same words as those of the first of them.
+    translation model's plus the weight times the language model's. Attention is the mean over the members that have
+    one, and whose rows are of the same words as in the first of them.
     """
 
     def __init__(self, members: Sequence[Predictor], *, language_weight: float | None = None) -> None:

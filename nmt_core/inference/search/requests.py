@@ -36,7 +36,7 @@ class Request(NamedTuple, Generic[Key]):
     Its translations begin with the target ids of ``prefix`` and obey the ``constraints``; or, without these, they are
     those that a ``guide`` allows, ranked by log p and their scores, of any length (``config`` has no rules then, and a
     ``length_normalization`` of 0). ``guidance`` takes part in the ranking of hypotheses. ``surface`` puts the words of
-    prefix and constraints as they were given into those of a translation; ``number`` seeds the samples.
+    prefix and constraints into a translation as they were given; ``number`` seeds the samples.
     """
 
     key: Key

@@ -210,7 +210,7 @@ class BatchQueue(Generic[Key]):
 class Queues(Generic[Key]):
     """The batch queues of one engine. Every method is called with the engine's lock held.
 
-    ``limits`` bound the tokens that wait in each priority class, and those of one client there. A batch that is not
+    ``limits`` bound the tokens that wait in each priority class, in all and for one client. A batch that is not
     full waits ``limits.delay`` seconds for more, but not while the engine is ``closing``.
     """
 

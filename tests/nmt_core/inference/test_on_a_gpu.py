@@ -137,7 +137,7 @@ def assert_same_translations(found: list[list[Translation]], wanted: list[list[T
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_model_is_the_cpus(name: str, gpu: PretendedGPU | None) -> None:
-    """Scores, those of words, attention where there is some, and translations."""
+    """Scores of pairs and of words, attention where there is some, and translations."""
     here = loaded(name)
     beyond = there(here)
     attends = make_predictor([here]).aligns is not None

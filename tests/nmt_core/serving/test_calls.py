@@ -70,7 +70,7 @@ async def test_a_server_lets_python_change_often_between_threads(monkeypatch: py
 
 
 class Context:
-    """A call whose message comes when it is told to."""
+    """A call whose message comes when the test lets it."""
 
     def __init__(self, content: bytes | None = None) -> None:
         self._content = asyncio.get_running_loop().create_future()

@@ -83,7 +83,7 @@ def test_metadata_without_end_is_not_kept(server, rude) -> None:
 
 
 async def test_calls_that_come_all_at_once_take_nobody_elses_place(rude) -> None:
-    """While the event loop is busy, calls wait in the library, which must not cancel those of others."""
+    """While the event loop is busy, calls wait in the library, which must not cancel other clients' calls."""
     codes: list[str] = []
 
     async with serving(loads=False) as running:

@@ -1,4 +1,4 @@
-"""Models of every kind behind one server: the numbers and bytes are those of the model in-process."""
+"""Models of every kind behind one server: numbers and bytes as from the model in-process."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def server(start: Callable[..., Any], folders: dict[str, str], folder: str, tmp_path_factory) -> Any:
-    """All of them, those of both orders again with candidate lists, and one model with several lexicons."""
+    """All of them, models of both orders again with candidate lists, and one model with several lexicons."""
     lexicon, few = (tmp_path_factory.mktemp("lexicons") / name for name in ("lexicon", "few"))
     lexicon.write_text("none zéro 1.0\nborn né 0.9\none un 1\n")
     few.write_text("two deux 1.0\n")

@@ -57,7 +57,7 @@ TOKENS = {f"token-of-{name}-0123": Client(f"token {name}", name) for name in ("a
     ],
 )
 def test_what_one_client_has_leaves_room_for_another(options: str, reason: str, problem: str, size: int) -> None:
-    """Unless all of it is taken. Clients are told apart by their tokens, on one connection."""
+    """Unless all of it is taken. Clients differ by their tokens, on one connection."""
     text = "a" * min(size, 20_000)
     request = pb.ScoreRequest(pairs=[pb.Pair(source=text, target="b")] * (size // len(text)))
 

@@ -1,4 +1,4 @@
-"""Searches that sentences enter and leave: their numbers are those of scores and of ``decode``; candidate lists."""
+"""Searches that sentences enter and leave: their numbers equal scores and ``decode``; candidate lists."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def test_models_say_what_they_can_do_and_what_may_be_asked(client: NmtClient, fo
 
 
 def test_a_server_names_the_model_in_every_answer(both) -> None:
-    """Each method's, and those of streams; as it is in the list of models."""
+    """Each method's, streams too; as it is in the list of models."""
     client = NmtClient(both.address)
     described = {model.name: (model.version, model.signature) for model in client.models()}
     lists = [pb.NbestList(source="un", hypotheses=[pb.Hypothesis(target="one")])]
