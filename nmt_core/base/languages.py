@@ -21,6 +21,6 @@ _TWO_LETTERS = """
 
 
 def check_language(code: str, place: str) -> None:
-    """Raises ConfigError for what is neither of ISO 639-1 nor three letters, as the codes of ISO 639-3."""
+    """Raise ConfigError unless the code is in ISO 639-1 or has three letters, as in ISO 639-3."""
     if code not in _TWO_LETTERS.split() and not re.fullmatch("[a-z]{3}", code):
         raise ConfigError(f"{place}: expected a language code of ISO 639, such as en, fr or cs")

@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=positive,
         default=1,
         metavar="N",
-        help="processes, one thread each on a CPU; of files, if N > 1, the work resumes where it stopped (default: 1)",
+        help="processes, each with one thread on a CPU; with N > 1 and files, a stopped job resumes (default: 1)",
     )
     add_shard_arguments(parser)
 

@@ -51,7 +51,7 @@ def _add_corpus(parser: argparse.ArgumentParser) -> None:
     )
     add("--target", type=InputFile, required=True, metavar="F", help="raw target text")
     add("--source-language", metavar="L", help="code of ISO 639, such as en")
-    add("--target-language", metavar="L", help="the same")
+    add("--target-language", metavar="L", help="code of ISO 639, such as fr")
     add("--output", required=True, metavar="PREFIX", help="of the files to make, PREFIX.L")
     add("--gzip", action="store_true", help="compress them")
     add("--like", type=InputFile, metavar="F", help="a preparation.json whose settings and models are taken")

@@ -74,7 +74,7 @@ class Ct2Model:
         starts_with_end = not settings.get("add_source_eos") and settings.get("decoder_start_token") == end
         writes_end = starts_with_end if text.source_end is None else text.source_end
         self._source_end: list[str] = [end] if writes_end else []
-        self._sources_end = writes_end or bool(settings.get("add_source_eos"))
+        self._empty_has_score = writes_end or bool(settings.get("add_source_eos"))
         self.fingerprint = _fingerprint(folder, text)
 
     @property
@@ -141,7 +141,7 @@ class Ct2Model:
         return lists
 
     def _log_probs(self, sources: Sequence[list[str]], targets: Sequence[list[str]]) -> list[float]:
-        if not self._sources_end and not all(sources):  # the library would say 0 for any target
+        if not self._empty_has_score and not all(sources):  # the library would say 0 for any target
             raise ModelError(f"ct2:{self.folder} has no score for an empty source; leave such pairs out")
         results = self._call("score_batch", [source + self._source_end for source in sources], list(targets))
         return [float(sum(result.log_probs)) for result in results]

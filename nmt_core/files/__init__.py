@@ -13,7 +13,6 @@ from nmt_core.files.arguments import (
     OutputDirectory,
     OutputFile,
     check_files,
-    input_files,
     overwritten,
 )
 from nmt_core.files.compression import pack
@@ -50,7 +49,6 @@ __all__ = [
     "check_files",
     "decode_lines",
     "file_digest",
-    "input_files",
     "is_written_through",
     "open_input",
     "open_output",

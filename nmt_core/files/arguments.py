@@ -74,12 +74,6 @@ def check_files(args: argparse.Namespace) -> None:
         check_output(path)
 
 
-def input_files(args: argparse.Namespace) -> list[str]:
-    """The files to read that the arguments name, without standard input and directories."""
-    named = [given.path for _, given in _of_type(args, InputFile)]
-    return [path for path in named if path not in ("", "-") and not os.path.isdir(path)]
-
-
 def _of_type(args: argparse.Namespace, kind: type[Kind]) -> Iterator[tuple[str, Kind]]:
     """The arguments of that type, in lists and tuples too, by option."""
     waiting: list[tuple[str, Any]] = list(vars(args).items())

@@ -281,7 +281,7 @@ def read_config(
     shared: bool,
     own: bool = False,
 ) -> NematusConfig:
-    """Sizes follow from the arrays; settings with other sizes belong to another model. ``own``: by Marian's names.
+    """Sizes come from the arrays; settings that contradict them are rejected. ``own``: the arrays have Marian's names.
 
     ``tied``: word vectors are the output matrix; ``shared``: both sides have one table of words.
     """

@@ -99,10 +99,8 @@ class LineRequests:
     def make(self, number: int, line: SourceLine) -> Request[int]:
         """The request of line ``number``, counted from 0, which is its key. Raises ConfigError that names the line."""
         source = self.model.encode_text(line.text)
-        if isinstance(self.config, SamplingConfig) and self.config.by_text:
-            request = Request(number, source, self.config, number=number_of_text(line.text))
-        else:
-            request = Request(number, source, self.config, number=number)
+        by_text = isinstance(self.config, SamplingConfig) and self.config.by_text
+        request = Request(number, source, self.config, number=number_of_text(line.text) if by_text else number)
         if not (line.prefix_words or line.constraints or line.guidance):
             return request
         try:

@@ -57,7 +57,8 @@ class Result(NamedTuple):
 class Outputs:
     """Outputs in the making; with a ``journal``, what is ``finished`` of them stays for the next program.
 
-    ``before`` are the shards that were finished when it was opened, in order, and where each begins in the files.
+    ``before`` are the shards that were finished when it was opened, in order, each with the offsets where it begins.
+    Once it ``is_over``, committed or discarded, nothing stays.
     ``ranges`` are the outputs of other programs that are put together in these.
     """
 
@@ -65,6 +66,7 @@ class Outputs:
     journal: BinaryIO | None = None
     before: list[tuple[list[int], Entry]] = field(default_factory=list)
     finished: int = 0
+    is_over: bool = False
     ranges: dict[range, Outputs] = field(default_factory=dict)
     synced: float = field(default_factory=time.monotonic)
 
@@ -72,7 +74,9 @@ class Outputs:
     def journaled(self, path: str, identity: Mapping[str, Any], *, restart: bool) -> Iterator[None]:
         """With a journal at ``path``: what is finished at the end of the block stays for the next program."""
         found = Journal() if restart else read_journal(path)
-        self.resume(found.entries if found.identity == identity else [])
+        if found.entries:
+            check_identity(found.identity or {}, identity, path=path)
+        self.resume(found.entries)
         try:
             self.journal = open(path, "ab")  # noqa: SIM115 (closed below)
         except OSError as error:
@@ -85,13 +89,14 @@ class Outputs:
             yield
         finally:
             self.journal.close()
-            for file in self.files if self.finished else ():
-                file.is_kept = True
-            if not self.finished:
+            if self.finished and not self.is_over:
+                for file in self.files:
+                    file.is_kept = True
+            else:
                 os.unlink(path)
 
     def resume(self, entries: Sequence[Entry]) -> None:
-        """Go on behind those ``entries`` up to the first one that the files do not hold."""
+        """Keep the leading ``entries`` whose content is in the files, and continue after them."""
         ends = [0] * len(self.files)
         for entry in entries:
             self.before.append((ends, entry))
@@ -132,13 +137,13 @@ class Outputs:
             if not self.finished:  # gzip and xz read no file without a byte
                 file.stream.write(pack(b"", file.path))
             file.commit()
-        self.finished = 0
+        self.is_over = True
         for outputs in self.ranges.values():
             outputs.discard()
 
     def discard(self) -> None:
         """Keep nothing for the next program."""
-        self.finished = 0
+        self.is_over = True
         for file in self.files:
             file.is_kept = False
 
@@ -188,7 +193,7 @@ def begun(output: str) -> dict[str, range | None]:
 
 
 def check_begun(output: str, identity: Mapping[str, Any]) -> None:
-    """Raise ConfigError where an output, or a range of it, was begun as another job, or by an older version."""
+    """Raise ConfigError if the output, or a range of it, belongs to another job or to an older version."""
     older = os.path.realpath(output) + _OLDER
     if os.path.isdir(older):
         problem = "holds a job that an older version began; finish it with that version, or remove it"

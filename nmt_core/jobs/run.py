@@ -94,12 +94,13 @@ def run_job(
     is done as its input comes. Raises ConfigError when the job was begun with another description, NmtError while
     another program does it.
     """
-    files = job.files if job.is_resumable else None
+    is_resumable = job.is_resumable
+    files = job.files if is_resumable else {}
     digests = _digests(files)  # before any worker reads the files
     opened = functools.partial(_PackingWorker, open_worker, job.outputs)
     with open_workers(opened, jobs, ray) as workers:
         identity = None
-        if files is not None:
+        if is_resumable:
             identity = json.loads(json.dumps({**job.description, "models": workers.description, "sha256": digests}))
             if not restart:
                 check_begun(job.outputs[0], identity)
@@ -123,11 +124,11 @@ def run_job(
             return counts
 
 
-def _digests(files: Mapping[str, str] | None) -> dict[str, str]:
+def _digests(files: Mapping[str, str]) -> dict[str, str]:
     """SHA-256 of files that are read more than once. Raises InputError for pipes."""
-    for path in (files or {}).values():
+    for path in files.values():
         check_regular(path)
-    return {shown: file_digest(path, shown=shown) for shown, path in (files or {}).items()}
+    return {shown: file_digest(path, shown=shown) for shown, path in files.items()}
 
 
 class _PackingWorker:

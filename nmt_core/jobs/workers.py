@@ -124,7 +124,7 @@ def _ask(idle: queue.SimpleQueue[Connection], method: Callable[..., Any], *argum
 
 
 def _work(program: Connection, open_worker: OpenWorker, number: int) -> None:
-    """What a process does until it is ended."""
+    """The loop of a worker process."""
     begin_process()
     worker = Distant(open_worker, number)
     gc.freeze()  # models and modules are here to stay: do not look through them again and again
@@ -139,7 +139,7 @@ def _work(program: Connection, open_worker: OpenWorker, number: int) -> None:
 
 
 def _pickled(error: Exception) -> Any:
-    """The error with its place, or its words where it cannot cross to the program."""
+    """The pickled error with its traceback; where it cannot be pickled, a RuntimeError with its text."""
     place = traceback.format_exc()
     error.add_note(place)
     try:

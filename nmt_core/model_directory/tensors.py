@@ -49,7 +49,7 @@ def stored_tensors(model: TranslationModel) -> dict[str, Tensor]:
 def restored_model(
     path: str, stored: Mapping[str, Tensor], config: AnyConfig, sizes: Sequence[int], dtype: torch.dtype
 ) -> TranslationModel:
-    """The model of these settings with what its file has stored; ``sizes``: words of its vocabularies.
+    """The model of these settings with what its file has stored; ``sizes`` are the sizes of its vocabularies.
 
     It is on the CPU. Raises ModelError where the parameters are of another model.
     """

@@ -79,7 +79,7 @@ class PreparationConfig(Config):
             raise ConfigError("compounds: no side is German; name the sides to split in compounds.sides")
 
     def check_languages(self) -> None:
-        """Raise ConfigError for what is no language."""
+        """Raise ConfigError for a code that is no language."""
         for side, language in self.languages.items():
             check_language(language, f"{side}_language '{language}'")
 

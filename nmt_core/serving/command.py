@@ -19,7 +19,7 @@ from nmt_core.device import choose_device
 from nmt_core.serving.credentials import Certificates, check_exposure, read_tokens
 from nmt_core.serving.limits import read_limits
 from nmt_core.serving.loading import PluginModels, model_loader, open_hybrids
-from nmt_core.serving.models.devices import LOADING, Load
+from nmt_core.serving.models.devices import Load
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.service import NmtServicer
 from nmt_core.serving.telemetry import STANDARD_ERROR, LogQueue, Metrics, OneLine, serve_metrics
@@ -37,31 +37,16 @@ def serve(args: argparse.Namespace) -> int:
         if plugins is not None:
             stack.callback(plugins.close)
             plugins.watch(metrics.registry)
-        asyncio.run(_serve(args, plugins, metrics, stack))
-    if any(thread.name.startswith(LOADING) for thread in threading.enumerate()):
-        os._exit(0)  # the interpreter's end would abort PyTorch, which is at work in that thread
+        with contextlib.suppress(asyncio.CancelledError):  # by a signal
+            asyncio.run(_serve(args, plugins, metrics, stack))
+    if any(thread.name.startswith("model ") for thread in threading.enumerate()):
+        os._exit(0)  # Python's end would abort PyTorch in a thread that still loads or computes
     return 0
 
 
 async def _serve(args: argparse.Namespace, plugins: PluginModels | None, metrics: Metrics, stack: ExitStack) -> None:
-    """Serve until the first SIGTERM or SIGINT; a second one ends the process at once."""
-    serving, loop = asyncio.create_task(_until_cancelled(args, plugins, metrics, stack)), asyncio.get_running_loop()
-
-    def first() -> None:
-        serving.cancel()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
-            signal.signal(number, signal.SIG_DFL)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, first)
-    with contextlib.suppress(asyncio.CancelledError):
-        await serving  # raises why the models cannot be loaded
-
-
-async def _until_cancelled(
-    args: argparse.Namespace, plugins: PluginModels | None, metrics: Metrics, stack: ExitStack
-) -> None:
+    """Start the server, load the models, and reload them on request, until a signal cancels this task."""
+    _cancel_at_signal()
     limits, address, devices = read_limits(args.limits, args.limit), read_address(args), read_devices(args)
     load = model_loader(args, plugins, limits)
     tokens = read_tokens(args.token_file) if args.token_file else None
@@ -73,8 +58,8 @@ async def _until_cancelled(
         log = LogQueue(args.access_log, metrics.log_dropped.labels("access").inc)
         stack.callback(log.close)
     servicer = NmtServicer(devices=devices, limits=limits, metrics=metrics)
-    server = NmtServer(servicer, address, tokens=tokens, log=log)
-    await server.start()  # a port in use shows before anything is loaded
+    server = NmtServer(servicer, address, tokens=tokens, log=log)  # a port in use shows before anything is loaded
+    await server.start()
     try:
         reloader = Reloader(server, args.token_file, address.certificates, lambda: model_loader(args, plugins, limits))
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request)
@@ -101,6 +86,21 @@ def _server_log(program: str, metrics: Metrics) -> Iterator[None]:
         ours.setLevel(logging.NOTSET)
         logging.getLogger().removeHandler(log)
         log.close()
+
+
+def _cancel_at_signal() -> None:
+    """Cancel this task at the first SIGTERM or SIGINT; a second one ends the process at once."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def first() -> None:
+        task.cancel()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, first)
 
 
 class Reloader:

@@ -77,18 +77,20 @@ def _job(args: argparse.Namespace, options: TranslatorOptions, *, journaled: boo
         raise unreadable(path, error) from error
     outputs = [path for path in (args.output, args.alignments) if path and not isinstance(path, OutputDirectory)]
     description = {"input": args.input, "options": given}
-    read = functools.partial(_read_windows, args, options)
+    read = functools.partial(_read_windows, args, options, journaled=journaled)
     return Job(args.input, read, tuple(outputs), description, files, journaled)
 
 
-def _read_windows(args: argparse.Namespace, options: TranslatorOptions) -> Iterator[tuple[Shard, Window]]:
+def _read_windows(
+    args: argparse.Namespace, options: TranslatorOptions, *, journaled: bool
+) -> Iterator[tuple[Shard, Window]]:
     """The lines with what is asked of them, as many at a time as are translated together."""
     lines = read_source_lines(args, options.search)
     for first in itertools.count(1, args.window):
         window = Window(first, list(itertools.islice(lines, args.window)))
         if not window.lines:
             return
-        content = "\n".join(map(repr, window.lines))
+        content = "\n".join(map(repr, window.lines)) if journaled else ""  # for the journal alone
         yield Shard.of(first, content.encode("utf-8", "surrogateescape")), window
 
 

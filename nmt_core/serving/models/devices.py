@@ -20,8 +20,6 @@ from nmt_core.serving.limits import Limits
 from nmt_core.serving.models.served import Key, ServedModel
 from nmt_core.serving.telemetry import Metrics
 
-LOADING = "load"
-"""How the names of threads begin in which models are loaded."""
 _Result = TypeVar("_Result")
 
 Load = Callable[[str], Mapping[str, ServedModel]]
@@ -62,14 +60,15 @@ class Devices:
         they finish. Raises what ``load`` raises, and then nothing has changed.
         """
         parts = [self._load_for(device, load) for device in self.engines]
-        self.models = dict(zip(self.engines, await asyncio.gather(*parts), strict=True))
+        loaded = await asyncio.gather(*parts, return_exceptions=True)  # no thread goes on behind an error
+        self.models = dict(zip(self.engines, map(_raised, loaded), strict=True))
         present = {model for models in self.models.values() for model in models.values()}
         for engine in self.engines.values():
             engine.forget(lambda key: key.kind == "warm up" or key.model not in present)
 
     async def _load_for(self, device: str, load: Load) -> dict[str, ServedModel]:
         begin = time.monotonic()
-        models = dict(await _in_own_thread(lambda: load(device), name=f"{LOADING} {device}"))
+        models = dict(await _in_own_thread(lambda: load(device), name=f"model load {device}"))
         for model in models.values():
             [[problem]] = await self.engines[device].submit(Key(model, "warm up"), {"interactive": [Item(None, 0)]})
             if problem is not None:
@@ -119,6 +118,12 @@ class Devices:
         return [
             name for name, engine in self.engines.items() if not engine.down and engine.stuck_for < self._stuck_seconds
         ]
+
+
+def _raised(found: _Result | BaseException) -> _Result:
+    if isinstance(found, BaseException):
+        raise found
+    return found
 
 
 async def _in_own_thread(function: Callable[[], _Result], *, name: str) -> _Result:
