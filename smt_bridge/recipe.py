@@ -26,7 +26,7 @@ MOSES, NEURAL, GRAPH = "moses", "nmt", "graph"
 """The systems whose lists a recipe can merge."""
 
 FORMAT = "hybridmt recipe"
-VERSION = 3
+VERSION = 2
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 GuidanceNumber = Annotated[float, Field(ge=0.0, le=1000.0)]
 Weight = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
@@ -124,11 +124,12 @@ def recipe_of(content: Any, path: str) -> Recipe:
     """The recipe in a JSON object; raises InputError, in the name of ``path``, where it is none."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(path, "is not a recipe; `smt-bridge tune --recipe FILE` writes one")
-    fill = content.get("fill", "last")  # of version 2, which had other ways as well
-    if content.get("version") not in (2, VERSION) or fill != "last":
+    if content.get("version") != VERSION:
         read = f"this program reads {VERSION}; make it and its lists again"
         raise InputError(path, f"is a recipe of version {content.get('version')!r}; {read}")
-    fields = {name: value for name, value in content.items() if name not in ("format", "version", "fill")}
+    fields = {name: value for name, value in content.items() if name not in ("format", "version")}
+    if fields.pop("fill", "last") != "last":
+        raise InputError(path, "has a way to fill columns (`fill`) that is gone; make it and its lists again")
     try:
         recipe = TypeAdapter(Recipe).validate_json(json.dumps(fields), strict=True)
     except ValidationError as error:

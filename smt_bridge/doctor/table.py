@@ -13,6 +13,7 @@ from nmt_core.base.messages import counted
 from smt_bridge.doctor.findings import Finding, Words, error, note, warning
 from smt_bridge.moses.feature_functions import binarised_kind
 from smt_bridge.moses_lines import SEPARATOR, has_wide_blanks, phrase_of, text_of
+from smt_bridge.tables.lines import OtherTable
 from smt_bridge.tables.table import Window, phrases_of, read_windows, split_window
 
 
@@ -35,6 +36,8 @@ class Table:
             return
         try:
             self._read(most)
+        except OtherTable as problem:
+            self.findings.append(note(path, f"is not looked into: {problem.problem}", "look at it by hand"))
         except InputError as problem:
             self.findings.append(error(str(problem), "Moses would stop or drop the line", "correct it"))
 

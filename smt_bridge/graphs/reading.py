@@ -79,7 +79,7 @@ def read_graph(content: bytes, features: GraphFeatures, *, path: str) -> PhraseG
 
 
 def with_lines(graphs: Iterable[PhraseGraph], text: str, *, path: str) -> Iterator[tuple[bytes, PhraseGraph]]:
-    """Every graph after its line of ``text``; ids of the graphs, which ``path`` names, ascend.
+    """Each graph with its line of ``text``; ``path`` names the file of the graphs, whose ids ascend.
 
     Raises FormatError for a graph without a line.
     """

@@ -37,13 +37,13 @@ _OPTIONS = (
 
 
 class _Input(NamedTuple):
-    """The list, or several as one: how it is read, what its columns depend on, and which files it is in.
+    """The list, or several as one: how it is read, how its metadata are, and which files it is in.
 
     ``files`` says of each where it can be read.
     """
 
     read: Callable[[], Iterator[NbestList]]
-    columns: Mapping[str, Signature]
+    known_columns: Callable[[], Mapping[str, Signature]]
     files: Mapping[str, str]
 
 
@@ -62,11 +62,11 @@ def add_features(args: argparse.Namespace) -> int:
         if args.lists:
             args.source_text = stack.enter_context(readable_again(args.source))  # each worker reads it
             lists = {name: ReadableFile(path, stack.enter_context(readable_again(path))) for name, path in named}
-            return _add(args, _several(args, lists), new_metadata(args.output))
-        record = new_metadata(args.output)
-        found = _one(args, record)
-        args.source_text = stack.enter_context(readable_again(args.source))
-        return _add(args, found, record)
+            found = _several(args, lists)
+        else:
+            found = _one(args)
+            args.source_text = stack.enter_context(readable_again(args.source))
+        return _add(args, found)
 
 
 def _check_named(args: argparse.Namespace, named: Sequence[tuple[str, str]]) -> None:
@@ -82,10 +82,10 @@ def _check_named(args: argparse.Namespace, named: Sequence[tuple[str, str]]) -> 
 
 def _several(args: argparse.Namespace, lists: Mapping[str, ReadableFile]) -> _Input:
     merged = MergedFiles(lists, ReadableFile(args.source, args.source_text), exact=args.exact, say=_remark)
-    return _Input(merged.read, merged.signatures(), dict(lists.values()))
+    return _Input(merged.read, merged.signatures, dict(lists.values()))
 
 
-def _one(args: argparse.Namespace, record: str | None) -> _Input:
+def _one(args: argparse.Namespace) -> _Input:
     """Its lists are undivided where a feature compares the hypotheses of a sentence, or reading raises FormatError."""
     format = _format(args)
     comparing = next(filter(compares_hypotheses, args.feature), None)
@@ -94,11 +94,13 @@ def _one(args: argparse.Namespace, record: str | None) -> _Input:
         lists = runs_of_sentence(read_entries(args.nbest, format=format))
         return lists if comparing is None else undivided(lists, path=args.nbest, needed_by=comparing)
 
-    return _Input(read, known_columns(args.nbest) if record else {}, {args.nbest: args.nbest})
+    return _Input(read, functools.partial(known_columns, args.nbest), {args.nbest: args.nbest})
 
 
-def _add(args: argparse.Namespace, lists: _Input, record: str | None) -> int:
-    """Add the columns; ``record`` is where their metadata will be, if anywhere."""
+def _add(args: argparse.Namespace, lists: _Input) -> int:
+    """Add the columns, and write their metadata where the output is a file."""
+    record = new_metadata(args.output)
+    known = lists.known_columns() if record else {}
     jobs = count_jobs(args, models_of(feature_specs(args)))
     windows: list[Mapping[str, float]] = []
 
@@ -106,9 +108,9 @@ def _add(args: argparse.Namespace, lists: _Input, record: str | None) -> int:
         warn_at_the_end(windows, _remark)
         if record:
             added = {name: Signature.parse(text) for name, text in signatures.items()}
-            _write_record(args, {**lists.columns, **added}, counts)
+            _write_record(args, {**known, **added}, counts)
 
-    next(read_lines(args.source_text, shown=args.source), None)  # what is to be said of its start is said here
+    next(read_lines(args.source_text, shown=args.source), None)  # warnings about the start of the file come now
     job = _job(args, lists)
     if job.is_resumable:
         next(_windows(args, lists.read), None)  # a bad list leaves no job behind
@@ -187,9 +189,7 @@ def _batched(lists: Iterator[NbestList]) -> Iterator[list[NbestList]]:
 
 
 def _shard_of(lists: Sequence[NbestList]) -> Shard:
-    """Of merged lists the texts are enough: the files that their numbers come from are in the job's identity."""
-    entries = (entry for group in lists for entry in group.entries)
-    lines = (entry.hypothesis if entry.original is None else format_entry(entry) for entry in entries)
+    lines = (format_entry(entry) for group in lists for entry in group.entries)
     return Shard.of(lists[0].entries[0].line, b"\n".join(lines))
 
 

@@ -118,7 +118,12 @@ class MosesIni(NamedTuple):
             if not wanted:
                 raise WiringError(f"{self.path}: has no phrase table called {name}; there is {names}")
             return self._checked_table(wanted[0])
-        usable = [table for table in tables if table.facts.takes_columns and not table.is_glue_grammar]
+        grouped = {member for feature in self.features for member in feature.members}  # these cannot grow
+        usable = [
+            table
+            for table in tables
+            if table.facts.takes_columns and not table.is_glue_grammar and table.name not in grouped
+        ]
         if len(usable) > 1:
             names = ", ".join(table.name for table in usable)
             raise WiringError(f"{self.path}: has several phrase tables ({names}); choose one with --feature NAME")

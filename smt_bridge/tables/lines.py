@@ -43,11 +43,6 @@ def is_non_terminal(token: bytes) -> bool:
     return token.startswith(b"[") and token.endswith(b"]") and b"][" in token[1:-1]
 
 
-def _is_tree(phrase: bytes) -> bool:
-    tokens = split_tokens(phrase)
-    return bool(tokens) and tokens[0][:1] == b"[" != tokens[0] and tokens[0][-1:] != b"]" == tokens[-1][-1:]
-
-
 def rule_symbols(phrase: bytes) -> list[bytes | None]:
     """The words of one side, with None for every non-terminal. Raises ValueError for a phrase that is no rule's."""
     if not ends_in_label(phrase):
@@ -72,6 +67,7 @@ def rule_words(phrase: bytes) -> bytes:
     return b" ".join(symbol for symbol in rule_symbols(phrase) if symbol is not None and symbol not in SENTENCE_ENDS)
 
 
+_TREE = re.compile(rb"[ \t]*\[[^ \t\]]+[ \t].*\][ \t]*")
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 EXPECTED = "expected `source ||| target ||| scores`, perhaps with more fields"
 SOURCE, TARGET, SCORES = 0, 1, 2
@@ -88,6 +84,10 @@ class Beginning(NamedTuple):
 
     scores: int
     rules: bool
+
+
+class OtherTable(FormatError):
+    """Rules in the form of other decoders, which are not read."""
 
 
 def check_beginning(path: str, lines: Sequence[bytes]) -> Beginning:
@@ -110,14 +110,14 @@ def check_beginning(path: str, lines: Sequence[bytes]) -> Beginning:
 def are_rules(path: str, lines: Sequence[bytes]) -> bool:
     """Whether the first lines of a table are rules, of which all have labels, or phrases, of which none has a gap.
 
-    Raises FormatError for a mixture, and for rules in the form of other decoders.
+    Raises FormatError for a mixture, OtherTable for other rules.
     """
     if lines[0].startswith(b"[X] ||| "):
         problem = "this is a Hiero grammar (`[X] ||| ...`); write it as Moses' rules: source ||| target ||| scores"
-        raise FormatError(path, problem, line=1)
+        raise OtherTable(path, problem, line=1)
     rows = [line.split(SEPARATOR, FIELDS - 1) for line in lines]
-    if all(len(row) > SCORES and any(map(_is_tree, row[: TARGET + 1])) for row in rows):
-        raise FormatError(path, "these are rules of tree fragments (`[NP [DT the] [NN]]`), which are not read", line=1)
+    if all(len(row) > SCORES and any(map(_TREE.fullmatch, row[: TARGET + 1])) for row in rows):
+        raise OtherTable(path, "these are rules of tree fragments (`[NP [DT the] [NN]]`), which are not read", line=1)
     labelled = [len(row) > SCORES and ends_in_label(row[SOURCE]) and ends_in_label(row[TARGET]) for row in rows]
     gapped = next((number for number, row in enumerate(rows, start=1) if _has_non_terminal(row)), None)
     if gapped is not None and not all(labelled):

@@ -152,7 +152,7 @@ def _single(line: str) -> str:
     [
         (_group("Group", "members"), "TM0", "G0 (PhraseDictionaryGroup) combines TM0 with other tables"),
         (_group("Group", "members"), "G0", "combines TM0, TM1 and has no file of its own"),
-        (_group("Group", "members"), None, "several phrase tables (TM0, TM1)"),
+        (_group("Group", "members"), None, "G0 (PhraseDictionaryGroup) combines TM0 with other tables"),
         (_group("MultiModel", "components"), "TM1", "combines TM1 with other tables"),
         (_single("PhraseDictionaryTransliteration name=TM0 path=x"), None, "has no file of scores"),
         (_single("Mmsapt name=TM0 path=x L1=de L2=en"), None, "has no file of scores"),
