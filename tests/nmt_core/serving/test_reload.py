@@ -232,7 +232,7 @@ def test_a_job_ends_and_goes_on_with_its_first_model_only(
     assert main([*command, output]) == 0
     (words, numbers), (first_words, first_numbers) = map(words_and_numbers, (tmp_path / "out", tmp_path / "whole"))
     assert words == first_words and len(numbers) >= LINES
-    assert numbers == pytest.approx(first_numbers, rel=1e-5)
+    assert numbers == pytest.approx(first_numbers, rel=2e-5)
 
 
 def test_a_decoder_of_a_recipe_is_one_model_to_the_end(exchanged: Exchanged, other: Path) -> None:
