@@ -32,7 +32,6 @@ def hostile_requests(texts: Sequence[str]) -> dict[str, Requests]:
             texts=[longer], beam=200, nbest=200, with_attention=True
         ),
         "1,000 words, beam 200": pb.TranslateRequest(texts=[long], beam=200),
-        "200 samples of 240 words": pb.TranslateRequest(texts=[" ".join(["a"] * 240)], samples=200, temperature=10.0),
         "8 MiB that cost too much": pb.TranslateRequest(texts=[long[:1750]] * 4_700),
         "25 MiB": pb.TranslateRequest(texts=[long[:1750]] * 15_000),
         "400 queued sentences": pb.TranslateRequest(texts=[*texts, *texts], priority=_INTERACTIVE),
@@ -47,22 +46,15 @@ def interactive_requests(texts: Sequence[str]) -> dict[str, Requests]:
     """Ordinary ones with the priority of another client's sentence, and many kinds of them at once."""
     targets = texts[:50]
     pairs = [pb.Pair(source=source, target=target) for source in texts for target in targets]
-    hypotheses = [pb.Hypothesis(target=target, values=[0.1] * 14) for target in targets]
-    rerank = pb.RerankRequest(
-        columns=[pb.FeatureColumn(name=f"F{number}", weight=0.1) for number in range(14)],
-        model_weight=1.0,
-        lists=[pb.NbestList(source=source, hypotheses=hypotheses) for source in texts],
-        priority=_INTERACTIVE,
-    )
     nbest = pb.TranslateRequest(texts=texts[:100], nbest=12, with_attention=True, priority=_INTERACTIVE)
     kinds: list[tuple[str, Message]] = []
     for option, attention in itertools.product([False, True], repeat=2):
         score = pb.ScoreRequest(pairs=pairs, per_word=option, with_attention=attention, priority=_INTERACTIVE)
-        samples = 20 if option else 0
-        translate = pb.TranslateRequest(texts=texts, samples=samples, with_attention=attention, priority=_INTERACTIVE)
+        translate = pb.TranslateRequest(
+            texts=texts, nbest=12 if option else 1, with_attention=attention, priority=_INTERACTIVE
+        )
         kinds += [("Score", score), ("Translate", translate)]
     return {
-        f"{len(texts)} lists of {len(targets)}": [("Rerank", rerank)],
         "100 sentences, 12-best, attention": [("Translate", nbest)],
         "eight kinds at once": kinds,
     }

@@ -80,7 +80,6 @@ _EXTRAS = {
     "grpc": ("gRPC", "client"),
     "grpc_health": ("gRPC's health service", "client"),
     "google": ("Protocol Buffers", "client"),
-    "grpc_reflection": ("gRPC's reflection service", "serve"),
     "cryptography": ("cryptography", "serve"),
     "prometheus_client": ("prometheus-client", "serve"),
     "ray": ("Ray", "ray"),

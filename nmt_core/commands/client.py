@@ -18,7 +18,7 @@ examples:
   nmt-core client translate --nbest 10 --beam 12 test.tok.en > nbest.txt
   nmt-core client score --address gpu1:50551,gpu2:50551 --model en-fr test.tok.en test.tok.fr > logprobs
 
---nbest N, and --samples N, write lists as Moses does: number ||| translation ||| NMT0= log p ||| score. With several
+--nbest N writes lists as Moses does: number ||| translation ||| NMT0= log p ||| score. With several
 addresses the servers share the work. A file of any size takes constant memory.
 """
 
@@ -33,9 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     translate.add_argument("--beam", type=positive, metavar="K", help="hypotheses followed (default: the server's)")
     translate.add_argument("--nbest", type=positive, metavar="N", help="write lists of the N best translations")
-    translate.add_argument("--samples", type=positive, metavar="N", help="draw N translations instead of searching")
-    translate.add_argument("--temperature", type=float, metavar="T", help="of --samples (default: 1)")
-    translate.add_argument("--seed", type=int, metavar="N", help="of --samples (default: 1)")
     translate.add_argument(
         "--feature-name", type=_feature_name, default="NMT0", metavar="NAME", help="in n-best lists (default: NMT0)"
     )

@@ -18,11 +18,11 @@ examples:
   nmt-core serve --model en-fr=runs/a,runs/b --model fr-en=runs/c --device cuda:0,cuda:1
   nmt-core serve --hybrid en-fr=hybrid.json --model en-fr-neural=runs/search
   nmt-core serve --models /srv/models --host 0.0.0.0 --tls-cert server.pem --tls-key server.key \\
-      --token-file tokens --metrics-port 9464 --access-log - --limit idle=60 --limit client_calls=100
+      --token-file tokens --metrics-port 9464 --access-log --limit idle=60 --limit client_calls=100
 
 NAME=DIR,DIR serves an ensemble. The server listens on this machine only unless --host says otherwise, and then
 wants certificates or --insecure. SIGTERM and Ctrl-C answer what was accepted, then end; a second one ends at once.
-SIGHUP reads models, tokens and certificates again; an access log that was renamed is followed.
+SIGHUP reads models and tokens again; certificates are read again when their files change.
 """
 
 
@@ -90,10 +90,9 @@ def _add_security(group: argparse._ArgumentGroup) -> None:
         help="clients must show a token; lines of NAME TOKEN [MODEL,...]",
     )
     group.add_argument("--insecure", action="store_true", help="listen on a public address without encryption")
-    group.add_argument("--no-reflection", action="store_true", help="do not describe the service to clients")
 
 
 def _add_telemetry(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--metrics-port", type=int, metavar="N", help="Prometheus metrics over HTTP (default: none)")
     group.add_argument("--metrics-host", default="127.0.0.1", metavar="HOST", help="for them (default: 127.0.0.1)")
-    group.add_argument("--access-log", metavar="FILE", help="one JSON object a call, without texts; - is stderr")
+    group.add_argument("--access-log", action="store_true", help="write a JSON object a call to stdout, without texts")

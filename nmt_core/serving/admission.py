@@ -27,15 +27,16 @@ from nmt_core.serving.credentials import Tokens, address_of, certified_name, ide
 from nmt_core.serving.engine.slices import off_loop
 from nmt_core.serving.errors import RpcError, internal, trailers
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.streams import StreamRequest, write
+from nmt_core.serving.streams import StreamRequest
 from nmt_core.serving.telemetry import CALL, SERVICE, Call, LogQueue, Metrics
 from nmt_core.serving.wire import MessageReader
 
 HEALTH = "grpc.health.v1.Health"
+_WATCH = f"/{HEALTH}/Watch"
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _LONGEST_REQUEST_ID = 128
-_LARGEST_QUESTION = 1 << 16  # bytes of a request to health or reflection
+_LARGEST_QUESTION = 1 << 16  # bytes of a request to health
 _Response = TypeVar("_Response")
 _log = logging.getLogger(__name__)
 
@@ -58,25 +59,24 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generi
         self._calls = ClientLimit("calls", limits.calls, limits.client_calls, "TOO_MANY_CALLS")
         self._checks = ClientLimit("health checks", limits.calls, limits.client_calls, "TOO_MANY_CALLS")
         self._streams = ClientLimit("streams", limits.streams, limits.client_streams, "TOO_MANY_STREAMS")
-        self._watches = ClientLimit("health watches", limits.watches, limits.client_watches, "TOO_MANY_WATCHES")
         self._wrapped: dict[str, Any] = {}
         self.unfinished: set[asyncio.Task[Any]] = set()
         metrics.open.labels("call").set_function(lambda: self._calls.open.total)
         metrics.open.labels("stream").set_function(lambda: self._streams.open.total)
 
     async def intercept_service(self, continuation: Callable[[Any], Any], handler_call_details: Any) -> Any:
-        """Put the wrapper around the method's handler."""
+        """Put the wrapper around the method's handler. Health is asked for, not watched."""
         method = handler_call_details.method
         if method not in self._wrapped:
             handler = await continuation(handler_call_details)
-            if handler is None:
+            if handler is None or handler_call_details.method == _WATCH:
                 return None
             self._wrapped[method] = self._wrap(handler, *method[1:].rpartition("/")[::2])
         return self._wrapped[method]
 
     def _wrap(self, handler: Any, service: str, method: str) -> Any:
-        if service != SERVICE:
-            return self._question(handler, service)
+        if service == HEALTH:
+            return self._health(handler)
         return self._stream(handler, method) if handler.request_streaming else self._unary(handler, method)
 
     def _unary(self, handler: Any, method: str) -> Any:
@@ -116,33 +116,19 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generi
 
         return grpc.stream_stream_rpc_method_handler(answer)
 
-    def _question(self, handler: Any, service: str) -> Any:
-        """Health, which needs no token, and reflection: small messages, few calls of a client."""
-        limit = self._watches if handler.response_streaming else self._checks
-        parse = functools.partial(self._questions.parse, handler, "")
+    def _health(self, handler: Any) -> Any:
+        """Health needs no token; its messages are small."""
 
-        async def questions(context: Any, client: str) -> AsyncIterator[Any]:
-            while (content := await self._questions.next(context, client)) is not None:
-                yield parse(content)
-
-        async def answer(contents: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
+        async def answer(contents: AsyncIterator[bytes], context: Any) -> Any:
             try:
-                client = address_of(context) if service == HEALTH else identify(context, self.tokens).key
-                with limit.one(client):
-                    if handler.request_streaming:
-                        async for response in handler.stream_stream(questions(context, client), context):
-                            await write(context, response)
-                    elif handler.response_streaming:
-                        await handler.unary_stream(parse(await self._questions.first(context, client)), context)
-                    else:
-                        request = parse(await self._questions.first(context, client))
-                        await write(context, await handler.unary_unary(request, context))
+                client = address_of(context)
+                with self._checks.one(client):
+                    request = self._questions.parse(handler, "", await self._questions.first(context, client))
+                    return await handler.unary_unary(request, context)
             except RpcError as failure:
                 await self._abort(context, failure)
-            return
-            yield b""
 
-        return grpc.stream_stream_rpc_method_handler(answer, response_serializer=handler.response_serializer)
+        return grpc.stream_unary_rpc_method_handler(answer, response_serializer=handler.response_serializer)
 
     async def _call(
         self,

@@ -22,8 +22,9 @@ from nmt_core.serving.loading import PluginModels, model_loader, open_hybrids
 from nmt_core.serving.models.devices import Load
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.service import NmtServicer
-from nmt_core.serving.telemetry import STANDARD_ERROR, LogQueue, Metrics, OneLine, serve_metrics
+from nmt_core.serving.telemetry import LogQueue, Metrics, OneLine, serve_metrics
 
+_OUTPUT, _ERRORS = 1, 2  # standard streams
 _log = logging.getLogger(__name__)
 
 
@@ -55,13 +56,13 @@ async def _serve(args: argparse.Namespace, plugins: PluginModels | None, metrics
         _log.info("metrics on http://%s:%d/metrics", args.metrics_host, port)
     log = None
     if args.access_log:
-        log = LogQueue(args.access_log, metrics.log_dropped.labels("access").inc)
+        log = LogQueue(_OUTPUT, metrics.log_dropped.labels("access").inc)
         stack.callback(log.close)
     servicer = NmtServicer(devices=devices, limits=limits, metrics=metrics)
     server = NmtServer(servicer, address, tokens=tokens, log=log)  # a port in use shows before anything is loaded
     await server.start()
     try:
-        reloader = Reloader(server, args.token_file, address.certificates, lambda: model_loader(args, plugins, limits))
+        reloader = Reloader(server, args.token_file, lambda: model_loader(args, plugins, limits))
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request)
         await server.load(load)
         _log.info("ready on %s:%d", args.host, server.port)
@@ -76,7 +77,7 @@ async def _serve(args: argparse.Namespace, plugins: PluginModels | None, metrics
 @contextlib.contextmanager
 def _server_log(program: str, metrics: Metrics) -> Iterator[None]:
     """The server's own messages, on standard error: of hybridmt all from INFO on, of others warnings."""
-    log, ours = LogQueue(STANDARD_ERROR, metrics.log_dropped.labels("server").inc), logging.getLogger(__package__)
+    log, ours = LogQueue(_ERRORS, metrics.log_dropped.labels("server").inc), logging.getLogger(__package__)
     log.setFormatter(OneLine(program))
     logging.getLogger().addHandler(log)
     ours.setLevel(logging.INFO)
@@ -106,14 +107,9 @@ def _cancel_at_signal() -> None:
 class Reloader:
     """Exchanges tokens and models while the server answers; what fails is logged, and the old ones stay."""
 
-    def __init__(
-        self, server: NmtServer, token_file: str | None, certificates: Certificates | None, loader: Callable[[], Load]
-    ) -> None:
-        self._server, self._token_file, self._certificates, self._loader = server, token_file, certificates, loader
+    def __init__(self, server: NmtServer, token_file: str | None, loader: Callable[[], Load]) -> None:
+        self._server, self._token_file, self._loader = server, token_file, loader
         self._wanted = asyncio.Event()
-        if certificates is not None:
-            certificates.check()
-            server.servicer.metrics.watch_certificate(certificates.end)
 
     def request(self) -> None:
         """Exchange the tokens now, and the models soon; called by a signal.
@@ -123,9 +119,6 @@ class Reloader:
         with self._reported("the tokens there were stay"):
             if self._token_file is not None:
                 self._server.admission.tokens = read_tokens(self._token_file, regular=True)
-        with self._reported("new connections use what there was"):
-            if self._certificates is not None:
-                self._certificates.check()
         self._wanted.set()
 
     async def run(self) -> None:
@@ -180,4 +173,4 @@ def read_address(args: argparse.Namespace) -> Address:
         raise ConfigError("--tls-client-ca needs --tls-cert and --tls-key")
     check_exposure(args.host, encrypted=args.tls_cert is not None, insecure=args.insecure)
     certificates = Certificates(args.tls_cert, args.tls_key, args.tls_client_ca) if args.tls_cert else None
-    return Address(args.host, args.port, certificates, reflection=not args.no_reflection)
+    return Address(args.host, args.port, certificates)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import hmac
 import ipaddress
 import logging
 import os
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
 import grpc
@@ -27,64 +25,44 @@ _log = logging.getLogger(__name__)
 
 
 class Certificates:
-    """PEM files of the server. With ``clients`` (a CA) clients must show a certificate signed by it.
+    """PEM files of the server, which it follows. With ``clients`` (a CA) clients must show a certificate signed by it.
 
     Raises InputError where a file cannot be used, or certificate and key do not belong together.
     """
 
     def __init__(self, certificate: str, key: str, clients: str | None = None) -> None:
-        self.certificate, self.key, self.clients = certificate, key, clients
-        self._latest, self._configuration = self._read()
+        self._certificate, self._key, self._clients = certificate, key, clients
+        self._seen = self._stamps()
+        self._configuration = self._read()
 
     def credentials(self) -> grpc.ServerCredentials:
-        """Credentials that follow the files: new connections use what the files hold then. Raises InputError.
+        """Credentials of the files: each new connection uses what they hold then."""
+        wanted = self._clients is not None
+        return grpc.dynamic_ssl_server_credentials(self._configuration, self._changed, wanted)
 
-        What cannot be used is logged once.
-        """
-        seen = self._stamps()
-        self._latest, self._configuration = self._read()
-
-        def fetch() -> Any:
-            nonlocal seen
-            before, seen = seen, self._stamps()
-            try:
-                if seen != before:
-                    self.check()
-                    return self._configuration
-            except InputError as error:  # perhaps half-way through a renewal
-                _log.error("certificates: %s; new connections use what there was", error)
+    def _changed(self) -> Any:
+        """The library's form of files that have changed, else None. What cannot be used is logged once."""
+        before, self._seen = self._seen, self._stamps()
+        if self._seen == before:
+            return None
+        try:
+            return self._read()
+        except InputError as error:  # perhaps half-way through a renewal
+            _log.error("certificates: %s; new connections use what there was", error)
             return None
 
-        wanted = self.clients is not None
-        return grpc.dynamic_ssl_server_credentials(self._configuration, fetch, require_client_authentication=wanted)
-
-    def check(self) -> None:
-        """Read the files, and log a certificate that clients will reject. Raises InputError."""
-        (self._latest, self._configuration), now = self._read(), datetime.now(UTC)
-        begin, end = self._latest.not_valid_before_utc, self._latest.not_valid_after_utc
-        if not begin <= now <= end:
-            what, when = ("is not valid before", begin) if now < begin else ("expired on", end)
-            remedy = "clients will reject it; renew the file, the server follows it"
-            _log.warning("the certificate %s %s %s UTC: %s", self.certificate, what, f"{when:%Y-%m-%d %H:%M}", remedy)
-
-    def end(self) -> float:
-        """When the certificate that new connections are shown ends, in seconds of ``time.time``."""
-        with contextlib.suppress(InputError):  # what cannot be used is not shown to anybody either
-            self._latest, _ = self._read()
-        return self._latest.not_valid_after_utc.timestamp()
-
-    def _read(self) -> tuple[x509.Certificate, Any]:
-        """The certificate, and the library's form of all files: what was checked is what is used."""
-        certificate, found = _load(self.certificate, "CERTIFICATE", x509.load_pem_x509_certificate)
-        key, private = _load(self.key, "PRIVATE KEY", lambda content: load_pem_private_key(content, None))
-        clients = _load(self.clients, "CERTIFICATE", x509.load_pem_x509_certificates)[0] if self.clients else None
+    def _read(self) -> Any:
+        """The library's form of all files: what was checked is what is used."""
+        certificate, found = _load(self._certificate, "CERTIFICATE", x509.load_pem_x509_certificate)
+        key, private = _load(self._key, "PRIVATE KEY", lambda content: load_pem_private_key(content, None))
+        clients = _load(self._clients, "CERTIFICATE", x509.load_pem_x509_certificates)[0] if self._clients else None
         if private.public_key() != found.public_key():
-            raise InputError(self.key, f"is not the private key of {self.certificate}")
-        return found, grpc.ssl_server_certificate_configuration([(key, certificate)], root_certificates=clients)
+            raise InputError(self._key, f"is not the private key of {self._certificate}")
+        return grpc.ssl_server_certificate_configuration([(key, certificate)], root_certificates=clients)
 
     def _stamps(self) -> list[tuple[int, ...] | None]:
         """Differs when a file was written or replaced, or who may read it has changed. None: a file is not there."""
-        return [_stamp(path) for path in (self.certificate, self.key, self.clients) if path]
+        return [_stamp(path) for path in (self._certificate, self._key, self._clients) if path]
 
 
 def _load(path: str, kind: str, load: Callable[[bytes], _Loaded]) -> tuple[bytes, _Loaded]:

@@ -41,7 +41,6 @@ class Limits(Config):
     streams: Count = 256
     client_streams: Count = 64
     stream_requests: Count = 64
-    watches: Count = 256
     connections: Count = 12_000
     queue: Annotated[int, Field(ge=0)] = 2_000_000
     client_queue: Annotated[int, Field(ge=0)] | None = None
@@ -55,8 +54,6 @@ class Limits(Config):
     drain: Pause = 0.0
     grace: Pause = 30.0
 
-    client_watches: ClassVar[int] = 32
-    columns: ClassVar[int] = 1_000
     length_ratio: ClassVar[float] = 20.0
     length_normalization: ClassVar[float] = 10.0
 

@@ -1,4 +1,4 @@
-"""The gRPC server: address, health, reflection, and how it starts and ends."""
+"""The gRPC server: address, health, and how it starts and ends."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ from typing import Any
 import grpc
 from google.rpc import code_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
 from nmt_core.base.errors import NmtError
 from nmt_core.serving.admission import Admission
 from nmt_core.serving.credentials import Certificates, Tokens
-from nmt_core.serving.errors import RpcError, unavailable
+from nmt_core.serving.errors import RpcError
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.models.devices import Load
 from nmt_core.serving.service import NmtServicer
-from nmt_core.serving.streams import write
 from nmt_core.serving.telemetry import SERVICE, LogQueue
 from nmt_core.v1 import nmt_pb2_grpc
 
@@ -47,52 +45,29 @@ class Address:
     host: str = "127.0.0.1"
     port: int = 50551
     certificates: Certificates | None = None
-    reflection: bool = True
 
 
 class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # the library has no types
     """Health as gRPC defines it (doc/health-checking.md), of the server (the empty name) and of the service.
 
-    ``serving`` says whether devices work; an ``ending`` server is NOT_SERVING anyway. The library's own servicer writes
-    to those who watch while it holds a lock, so that one that does not read could stop a change for all.
+    ``serving`` says whether devices work; an ``ending`` server is NOT_SERVING anyway.
     """
 
-    def __init__(self) -> None:
-        self.serving = self._ending = self._closed = False
-        self._changed = asyncio.Event()
-
-    def set(self, *, serving: bool | None = None, ending: bool = False, closed: bool = False) -> None:
-        """Change the status; ``ending`` is for good, ``closed`` ends the calls of those who watch, too."""
-        self.serving = self.serving if serving is None else serving
-        self._ending, self._closed = self._ending or ending, self._closed or closed
-        self._changed.set()
-        self._changed = asyncio.Event()
+    serving = ending = False
 
     async def Check(self, request: Any, context: Any) -> Any:
         """See health.proto. Raises RpcError for a name that has no status."""
         if request.service not in _NAMES:
             problem = f"there is no service {request.service[:100]!r}"
             raise RpcError(problem, code=code_pb2.NOT_FOUND, reason="UNKNOWN_SERVICE")
-        return self._answer(request.service)
+        return self._answer()
 
     async def List(self, request: Any, context: Any) -> Any:
         """See health.proto."""
-        return health_pb2.HealthListResponse(statuses={name: self._answer(name) for name in _NAMES})
+        return health_pb2.HealthListResponse(statuses=dict.fromkeys(_NAMES, self._answer()))
 
-    async def Watch(self, request: Any, context: Any) -> None:
-        """See health.proto. Raises RpcError when the server ends."""
-        before = None
-        while not self._closed:
-            changed, answer = self._changed, self._answer(request.service)
-            if answer != before:
-                await write(context, answer)
-                before = answer
-            await changed.wait()
-        raise unavailable("the server ends", reason="DRAINING")
-
-    def _answer(self, name: str) -> Any:
-        works = "SERVING" if self.serving and not self._ending else "NOT_SERVING"
-        return health_pb2.HealthCheckResponse(status=works if name in _NAMES else "SERVICE_UNKNOWN")
+    def _answer(self) -> Any:
+        return health_pb2.HealthCheckResponse(status="SERVING" if self.serving and not self.ending else "NOT_SERVING")
 
 
 class NmtServer:
@@ -110,9 +85,6 @@ class NmtServer:
         self._server = grpc.aio.server(options=_options(servicer.limits), interceptors=[self.admission])
         nmt_pb2_grpc.add_NmtServiceServicer_to_server(servicer, self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self._server)
-        if address.reflection:
-            names = (SERVICE, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME)
-            reflection.enable_server_reflection(names, self._server)
         self.port = self._listen(address)
         self._watchdog: asyncio.Task[None] | None = None
 
@@ -139,19 +111,17 @@ class NmtServer:
             await self.servicer.devices.load(load)
         finally:
             _freeze()
-        self.health.set(serving=self.servicer.devices.works)
+        self.health.serving = self.servicer.devices.works
 
     async def stop(self, grace: float = 30.0, *, delay: float = 0.0) -> None:
         """Say NOT_SERVING, go on for ``delay`` seconds, then refuse new calls and answer those accepted.
 
-        What is not answered after ``grace`` seconds is cut off. Connections without calls, and those who watch the
-        health, are not waited for.
+        What is not answered after ``grace`` seconds is cut off. Connections without calls are not waited for.
         """
-        self.health.set(ending=True)
+        self.health.ending = True
         await asyncio.sleep(delay)
         end = time.monotonic() + grace
         self.servicer.begin_drain()
-        self.health.set(closed=True)
         stopping = asyncio.create_task(self._server.stop(grace))
         while self.admission.unfinished and time.monotonic() < end:
             await asyncio.wait(self.admission.unfinished, timeout=end - time.monotonic())
@@ -171,7 +141,7 @@ class NmtServer:
             if works != self.health.serving:
                 if not works and self.servicer.devices.models:
                     _log.error("no device answers any more; health is NOT_SERVING")
-                self.health.set(serving=works)
+                self.health.serving = works
 
 
 def _why_not(address: Address) -> str:

@@ -1,7 +1,7 @@
 """What a server tells of itself: metrics for Prometheus, the record of each call, and logs that never delay one.
 
 A bounded queue holds what is logged, and a thread of the library writes it. Where the disk is full, or nobody reads,
-lines are dropped and counted. A file that was renamed is followed.
+lines are dropped and counted.
 """
 
 from __future__ import annotations
@@ -11,22 +11,20 @@ import functools
 import io
 import json
 import logging
-import os
 import queue
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from logging.handlers import QueueHandler, QueueListener, WatchedFileHandler
+from logging.handlers import QueueHandler, QueueListener
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
-from nmt_core.base.errors import InputError, NmtError
+from nmt_core.base.errors import NmtError
 from nmt_core.base.messages import show
 
 SERVICE = "nmt_core.v1.NmtService"
-STANDARD_ERROR = "-"
 _SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 _FILL = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 _LOGGED = (
@@ -104,7 +102,7 @@ class Metrics:
         self.memory = gauge("nmt_device_memory_bytes", "Memory of the device in use by the models", ["device"])
         self.up = gauge("nmt_device_up", "1 while the device answers", ["device"])
         self.load_seconds = gauge("nmt_model_load_seconds", "Time to load and warm up", ["device"])
-        self.reloads = counter("nmt_reloads_total", "Reloads of models, tokens and logs, by outcome", ["outcome"])
+        self.reloads = counter("nmt_reloads_total", "Reloads of models and tokens, by outcome", ["outcome"])
         self.log_dropped = counter("nmt_log_lines_dropped_total", "Lines that could not be written", ["log"])
 
     def call_ended(self, call: Call, seconds: float) -> None:
@@ -125,11 +123,6 @@ class Metrics:
         for counter in (self.dropped, self.late):
             counter.labels(device)  # shown as 0 before the first
 
-    def watch_certificate(self, end: Callable[[], float]) -> None:
-        """Read when the server's certificate ends whenever somebody asks for the metrics."""
-        name = "nmt_certificate_expiry_timestamp_seconds"
-        Gauge(name, "When the server's certificate ends", registry=self.registry).set_function(end)
-
 
 def serve_metrics(metrics: Metrics, host: str, port: int) -> int:
     """Answer Prometheus until the process ends; the port. Raises NmtError where it cannot be opened."""
@@ -142,19 +135,14 @@ def serve_metrics(metrics: Metrics, host: str, port: int) -> int:
 
 
 class LogQueue(QueueHandler):
-    """The queue of one log; ``path`` is a file to append to, or ``-`` for standard error. Raises InputError.
+    """The queue of what is written to a file descriptor; ``dropped`` is called for every line that is not written."""
 
-    ``dropped`` is called for every line that is not written.
-    """
-
-    def __init__(self, path: str, dropped: Callable[[], object]) -> None:
+    def __init__(self, descriptor: int, dropped: Callable[[], object]) -> None:
         self._records: queue.Queue[logging.LogRecord] = queue.Queue(_WAITING)
         super().__init__(self._records)
         self._dropped = dropped
         self.addFilter(_is_of_the_server)
-        if path != STANDARD_ERROR:
-            _check_writable(path)
-        QueueListener(self._records, _Target(path, dropped)).start()
+        QueueListener(self._records, _Target(descriptor, dropped)).start()
 
     def write(self, line: str) -> None:
         """Take a line (without its end), to be written soon."""
@@ -172,48 +160,21 @@ class LogQueue(QueueHandler):
         super().close()
 
 
-class _Target(WatchedFileHandler):
+class _Target(logging.StreamHandler[io.TextIOWrapper]):
     """Writes without a buffer and without a lock, for which the end of the process would wait."""
 
-    def __init__(self, path: str, failed: Callable[[], object]) -> None:
-        super().__init__(os.devnull if path == STANDARD_ERROR else path, delay=True)
+    def __init__(self, descriptor: int, failed: Callable[[], object]) -> None:
+        raw = io.FileIO(descriptor, "a", closefd=False)
+        super().__init__(io.TextIOWrapper(raw, encoding="utf-8", errors="replace", write_through=True))
         self._failed = failed
-        if path == STANDARD_ERROR:
-            self.stream, self.reopenIfNeeded = _unbuffered(2), lambda: None  # type: ignore[method-assign]
 
     def createLock(self) -> None:
         """None: only the listener's thread writes."""
         self.lock = None
 
-    def _open(self) -> io.TextIOWrapper:
-        return _unbuffered(self.baseFilename)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write the line; opening the file may fail, too."""
-        try:
-            super().emit(record)
-        except OSError:
-            self._failed()
-
     def handleError(self, record: logging.LogRecord) -> None:
         """The line could not be written."""
         self._failed()
-
-
-def _unbuffered(file: int | str) -> io.TextIOWrapper:
-    raw = io.FileIO(file, "a", closefd=file != 2)
-    return io.TextIOWrapper(raw, encoding="utf-8", errors="replace", write_through=True)
-
-
-def _check_writable(path: str) -> None:
-    """Raise InputError for a file that could not be appended to; the reader of a FIFO is not waited for."""
-    try:
-        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK))
-    except FileNotFoundError as error:
-        if not os.access(os.path.dirname(path) or ".", os.W_OK | os.X_OK):
-            raise InputError(path, "cannot be written (its directory does not exist, or takes no files)") from error
-    except OSError as error:
-        raise InputError(path, f"cannot be written ({error.strerror})") from error
 
 
 class OneLine(logging.Formatter):

@@ -1,4 +1,4 @@
-# nmt.proto sha256 e2d1bbf7b85ceef04b15aa85f739c4e37ac28f4f554e77d6755f7163680dbfc7
+# nmt.proto sha256 f4682e04719032c81ea7975e61cb3049ff7885c2196c6e1d1c2a7065815b2891
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
@@ -51,7 +51,7 @@ class Error(_message.Message):
     def __init__(self, code: _Optional[int] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., retry_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class TranslateRequest(_message.Message):
-    __slots__ = ("model", "texts", "raw", "beam", "nbest", "length_normalization", "max_length_ratio", "forbid_unknown", "with_attention", "priority", "replace_unknown", "samples", "temperature", "seed")
+    __slots__ = ("model", "texts", "raw", "beam", "nbest", "length_normalization", "max_length_ratio", "forbid_unknown", "with_attention", "priority", "replace_unknown")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TEXTS_FIELD_NUMBER: _ClassVar[int]
     RAW_FIELD_NUMBER: _ClassVar[int]
@@ -63,9 +63,6 @@ class TranslateRequest(_message.Message):
     WITH_ATTENTION_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     REPLACE_UNKNOWN_FIELD_NUMBER: _ClassVar[int]
-    SAMPLES_FIELD_NUMBER: _ClassVar[int]
-    TEMPERATURE_FIELD_NUMBER: _ClassVar[int]
-    SEED_FIELD_NUMBER: _ClassVar[int]
     model: str
     texts: _containers.RepeatedScalarFieldContainer[str]
     raw: bool
@@ -77,10 +74,7 @@ class TranslateRequest(_message.Message):
     with_attention: bool
     priority: Priority
     replace_unknown: bool
-    samples: int
-    temperature: float
-    seed: int
-    def __init__(self, model: _Optional[str] = ..., texts: _Optional[_Iterable[str]] = ..., raw: bool = ..., beam: _Optional[int] = ..., nbest: _Optional[int] = ..., length_normalization: _Optional[float] = ..., max_length_ratio: _Optional[float] = ..., forbid_unknown: bool = ..., with_attention: bool = ..., priority: _Optional[_Union[Priority, str]] = ..., replace_unknown: bool = ..., samples: _Optional[int] = ..., temperature: _Optional[float] = ..., seed: _Optional[int] = ...) -> None: ...
+    def __init__(self, model: _Optional[str] = ..., texts: _Optional[_Iterable[str]] = ..., raw: bool = ..., beam: _Optional[int] = ..., nbest: _Optional[int] = ..., length_normalization: _Optional[float] = ..., max_length_ratio: _Optional[float] = ..., forbid_unknown: bool = ..., with_attention: bool = ..., priority: _Optional[_Union[Priority, str]] = ..., replace_unknown: bool = ...) -> None: ...
 
 class Translation(_message.Message):
     __slots__ = ("text", "log_prob", "score", "word_log_probs", "words", "source_words", "alignment", "attention", "systems", "degraded")
@@ -237,76 +231,6 @@ class ScoreStreamResponse(_message.Message):
     response: ScoreResponse
     error: Error
     def __init__(self, id: _Optional[str] = ..., response: _Optional[_Union[ScoreResponse, _Mapping]] = ..., error: _Optional[_Union[Error, _Mapping]] = ...) -> None: ...
-
-class FeatureColumn(_message.Message):
-    __slots__ = ("name", "weight")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    weight: float
-    def __init__(self, name: _Optional[str] = ..., weight: _Optional[float] = ...) -> None: ...
-
-class Hypothesis(_message.Message):
-    __slots__ = ("target", "values")
-    TARGET_FIELD_NUMBER: _ClassVar[int]
-    VALUES_FIELD_NUMBER: _ClassVar[int]
-    target: str
-    values: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(self, target: _Optional[str] = ..., values: _Optional[_Iterable[float]] = ...) -> None: ...
-
-class NbestList(_message.Message):
-    __slots__ = ("source", "hypotheses")
-    SOURCE_FIELD_NUMBER: _ClassVar[int]
-    HYPOTHESES_FIELD_NUMBER: _ClassVar[int]
-    source: str
-    hypotheses: _containers.RepeatedCompositeFieldContainer[Hypothesis]
-    def __init__(self, source: _Optional[str] = ..., hypotheses: _Optional[_Iterable[_Union[Hypothesis, _Mapping]]] = ...) -> None: ...
-
-class RerankRequest(_message.Message):
-    __slots__ = ("model", "columns", "model_weight", "lists", "best", "priority", "form")
-    MODEL_FIELD_NUMBER: _ClassVar[int]
-    COLUMNS_FIELD_NUMBER: _ClassVar[int]
-    MODEL_WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    LISTS_FIELD_NUMBER: _ClassVar[int]
-    BEST_FIELD_NUMBER: _ClassVar[int]
-    PRIORITY_FIELD_NUMBER: _ClassVar[int]
-    FORM_FIELD_NUMBER: _ClassVar[int]
-    model: str
-    columns: _containers.RepeatedCompositeFieldContainer[FeatureColumn]
-    model_weight: float
-    lists: _containers.RepeatedCompositeFieldContainer[NbestList]
-    best: int
-    priority: Priority
-    form: TextForm
-    def __init__(self, model: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[FeatureColumn, _Mapping]]] = ..., model_weight: _Optional[float] = ..., lists: _Optional[_Iterable[_Union[NbestList, _Mapping]]] = ..., best: _Optional[int] = ..., priority: _Optional[_Union[Priority, str]] = ..., form: _Optional[_Union[TextForm, str]] = ...) -> None: ...
-
-class RankedHypothesis(_message.Message):
-    __slots__ = ("position", "total", "log_prob", "error")
-    POSITION_FIELD_NUMBER: _ClassVar[int]
-    TOTAL_FIELD_NUMBER: _ClassVar[int]
-    LOG_PROB_FIELD_NUMBER: _ClassVar[int]
-    ERROR_FIELD_NUMBER: _ClassVar[int]
-    position: int
-    total: float
-    log_prob: float
-    error: Error
-    def __init__(self, position: _Optional[int] = ..., total: _Optional[float] = ..., log_prob: _Optional[float] = ..., error: _Optional[_Union[Error, _Mapping]] = ...) -> None: ...
-
-class Ranking(_message.Message):
-    __slots__ = ("hypotheses",)
-    HYPOTHESES_FIELD_NUMBER: _ClassVar[int]
-    hypotheses: _containers.RepeatedCompositeFieldContainer[RankedHypothesis]
-    def __init__(self, hypotheses: _Optional[_Iterable[_Union[RankedHypothesis, _Mapping]]] = ...) -> None: ...
-
-class RerankResponse(_message.Message):
-    __slots__ = ("rankings", "fingerprint", "signature")
-    RANKINGS_FIELD_NUMBER: _ClassVar[int]
-    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
-    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
-    rankings: _containers.RepeatedCompositeFieldContainer[Ranking]
-    fingerprint: str
-    signature: str
-    def __init__(self, rankings: _Optional[_Iterable[_Union[Ranking, _Mapping]]] = ..., fingerprint: _Optional[str] = ..., signature: _Optional[str] = ...) -> None: ...
 
 class EncodeRequest(_message.Message):
     __slots__ = ("model", "texts", "raw", "priority")

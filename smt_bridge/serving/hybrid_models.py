@@ -110,7 +110,6 @@ class HybridModels(Collector):
             neural,
             decoder=lambda attention: HybridSearch(parts),
             finish=HybridFinish(parts, complete),
-            sample=None,
             defaults=DecodingConfig.from_mapping({**search._asdict(), "nbest": 1}, origin=path),
             processor=functools.partial(open_running_text, read_preparation(recipe), neural.loaded),
             description=description,

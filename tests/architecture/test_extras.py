@@ -14,7 +14,7 @@ from nmt_core.jobs.workers import Worker
 from tests.architecture.test_imports_and_help import ROOT
 from tests.without import BASE, NEURAL, program, run_without
 
-GRPC = ("grpc", "grpc_health", "google", "grpc_reflection")
+GRPC = ("grpc", "grpc_health", "google")
 LISTS = "0 ||| a b ||| A= -1 B= 0 ||| 0\n0 ||| b a ||| A= -2 B= 2 ||| 0\n"
 
 

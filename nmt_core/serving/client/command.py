@@ -15,7 +15,7 @@ from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.client.connection import Access, health_problem, split_addresses
 
 _PRIORITIES = {"auto": "PRIORITY_UNSPECIFIED", "interactive": "PRIORITY_INTERACTIVE", "bulk": "PRIORITY_BULK"}
-_OPTIONS = ("beam", "nbest", "samples", "temperature", "seed")
+_OPTIONS = ("beam", "nbest")
 
 
 def run_client(args: argparse.Namespace) -> int:
@@ -56,7 +56,7 @@ def _translations(args: argparse.Namespace, client: NmtClient) -> Iterator[str]:
     options |= {name: getattr(args, name) for name in _OPTIONS if getattr(args, name) is not None}
     answers = client.translate_lines(read_text_lines(args.source), window=args.window, **options)
     for number, sentence in enumerate(_checked(answers, args.source)):
-        if args.nbest is None and args.samples is None:
+        if args.nbest is None:
             yield sentence.translations[0].text
             continue
         for found in sentence.translations:

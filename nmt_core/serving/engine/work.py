@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from nmt_core.serving.engine.slices import working_time
 
+_RATE = 20_000.0  # tokens a second, until a batch was measured
 _NEW = 0.2  # the weight of the newest batch among the last ones
 _VARIED = 0.1  # standard deviation over mean of the sizes: with less, they do not tell the two parts apart
 _MOST_START = 0.75  # of a batch's time: so that one wrong estimate does not make the next batch very large
@@ -102,10 +103,9 @@ class BatchWork:
         *,
         choose: Callable[[Sequence[Any]], Sequence[int]] | None = None,
         most: int = 100_000,
-        rate: float = 20_000.0,
     ) -> None:
         self.kind, self._run, self._choose, self._most = kind, run, choose, most
-        self._speed = BatchSpeed(rate)
+        self._speed = BatchSpeed(_RATE)
         self._entries: list[Entry] = []
 
     def room(self, seconds: float) -> int:

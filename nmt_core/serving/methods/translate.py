@@ -1,17 +1,17 @@
-"""``Translate``: from the texts of a request to the n-best lists, or samples, of its answer."""
+"""``Translate``: from the texts of a request to the n-best lists of its answer."""
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from nmt_core.base.errors import NmtError
-from nmt_core.base.words import count_words, utf8
+from nmt_core.base.words import utf8
 from nmt_core.inference.output.alignment import hard_points
 from nmt_core.inference.output.finish import Translation
-from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine.work import Item
 from nmt_core.serving.errors import RpcError, invalid, not_supported, to_error
 from nmt_core.serving.limits import Limits
@@ -29,28 +29,20 @@ def translate(request: pb.TranslateRequest, route: Route, limits: Limits) -> Pla
     model = route.model
     _check_supported(request, route)
     config = decoding_config(request, model.defaults, limits)
-    size = searched_as(config)
-    check_items(limits, len(request.texts), "texts", answers=size.nbest)
+    check_items(limits, len(request.texts), "texts", answers=config.nbest)
     texts = read_texts(request.texts, route, limits, raw=request.raw)
     sizes = [(one.words, 4 * len(one.text)) for one in texts if not isinstance(one, RpcError)]
     replaces = request.replace_unknown and not model.copies  # models that copy do it in any case
     attention, answered = request.with_attention or replaces, request.with_attention and model.attends
-    cost = translation_cost(sizes, size, model.proportions, answered=answered, kept=attention)
-    items = [one if isinstance(one, RpcError) else item_of(one, config, size.beam) for one in texts]
-    key = Key(model, "translate" if isinstance(config, DecodingConfig) else "sample", attention)
+    cost = translation_cost(sizes, config, model.proportions, answered=answered, kept=attention)
+    items = [one if isinstance(one, RpcError) else _item(one, config) for one in texts]
+    key = Key(model, "translate", attention)
     reply = functools.partial(_reply, request, route, replaces=replaces, read=sum([words for words, _ in sizes]))
     return make_plan(key, items, priority=request.priority, cost=cost, limits=limits, reply=reply)
 
 
-def item_of(text: ReadText, config: DecodingConfig | SamplingConfig, beam: int) -> Item | RpcError:
-    """The item of a text, or why it is none: its samples are drawn together, and what they have drawn is kept."""
-    if isinstance(config, SamplingConfig):
-        drawn = config.samples * (config.length_limit(count_words(text.text)) + 1)
-        if drawn > MOST_DRAWN:
-            problem = f"the samples of the text may have {drawn:,} words; at most {MOST_DRAWN:,}"
-            problem += ", ask for fewer of them or a smaller max_length_ratio"
-            return invalid("samples", problem, reason="TOO_COSTLY")
-    return Item(SearchItem(text.text, config), (text.words + 2) * beam)
+def _item(text: ReadText, config: DecodingConfig) -> Item:
+    return Item(SearchItem(text.text, config), (text.words + 2) * config.beam)
 
 
 def _check_supported(request: pb.TranslateRequest, route: Route) -> None:
@@ -59,8 +51,6 @@ def _check_supported(request: pb.TranslateRequest, route: Route) -> None:
     They would make other lists than the hybrid's weights were tuned with.
     """
     model = route.model
-    if request.samples and model.sample is None:
-        raise not_supported(f"samples of the model {route.name!r} cannot be drawn")
     if model.description.kind == pb.MODEL_KIND_HYBRID:
         given = [name for name in (*_BOTH, "beam") if request.HasField(name)]
         if request.forbid_unknown and not model.defaults.forbid_unknown:
@@ -133,59 +123,15 @@ def _translations(nbest: Sequence[Translation], texts: Sequence[str], *, attenti
         yield from delimited(ITEMS, [message.SerializeToString(), *weights])
 
 
-MOST_DRAWN = 100_000
-"""Words, and ends, that the samples of one text may have."""
-
-_Config = TypeVar("_Config", DecodingConfig, SamplingConfig)
 _BOTH = ("length_normalization", "max_length_ratio")
-_SEARCH = ("beam", "nbest")
-_SAMPLING = ("temperature", "seed")
-_SHARED = (*_BOTH, "length_penalty", "max_length_extra", "min_length", "forbid_unknown")
+_OPTIONS = (*_BOTH, "beam", "nbest")
 
 
-def decoding_config(
-    request: pb.TranslateRequest, defaults: DecodingConfig, limits: Limits
-) -> DecodingConfig | SamplingConfig:
+def decoding_config(request: pb.TranslateRequest, defaults: DecodingConfig, limits: Limits) -> DecodingConfig:
     """The options of the request. Raises RpcError with the field at fault."""
-    for name in _SEARCH if request.samples else _SAMPLING:
-        if request.HasField(name):
-            raise invalid(name, f"{name} is for {'search; leave out' if request.samples else 'samples; set'} samples")
-    given = _given(request, limits)
-    if request.samples:
-        shared = {name: getattr(defaults, name) for name in _SHARED}
-        return _checked(SamplingConfig, {**shared, **given, "samples": request.samples, "by_text": True})
-    return _search_with(defaults, tuple(given.items()), limits.beam)
-
-
-def searched_as(config: DecodingConfig | SamplingConfig) -> DecodingConfig:
-    """The search that costs as much: a sample is a hypothesis that is followed and answered."""
-    if isinstance(config, DecodingConfig):
-        return config
-    shared: dict[str, Any] = {name: getattr(config, name) for name in _SHARED}
-    return DecodingConfig(**shared, beam=config.samples, nbest=config.samples)
-
-
-@functools.lru_cache(maxsize=1024)  # nearly all requests have the options of others
-def _search_with(defaults: DecodingConfig, given: tuple[tuple[str, Any], ...], most: int) -> DecodingConfig:
-    settings = {**defaults.to_mapping(), **dict(given)}
-    if "beam" not in dict(given):
-        settings["beam"] = max(settings["beam"], settings["nbest"])
-    config = _checked(DecodingConfig, settings)
-    if config.beam > most:
-        raise invalid("beam", f"a beam of {config.beam}; at most {most}")
-    if config.nbest > config.beam:
-        raise invalid("nbest", f"{config.nbest} best translations need a beam of at least {config.nbest}")
-    return config
-
-
-def _given(request: pb.TranslateRequest, limits: Limits) -> dict[str, Any]:
-    """The options that the request has, within the limits."""
-    names = (*_BOTH, *(_SAMPLING if request.samples else _SEARCH))
-    given: dict[str, Any] = {name: getattr(request, name) for name in names if request.HasField(name)}
+    given: dict[str, Any] = {name: getattr(request, name) for name in _OPTIONS if request.HasField(name)}
     if request.forbid_unknown:
         given["forbid_unknown"] = True
-    if request.samples > limits.nbest:
-        raise invalid("samples", f"samples {request.samples}: expected a number of at most {limits.nbest}")
     for name, most in (
         ("beam", limits.beam),
         ("nbest", limits.nbest),
@@ -194,12 +140,20 @@ def _given(request: pb.TranslateRequest, limits: Limits) -> dict[str, Any]:
     ):
         if name in given and not given[name] <= most:  # a NaN is no number below the limit
             raise invalid(name, f"{name} {given[name]:g}: expected a number of at most {most:g}")
-    return given
+    return _search_with(defaults, tuple(given.items()), limits.beam)
 
 
-def _checked(kind: type[_Config], settings: Mapping[str, Any]) -> _Config:
+@functools.lru_cache(maxsize=1024)  # nearly all requests have the options of others
+def _search_with(defaults: DecodingConfig, given: tuple[tuple[str, Any], ...], most: int) -> DecodingConfig:
+    settings = {**defaults.to_mapping(), **dict(given)}
+    if "beam" not in dict(given):
+        settings["beam"] = max(settings["beam"], settings["nbest"])
     try:
-        return kind.from_mapping(settings, origin="request")
+        config = DecodingConfig.from_mapping(settings, origin="request")
     except NmtError as error:
-        names = (*_BOTH, *_SEARCH, *_SAMPLING)
-        raise invalid(next((name for name in names if f"'{name}'" in str(error)), ""), str(error)) from error
+        raise invalid(next((name for name in _OPTIONS if f"'{name}'" in str(error)), ""), str(error)) from error
+    if config.beam > most:
+        raise invalid("beam", f"a beam of {config.beam}; at most {most}")
+    if config.nbest > config.beam:
+        raise invalid("nbest", f"{config.nbest} best translations need a beam of at least {config.nbest}")
+    return config

@@ -20,7 +20,6 @@ from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.scoring.walk import Weights
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.ensemble import make_predictor
-from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.ensembles import open_raw_text
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models
 from nmt_core.models.rnnencdec import RNNencdec
@@ -81,9 +80,6 @@ def open_served_model(
         scorers=functools.cache(lambda form: scorer_of_form(loaded, scorer, form)),
         decoder=_searches(loaded, candidates, read, finisher),
         finish=functools.partial(finish, finisher),
-        sample=lambda texts, config, attention: Translator(
-            loaded, config=config, attention=attention, unknowns=copied
-        ).translate(texts),
         encode=None if encoder is None else lambda phrases: _vectors(first, phrases),
         processor=lambda: open_raw_text(loaded),
         defaults=defaults,

@@ -12,7 +12,7 @@ from nmt_core.inference.lines import guidance_in_ids
 from nmt_core.inference.output.finish import Finisher, search_is_coarse
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.beam import BeamSearch
-from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.search.requests import Finished, Request
 from nmt_core.model_directory.loaded_model import LoadedModel
@@ -21,13 +21,13 @@ from nmt_core.text.unknown_share import UnknownShare
 
 
 class SearchItem(NamedTuple):
-    """A tokenised sentence, how its translations are found or drawn, and what another system says of them.
+    """A tokenised sentence, how its translations are found, and what another system says of them.
 
     Guidance is for models that follow it (``check_follows_guidance``), and for search among all words.
     """
 
     text: str
-    config: DecodingConfig | SamplingConfig
+    config: DecodingConfig
     guidance: NgramGuidance | None = None
 
 

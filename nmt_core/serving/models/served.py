@@ -15,10 +15,9 @@ from typing import Any, Literal, NamedTuple
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.base.interfaces import PairScorer, SentencePair
 from nmt_core.base.words import SEPARATOR
-from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.forms import OTHER_FORMS, FormReader, FormScorer, TextForm
-from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.serving.engine.work import BatchWork, StepDecoder, StepWork, Unfinished, Work
 from nmt_core.serving.errors import not_supported
@@ -28,7 +27,6 @@ from nmt_core.text.processing import RawText
 from nmt_core.v1 import nmt_pb2 as pb
 
 _WEIGHTS = 2_000_000  # of attention, at once
-_DRAWN = 1000.0  # tokens a second: what is expected of samples that all have other options
 
 Vector = tuple[tuple[float, ...], int]
 """The numbers of a phrase, and its unknown words."""
@@ -40,12 +38,12 @@ Finish = Callable[[Sequence[Any]], Sequence[Any]]
 class Key(NamedTuple):
     """Work of one kind with one model: requests of equal keys are computed together.
 
-    Options of sentences and samples are in their items. ``finish`` are the second jobs of ``translate``, and ``warm
+    Options of sentences are in their items. ``finish`` are the second jobs of ``translate``, and ``warm
     up`` does each kind of work once.
     """
 
     model: ServedModel
-    kind: Literal["score", "encode", "translate", "finish", "sample", "warm up"]
+    kind: Literal["score", "encode", "translate", "finish", "warm up"]
     attention: bool = False
     per_word: bool = False
 
@@ -67,19 +65,18 @@ class Proportions(NamedTuple):
 class ServedModel:
     """One model on one device; loaded again it is another one.
 
-    ``decoder(attention)`` starts a search, and ``finish`` completes its unfinished answers. ``sample(texts, config,
-    attention)`` draws translations, ``encode`` makes vectors of phrases, ``processor`` opens what tokenises and
-    detokenises; where one of them is None the model cannot do it. ``scorers`` makes the scorer for another form of text
-    than the model reads (None: all are as the model reads them). ``unknowns`` says what is written for <unk> where a
-    request wants that, and ``proportions`` what requests cost. ``description`` is what a client may want to know of
-    it, as in the contract. A hybrid translates with other systems, too, by a search that requests do not change; all
-    else is its neural model's. ``loaded`` are the models that it was made of.
+    ``decoder(attention)`` starts a search, and ``finish`` completes its unfinished answers. ``encode`` makes vectors of
+    phrases, ``processor`` opens what tokenises and detokenises; where one of them is None the model cannot do it.
+    ``scorers`` makes the scorer for another form of text than the model reads (None: all are as the model reads them).
+    ``unknowns`` says what is written for <unk> where a request wants that, and ``proportions`` what requests cost.
+    ``description`` is what a client may want to know of it, as in the contract. A hybrid translates with other systems,
+    too, by a search that requests do not change; all else is its neural model's. ``loaded`` are the models that it was
+    made of.
     """
 
     scorer: PairScorer
     decoder: Callable[[bool], StepDecoder]
     finish: Finish | None = None
-    sample: Callable[[Sequence[str], SamplingConfig, bool], Sequence[Sequence[Translation]]] | None = None
     encode: Callable[[Sequence[str]], Sequence[Vector]] | None = None
     processor: Callable[[], RawText] | None = None
     scorers: Callable[[TextForm], PairScorer] | None = None
@@ -156,17 +153,9 @@ class ServedModel:
             case "finish" if self.finish is not None:
                 hybrid = self.description.kind == pb.MODEL_KIND_HYBRID  # a sentence takes long enough by itself
                 return BatchWork(key.kind, self.finish, choose=(lambda items: [0]) if hybrid else None)
-            case "sample" if self.sample is not None:
-                draw = functools.partial(self._draw, attention=attention)
-                return BatchWork(key.kind, draw, choose=_drawn_alike, rate=_DRAWN)
             case "warm up":
                 return BatchWork(key.kind, self.warm_up)
         raise AssertionError(f"no work of this kind: {key}")
-
-    def _draw(self, items: Sequence[Any], *, attention: bool) -> Sequence[Sequence[Translation]]:
-        """The samples of items with equal options."""
-        assert self.sample is not None
-        return self.sample([item.text for item in items], items[0].config, attention)
 
     def warm_up(self, items: Sequence[None] = (None,)) -> Sequence[None]:
         """Do each kind of work once, and open what reads other forms of text; signatures take a moment, too."""
@@ -221,8 +210,3 @@ def _together(pairs: Sequence[SentencePair]) -> list[int]:
             break
         found.append(place)
     return found
-
-
-def _drawn_alike(items: Sequence[SearchItem]) -> list[int]:
-    """Places of the items with the options of the first."""
-    return [place for place, item in enumerate(items) if item.config == items[0].config]

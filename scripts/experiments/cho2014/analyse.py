@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--generator",
         metavar="SPEC",
-        help="model that proposes targets: DIR, DIR,DIR or grpc:HOST:PORT[/MODEL]",
+        help="model that proposes targets: DIR, or DIR,DIR (an ensemble)",
     )
     add("--samples", type=int, default=50, metavar="N", help="drawn from --generator for a source (50)")
     add("--proposals", type=int, default=5, metavar="N", help="of these the likeliest are shown (5)")

@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scorer",
         required=True,
         metavar="SPEC",
-        help="model: DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]",
+        help="model: DIR, or DIR,DIR (an ensemble)",
     )
     add("--table", type=InputFile, metavar="FILE", help="phrase table whose sources get targets, '-' for stdin")
     add("--sources", type=InputFile, metavar="FILE", help="instead: tokenised text whose n-grams get targets")

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import inspect
+import json
 import os
 import shutil
 import signal
@@ -86,6 +87,11 @@ class ServerProcess:
         assert self._ready.wait(180)
         assert any("ready on" in line for line in self.lines), self.lines
         return self
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """The lines of its access log."""
+        return [json.loads(line) for line in self.lines if line.startswith("{")]
 
     def _said(self, words: str) -> str:
         return next(line.rpartition(words)[2] for line in self.lines if words in line)
@@ -175,15 +181,10 @@ def folder(models: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def log_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("log") / "access.json"
-
-
-@pytest.fixture(scope="session")
-def server(folder: str, log_file: Path) -> Iterator[ServerProcess]:
+def server(folder: str) -> Iterator[ServerProcess]:
     """A server of one model with small limits."""
     limits = ["--limit", "items=6000", "--limit", "characters=60", "--limit", "words=12", "--limit", "beam=10"]
-    more = ["--limit", "nbest=9", "--beam", "4", "--metrics-port", "0", "--access-log", str(log_file)]
+    more = ["--limit", "nbest=9", "--beam", "4", "--metrics-port", "0", "--access-log"]
     with servers() as begin:
         sizes = ["--limit", "message_mib=4", "--limit", "request_mib=3", "--limit", "streams=50"]
         yield begin("--model", f"m={folder}", *sizes, *limits, *more)

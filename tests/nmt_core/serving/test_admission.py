@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import socket
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.base.words import count_words
-from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.accounts import Account, ClientLimit, Memory
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.client.connection import OPTIONS, Access
-from nmt_core.serving.engine.work import Item
 from nmt_core.serving.errors import RpcError
 from nmt_core.serving.methods.plan import score_cost, translation_cost
-from nmt_core.serving.methods.texts import ReadText
-from nmt_core.serving.methods.translate import item_of
 from nmt_core.serving.models.served import Proportions
 from nmt_core.serving.wire import SHAPES, has_more_fields
 from nmt_core.v1 import nmt_pb2 as pb
@@ -32,7 +26,6 @@ from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.support import eventually, metrics_of, refusal_of, wait_for_quiet
 
 TOKEN = "a-token-of-many-letters"
-REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 SCORE = "/nmt_core.v1.NmtService/Score"
 EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
 
@@ -48,7 +41,7 @@ def token_file(tmp_path_factory) -> str:
 def strict(start, folder: str, token_file: str):
     """A server with short times, and a token."""
     times = ["--limit", "body=0.5", "--limit", "idle=1.5", "--limit", "unread=1"]
-    limits = ["--limit", "client_streams=4", "--limit", "watches=40", "--metrics-port", "0", "--limit", "memory_mib=16"]
+    limits = ["--limit", "client_streams=4", "--metrics-port", "0", "--limit", "memory_mib=16"]
     limits += ["--limit", "steps=20000000"]
     return start("--model", f"m={folder}", "--token-file", token_file, *times, *limits)
 
@@ -115,17 +108,11 @@ def test_a_message_that_is_compressed_is_refused(strict) -> None:
     assert code == grpc.StatusCode.UNIMPLEMENTED
 
 
-def test_questions_to_reflection_are_small_and_come_soon(strict, channel, rude) -> None:
-    ask = channel.stream_stream(REFLECTION)
-    for content in (b"\xff\xff", b"\x22\xff\xff\x07" + b"a" * ((1 << 17) - 1)):
-        code, _ = refusal_of(lambda: list(ask(iter([content]), metadata=METADATA)))  # noqa: B023 (called at once)
-        assert code == grpc.StatusCode.INVALID_ARGUMENT
+def test_questions_for_health_are_small_and_it_is_not_watched(channel) -> None:
     health = channel.unary_unary("/grpc.health.v1.Health/Check")
     assert refusal_of(lambda: health(bytes(1 << 17)))[0] == grpc.StatusCode.INVALID_ARGUMENT
-    client = rude(strict.address)
-    stream = client.call(REFLECTION, [("authorization", f"Bearer {TOKEN}")])
-    client.send_half(stream, 1000)
-    assert client.listen_until_ended([stream], 10)
+    watch = channel.unary_stream("/grpc.health.v1.Health/Watch")
+    assert refusal_of(lambda: list(watch(b"")))[0] == grpc.StatusCode.UNIMPLEMENTED
 
 
 def test_a_call_without_a_message_is_refused(channel) -> None:
@@ -187,24 +174,6 @@ def test_a_connection_without_calls_is_given_up(strict, rude) -> None:
     assert 0.5 < rude(strict.address).seconds_until_going_away() < 60  # the age is an hour
 
 
-def test_health_watches_are_limited_and_end_with_the_server(start, folder: str) -> None:
-    server = start("--model", f"m={folder}", "--limit", "watches=20")
-    silent = [socket.create_connection(("127.0.0.1", int(server.address.rpartition(":")[2]))) for _ in range(50)]
-    with grpc.insecure_channel(server.address) as channel:
-        health = health_pb2_grpc.HealthStub(channel)
-        watches = [health.Watch(health_pb2.HealthCheckRequest()) for _ in range(20)]
-        for watch in watches:
-            next(watch)
-        assert refusal_of(lambda: next(health.Watch(health_pb2.HealthCheckRequest())))[1] == "TOO_MANY_WATCHES"
-        assert health.Check(health_pb2.HealthCheckRequest()).status == health_pb2.HealthCheckResponse.SERVING
-        begin = time.monotonic()
-        server.terminate()
-        assert server.wait() == 0
-        assert time.monotonic() - begin < 25  # and not the whole grace of 30
-    for one in silent:
-        one.close()
-
-
 @pytest.mark.parametrize(
     ("method", "content", "items"),
     [
@@ -212,7 +181,6 @@ def test_health_watches_are_limited_and_end_with_the_server(start, folder: str) 
         ("Score", b"\x22\x00" * 100_000, 100_000),
         ("Score", b"\x22\x86\x8d\x06" + b"\x12\x00" * 50_051, 50_051),
         ("Translate", b"\x12\x00" * 100_000, 100_000),
-        ("Rerank", b"\x22\x86\x8d\x06" + b"\x12\x00" * 50_051, 50_051),
         ("ScoreStream", b"\x12\x86\x8d\x06" + b"\x12\x00" * 50_051, 50_051),
     ],
 )
@@ -312,15 +280,3 @@ def test_memory_is_accounted_for() -> None:
         with Account(memory, "b") as other:
             other.charge(20)
     assert memory.held.total == 0
-
-
-def test_samples_that_would_hold_up_the_others_are_refused_before_they_are_drawn() -> None:
-    config = SamplingConfig(samples=200)
-    most, problem = (item_of(ReadText("un " * words, words), config, 200) for words in (244, 245))
-    assert isinstance(most, Item)
-    assert isinstance(problem, RpcError)
-    assert (problem.reason, problem.field) == ("TOO_COSTLY", "samples")
-    assert str(problem) == (
-        "the samples of the text may have 100,200 words; at most 100,000, ask for fewer of them or a smaller "
-        "max_length_ratio"
-    )

@@ -11,7 +11,7 @@ from nmt_core.serving.client.client import NmtClient
 from tests.nmt_core.serving.conftest import ServerProcess
 from tests.without import BASE, NEURAL, program, run_without
 
-ALONE = (*BASE, *NEURAL, "cryptography", "grpc_reflection", "prometheus_client")
+ALONE = (*BASE, *NEURAL, "cryptography", "prometheus_client")
 _CLASS = """
 from nmt_core import NmtClient
 with NmtClient(sys.argv[1]) as client:

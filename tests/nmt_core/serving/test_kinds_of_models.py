@@ -18,7 +18,6 @@ from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.methods.plan import translation_cost
 from nmt_core.serving.models.opening import open_served_model
-from nmt_core.v1 import nmt_pb2 as pb
 from smt_bridge.models import open_model
 from tests.annotated_models import make_annotated
 from tests.mirrored_models import make_models, mirrored, turned
@@ -196,18 +195,6 @@ def test_a_form_that_there_is_not_is_refused(server: Any) -> None:
         list(client.score([("a", "b")], form=9))
 
 
-def test_lists_are_ranked_by_surface_words(server: Any, folders: dict[str, str]) -> None:
-    hypotheses = [pb.Hypothesis(target=target) for target in ("der Aktionsplan", "Hunde sehen")]
-    with NmtClient(server.address, model="bpe") as client:
-        (ranking,) = client.rerank(
-            [pb.NbestList(source="the plan", hypotheses=hypotheses)], model_weight=1.0, form=pb.TEXT_FORM_SURFACE
-        )
-    expected = open_model(folders["bpe"]).score([SentencePair("the plan", one.target) for one in hypotheses])
-    found = {one.position: one.log_prob for one in ranking.hypotheses}
-    for position, score in enumerate(expected):
-        assert found[position] == pytest.approx(score.log_prob, abs=1e-5)
-
-
 def test_labels_of_lists_are_those_of_decode(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     client = ["client", "translate", "--address", server.address, "--model", "truecased", "--nbest", "2"]
     assert all(" ||| NMT0= -" in line for line in pipe(client, ["the man"], monkeypatch))
@@ -221,14 +208,13 @@ def test_what_a_model_writes_letter_by_letter_has_the_score_of_its_text(of: Call
         return [one.log_prob for one in ModelPairScorer([load_model(folders["spells"])]).score(pairs)]
 
     client = of("spells")
-    for options in ({"beam": 4, "nbest": 3}, {"samples": 3}):
-        found = client.translate(SPELLED, **options)
-        written = [(line, one) for line, nbest in zip(SPELLED, found, strict=True) for one in nbest.translations]
-        pairs = [SentencePair(line, one.text) for line, one in written]
-        assert [one.log_prob for _, one in written] == pytest.approx(expected(pairs), abs=1e-4)
-        words = [word for _, one in written for word in one.words]
-        assert any(word not in TARGET for word in words)
-        assert "<unk>" not in words
+    found = client.translate(SPELLED, beam=4, nbest=3)
+    written = [(line, one) for line, nbest in zip(SPELLED, found, strict=True) for one in nbest.translations]
+    pairs = [SentencePair(line, one.text) for line, one in written]
+    assert [one.log_prob for _, one in written] == pytest.approx(expected(pairs), abs=1e-4)
+    words = [word for _, one in written for word in one.words]
+    assert any(word not in TARGET for word in words)
+    assert "<unk>" not in words
     with pytest.raises(ServiceError, match="is for models that write <unk>; 'spells' spells unknown words"):
         client.translate(SPELLED, replace_unknown=True)
     remote = RemotePairScorer(client.connection.addresses[0], model="spells").score(pairs)

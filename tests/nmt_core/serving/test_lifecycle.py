@@ -39,13 +39,13 @@ async def code_of(call) -> grpc.StatusCode:
 async def test_loading_and_draining_are_seen_from_outside() -> None:
     async with serving(loads=False) as (server, gate, _, channel, stub):
         health = health_pb2_grpc.HealthStub(channel)
-        watch = health.Watch(health_pb2.HealthCheckRequest(service="nmt_core.v1.NmtService"))
+        service = health_pb2.HealthCheckRequest(service="nmt_core.v1.NmtService")
         loading = asyncio.create_task(server.load(gated(gate)))
-        assert (await watch.read()).status == NOT_SERVING
+        assert (await health.Check(service)).status == NOT_SERVING
         assert await code_of(stub.ListModels(pb.ListModelsRequest())) == UNAVAILABLE
         gate.open.set()
         await loading
-        assert (await watch.read()).status == SERVING
+        assert (await health.Check(service)).status == SERVING
         gate.close()
         stream = stub.ScoreStream()
         await stream.write(pb.ScoreStreamRequest(id="last", request=one_pair("a", "abc")))
@@ -53,12 +53,12 @@ async def test_loading_and_draining_are_seen_from_outside() -> None:
         accepted = stub.Score(one_pair("a", "abc"))
         await until(lambda: server.servicer.devices.engines["cpu"].waiting_tokens)
         stopping = asyncio.create_task(server.stop(20.0))
-        assert (await watch.read()).status == NOT_SERVING
+        await until(lambda: server.health.ending)
+        assert (await server.health.Check(service, None)).status == NOT_SERVING
         await until(lambda: server.servicer.devices.draining)
         with pytest.raises(RpcError, match="the server is shutting down"):
             server.servicer.devices.find("", None)
         assert await code_of(stub.Score(pb.ScoreRequest())) in (UNAVAILABLE, grpc.StatusCode.CANCELLED)  # not begun
-        watch.cancel()
         gate.open.set()
         assert [score.log_prob for score in (await accepted).scores] == [-3.0]
         answer = await stream.read()

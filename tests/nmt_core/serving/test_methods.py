@@ -16,8 +16,7 @@ from nmt_core.serving.errors import RpcError, invalid, to_error
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.encode import encode
 from nmt_core.serving.methods.plan import Method, Plan
-from nmt_core.serving.methods.rerank import rerank
-from nmt_core.serving.methods.score import ReadPair, plan_pairs, read_pairs, restored, score, score_answer
+from nmt_core.serving.methods.score import ReadPair, read_pairs, restored, score, score_answer
 from nmt_core.serving.methods.translate import translate, translate_answer
 from nmt_core.serving.models.devices import Route
 from nmt_core.serving.models.opening import ArrayPairScorer, open_served_model
@@ -78,11 +77,9 @@ def test_scores(count: int, attention) -> None:
 
 NUMBER = PairScore(-1.0)
 PAIRS = pb.ScoreRequest(pairs=[pb.Pair(source="a", target="b")])
-LISTS = [pb.NbestList(source="a", hypotheses=[pb.Hypothesis(target="b")])]
 CASES: list[tuple[Method, Any, Any, Any]] = [
     (translate, pb.TranslateRequest(texts=["a"]), [translation(1)], pb.TranslateResponse),
     (score, PAIRS, NUMBER, pb.ScoreResponse),
-    (rerank, pb.RerankRequest(lists=LISTS), NUMBER, pb.RerankResponse),
     (encode, pb.EncodeRequest(texts=["a"]), ((0.5, 0.25), 1), pb.EncodeResponse),
 ]
 
@@ -173,16 +170,16 @@ class Letters:
 
 
 def read(groups: list[tuple[str, list[str]]], reader: Letters | None = None) -> list[ReadPair | RpcError]:
-    return list(read_pairs(groups, "pairs", LIMITS, reader))
+    return list(read_pairs(groups, LIMITS, reader))
 
 
 def planned(groups: list[tuple[str, list[str]]], reader: Letters | None = None) -> Plan:
     """For scores with attention."""
-    model: Any = ServedModel(SimpleNamespace(signature="fake"), decoder=None)  # type: ignore[arg-type]
+    described = pb.Model(attends=True)
+    model: Any = ServedModel(SimpleNamespace(signature="fake"), decoder=None, description=described)  # type: ignore[arg-type]
     model.__dict__["reader_of"] = lambda form: reader
-    return plan_pairs(
-        pb.ScoreRequest(), groups, "pairs", Key(model, "score", attention=True), LIMITS, lambda scores: []
-    )
+    asked = [pb.SourceGroup(source=source, targets=targets) for source, targets in groups]
+    return score(pb.ScoreRequest(groups=asked, with_attention=True), Route("m", model, None), LIMITS)  # type: ignore[arg-type]
 
 
 def test_words_are_counted_as_the_model_reads_them() -> None:
@@ -217,11 +214,11 @@ def test_a_text_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_factors_are_those_of_source_words() -> None:
-    same, plain = read_pairs([("a|b", ["a|b"]), ("a", ["a"])], "pairs", LIMITS, None, 1)
+    same, plain = read_pairs([("a|b", ["a|b"]), ("a", ["a"])], LIMITS, None, 1)
     assert isinstance(same, ReadPair)
     assert isinstance(plain, RpcError)
     assert plain.reason == "WRONG_FACTORS"
-    (swapped,) = read_pairs([("a|b", ["a"])], "pairs", LIMITS, None, 1)
+    (swapped,) = read_pairs([("a|b", ["a"])], LIMITS, None, 1)
     assert isinstance(swapped, ReadPair)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -16,6 +15,7 @@ import pytest
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
+from tests.nmt_core.serving.conftest import ServerProcess
 from tests.nmt_core.serving.support import eventually, metrics_of, wait_for_quiet
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -31,37 +31,35 @@ def named(name: str) -> list[tuple[str, str]]:
     return [("x-request-id", name)]
 
 
-def logged(log_file: Path, name: str, count: int) -> list[dict]:
+def logged(server: ServerProcess, name: str, count: int) -> list[dict]:
     """The lines of the calls of that id, which are written beside the calls."""
 
     def lines() -> list[dict]:
-        text = log_file.read_text() if log_file.exists() else ""
-        return [line for line in map(json.loads, text.splitlines()) if line["request_id"] == name]
+        return [line for line in server.calls if line["request_id"] == name]
 
     eventually(lambda: len(lines()) >= count)
     assert len(lines()) == count
     return lines()
 
 
-def test_a_call_is_logged_without_its_texts(stub, log_file: Path) -> None:
+def test_a_call_is_logged_without_its_texts(server, stub) -> None:
     request = pb.TranslateRequest(texts=["un secret", "deux"])
     stub.Translate(request, metadata=named("job 7"))
     with pytest.raises(grpc.RpcError):
         stub.Translate(pb.TranslateRequest(model="nosuch", texts=["secret"]), metadata=named("job 7"))
     messages = [pb.TranslateStreamRequest(id=str(number), request=request) for number in range(3)]
     list(stub.TranslateStream(iter(messages), metadata=named("job 7")))
-    good, bad, stream = logged(log_file, "job 7", 3)
+    good, bad, stream = logged(server, "job 7", 3)
     assert (good["method"], good["code"], good["model"], good["items"]) == ("Translate", "OK", "m", 2)
     assert good["seconds"] > 0
     assert (bad["code"], bad["reason"]) == ("NOT_FOUND", "UNKNOWN_MODEL")
     assert (stream["method"], stream["requests"], stream["items"]) == ("TranslateStream", 3, 6)
-    assert "secret" not in log_file.read_text()
+    assert not any("secret" in line for line in server.lines)
 
 
-def test_a_call_without_an_id_of_its_own_gets_one(stub, log_file: Path) -> None:
+def test_a_call_without_an_id_of_its_own_gets_one(server, stub) -> None:
     def ids() -> set[str]:
-        text = log_file.read_text() if log_file.exists() else ""
-        return {line["request_id"] for line in map(json.loads, text.splitlines()) if line["method"] == "GetModel"}
+        return {line["request_id"] for line in server.calls if line["method"] == "GetModel"}
 
     before, wrong = ids(), ("", "x" * 129)
     for given in wrong:
@@ -70,15 +68,15 @@ def test_a_call_without_an_id_of_its_own_gets_one(stub, log_file: Path) -> None:
     assert ids().isdisjoint(wrong)
 
 
-def test_a_message_that_the_library_refuses_is_none_that_could_not_be_read(server, log_file: Path) -> None:
+def test_a_message_that_the_library_refuses_is_none_that_could_not_be_read(server) -> None:
     with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as caught:
         channel.unary_unary("/nmt_core.v1.NmtService/Score")(bytes(5 << 20), metadata=named("large"))
     assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-    (line,) = logged(log_file, "large", 1)
+    (line,) = logged(server, "large", 1)
     assert (line["code"], line.get("reason")) == ("CANCELLED", None)
 
 
-def test_cancelled_calls_and_passed_deadlines_are_told_apart(server, stub, log_file: Path) -> None:
+def test_cancelled_calls_and_passed_deadlines_are_told_apart(server, stub) -> None:
     request = pb.TranslateRequest(texts=["un " * 11] * 3000, beam=10)  # seconds of work
     with pytest.raises(grpc.RpcError):
         stub.Translate(request, timeout=0.4, metadata=named("late"))
@@ -86,7 +84,7 @@ def test_cancelled_calls_and_passed_deadlines_are_told_apart(server, stub, log_f
     eventually(lambda: metrics_of(server)['nmt_calls_open{kind="call"}'])
     call.cancel()
     for name, code in (("late", "DEADLINE_EXCEEDED"), ("gone", "CANCELLED")):
-        assert logged(log_file, name, 1)[0]["code"] == code
+        assert logged(server, name, 1)[0]["code"] == code
     wait_for_quiet(server)
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import grpc
 import pytest
-from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from nmt_core.commands import serve
 from nmt_core.commands.main import main
@@ -94,22 +93,6 @@ def test_a_batch_takes_no_longer_than_is_allowed_and_health_says_so() -> None:
         await until(lambda: running.server.health.serving)
 
     with_server("--limit stuck=0.3", scenario)
-
-
-@pytest.mark.parametrize(("options", "found"), [("", True), ("--no-reflection", False)])
-def test_reflection_is_there_unless_it_is_not_wanted(options: str, found: bool) -> None:
-    async def scenario(running: Running) -> None:
-        call = reflection_pb2_grpc.ServerReflectionStub(running.channel).ServerReflectionInfo(
-            iter([reflection_pb2.ServerReflectionRequest(list_services="")])
-        )
-        try:
-            (answer,) = [one async for one in call]
-            seen = "nmt_core.v1.NmtService" in [one.name for one in answer.list_services_response.service]
-        except grpc.aio.AioRpcError as error:  # INTERNAL where the stream is reset while the request is sent
-            seen = error.code() not in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.INTERNAL)
-        assert seen == found
-
-    with_server(options, scenario)
 
 
 FILES = ("unix", "unix:/tmp/s", "unix-abstract:s", "/tmp/s", "./s")

@@ -35,9 +35,7 @@ def tokens(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def limited(start, models: Path, tokens: Path):
     """A server of the models ``search`` and ``phrases``."""
-    return start(
-        "--models", str(models), "--token-file", str(tokens), "--beam", "2", "--access-log", str(tokens.parent / "log")
-    )
+    return start("--models", str(models), "--token-file", str(tokens), "--beam", "2", "--access-log")
 
 
 def client(server, token: str, model: str = "") -> NmtClient:
@@ -78,7 +76,6 @@ def test_the_only_model_of_a_token_has_no_need_to_be_named(limited) -> None:
     [
         ("Translate", pb.TranslateRequest(model="phrases", texts=["un"])),
         ("Score", pb.ScoreRequest(model="phrases", pairs=[pb.Pair(source="un", target="one")])),
-        ("Rerank", pb.RerankRequest(model="phrases")),
         ("Encode", pb.EncodeRequest(model="phrases", texts=["un"])),
         ("GetModel", pb.GetModelRequest(name="phrases")),
     ],
@@ -111,10 +108,9 @@ def test_rights_that_change_hold_for_the_next_request_of_an_open_stream(limited,
 
 def test_a_token_is_revoked_at_once_and_the_log_follows_its_name(limited, tokens: Path) -> None:
     """Token files that cannot be used are reported, and the tokens stay."""
-    log, before = tokens.parent / "log", tokens.read_text()
+    before = tokens.read_text()
     assert client(limited, GONE).models() == []
-    eventually(log.exists)
-    log.rename(tokens.parent / "old")
+    eventually(lambda: any(line.get("user") == "carol" for line in limited.calls))
     tokens.write_text(f"dave {ALL}\n")
     limited.process.send_signal(signal.SIGHUP)
 
@@ -127,8 +123,7 @@ def test_a_token_is_revoked_at_once_and_the_log_follows_its_name(limited, tokens
 
     eventually(revoked)
     assert client(limited, ALL).models()
-    eventually(lambda: '"dave"' in log.read_text())
-    assert '"carol"' in (tokens.parent / "old").read_text()
+    eventually(lambda: any(line.get("user") == "dave" for line in limited.calls))
 
     def make_fifo() -> None:
         tokens.unlink()

@@ -14,7 +14,7 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad
 from nmt_core.commands import serve
 from nmt_core.commands.main import main
-from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.limits import Limits
@@ -96,25 +96,6 @@ def test_translations_are_those_of_the_model_in_process(client: NmtClient, folde
     assert not client.translate(texts)[0].translations[0].attention
 
 
-def test_samples_are_those_of_the_model_in_process_and_of_the_text_alone(client: NmtClient, folder: str) -> None:
-    texts = ["un deux", "", "deux deux un", "un deux"]
-    options = {"samples": 6, "seed": 5, "temperature": 1.5, "with_attention": True}
-    found = client.translate(texts, **options)
-    config = SamplingConfig(samples=6, seed=5, temperature=1.5, by_text=True)
-    expected = open_translator([folder], config=config, attention=True).translate(texts)
-    check_translations(found, expected)
-    assert len({one.text for one in found[0].translations}) > 1
-    assert len(found[0].translations[0].attention) == 3 * (len(found[0].translations[0].words) + 1)
-    alone, others = (client.translate(["un deux"], **{**options, "seed": seed})[0] for seed in (5, 6))
-    first, last, alone, others = (
-        [one.text for one in each.translations] for each in (found[0], found[3], alone, others)
-    )
-    assert first == last == alone != others
-    assert not any(
-        "<unk>" in one.words for one in client.translate(texts, forbid_unknown=True, samples=9)[2].translations
-    )
-
-
 def test_unknown_words_are_replaced_where_asked_for(client: NmtClient) -> None:
     options = {"nbest": 4, "beam": 4, "with_attention": True}
     plain = client.translate(["zéro né"], **options)[0].translations
@@ -138,30 +119,6 @@ def test_raw_text_is_detokenised_and_any_script_arrives(client: NmtClient, folde
 def test_bytes_that_are_not_utf8_are_unknown_words(server) -> None:
     (found,) = RemotePairScorer(server.address).score([SentencePair("un \udcff", "one")])
     assert (found.unknown_source, found.unknown_target) == (1, 0)
-
-
-def test_reranking_adds_the_model_to_the_features(client: NmtClient) -> None:
-    hypotheses = [("one", [1.0, -3.0]), ("two two", [2.0, -1.0]), ("one", [1.0, -3.0]), ("", [0.0, 0.0])]
-    lists = [
-        pb.NbestList(
-            source="un", hypotheses=[pb.Hypothesis(target=text, values=values) for text, values in hypotheses]
-        ),
-        pb.NbestList(source="deux"),
-    ]
-    columns = [pb.FeatureColumn(name="LM0", weight=0.5), pb.FeatureColumn(name="TM0", weight=-0.25)]
-    first, empty = client.rerank(lists, columns=columns, model_weight=2.0)
-    scores = [score.log_prob for score in client.score([("un", text) for text, _ in hypotheses])]
-    totals = [
-        0.5 * values[0] - 0.25 * values[1] + 2 * score for (_, values), score in zip(hypotheses, scores, strict=True)
-    ]
-    order = sorted(range(4), key=lambda place: -round(totals[place], 4))
-    # Two are equal, but for last digits where they were in different batches.
-    positions = [one.position for one in first.hypotheses]
-    assert positions in (order, [{0: 2, 2: 0}.get(place, place) for place in order])
-    assert [one.total for one in first.hypotheses] == pytest.approx([totals[place] for place in order], abs=1e-4)
-    assert order.index(0) < order.index(2)
-    assert not empty.hypotheses
-    assert len(client.rerank(lists, columns=columns, model_weight=2.0, best=1)[0].hypotheses) == 1
 
 
 def test_phrase_vectors_are_the_summaries_of_the_encoder(both, models) -> None:
@@ -196,11 +153,9 @@ def test_a_server_names_the_model_in_every_answer(both) -> None:
     """Each method's, streams too; as it is in the list of models."""
     client = NmtClient(both.address)
     described = {model.name: (model.version, model.signature) for model in client.models()}
-    lists = [pb.NbestList(source="un", hypotheses=[pb.Hypothesis(target="one")])]
     requests: dict[str, Any] = {
         "Translate": pb.TranslateRequest(texts=["un"]),
         "Score": pb.ScoreRequest(pairs=[pb.Pair(source="un", target="one")]),
-        "Rerank": pb.RerankRequest(lists=lists),
         "Encode": pb.EncodeRequest(texts=["un"]),
     }
     for name, expected in described.items():
@@ -226,12 +181,6 @@ def test_a_server_of_two_models_wants_a_name(both) -> None:
     assert RemotePairScorer(both.address, model="search").model == "search"
 
 
-def numbers_of(line: str) -> tuple[float, float]:
-    """Log-probability and score of a line of a list."""
-    _, _, features, score = line.split(" ||| ")
-    return float(features.removeprefix("NMT0= ")), float(score)
-
-
 def test_the_filters_write_what_the_client_gets(server, client: NmtClient, tmp_path, capsysbinary) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     lines = ["un", "deux un", "", "né"] * 3
@@ -241,16 +190,6 @@ def test_the_filters_write_what_the_client_gets(server, client: NmtClient, tmp_p
     assert main(["client", "translate", *address, str(source)]) == 0
     expected = [one.translations[0].text for one in client.translate(lines)]
     assert capsysbinary.readouterr().out.decode().split("\n") == [*expected, ""]
-    assert main(["client", "translate", *address, "--samples", "3", "--seed", "4", str(source)]) == 0
-    drawn = [
-        (number, one)
-        for number, found in enumerate(client.translate(lines, samples=3, seed=4))
-        for one in found.translations
-    ]
-    lines_out = capsysbinary.readouterr().out.decode().splitlines()
-    assert [line.split(" ||| ")[:2] for line in lines_out] == [[str(number), one.text] for number, one in drawn]
-    numbers = [number for line in lines_out for number in numbers_of(line)]
-    assert numbers == pytest.approx([number for _, one in drawn for number in (one.log_prob, one.score)], abs=1e-5)
     assert main(["client", "translate", *address, "--nbest", "2", "--beam", "3", str(source)]) == 0
     nbest = capsysbinary.readouterr().out.decode().split("\n")
     assert nbest[0].startswith("0 ||| ")

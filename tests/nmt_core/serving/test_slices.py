@@ -156,7 +156,7 @@ async def test_a_caller_that_leaves_within_a_step_leaves_the_search_after_it(ope
 
 
 def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_iterations() -> None:
-    """As samples do: a text takes as many steps as it has words. Little is known of the first batch."""
+    """Little is known of the first batch."""
     seconds = 0.001
 
     def run(items: Sequence[str]) -> Sequence[str]:
@@ -197,7 +197,7 @@ def planned(kind: str, items: Sequence[Item | RpcError]) -> Plan:
 
 @pytest.mark.parametrize(
     ("kind", "most"),
-    [("translate", Proportions().together // 16), ("sample", LARGE), ("encode", LARGE), ("score", LARGE)],
+    [("translate", Proportions().together // 16), ("encode", LARGE), ("score", LARGE)],
 )
 def test_what_takes_long_waits_in_its_own_class_for_every_kind_of_work(kind: str, most: int) -> None:
     items = [Item("short", 1), Item("longer", most + 1), Item("long", 20 * most), Item("short, too", most)]
@@ -241,33 +241,6 @@ async def test_large_requests_take_turns_off_the_event_loop_and_end_with_their_c
     await asyncio.sleep(0.02)
     gone.cancel()
     assert await asyncio.to_thread(ended.wait, 30)
-
-
-async def test_samples_with_many_different_options_let_others_pass(open_engine) -> None:
-    drawn: list[tuple[int, list[str]]] = []
-    release = threading.Event()
-
-    def sample(texts: Sequence[str], config: SamplingConfig, attention: bool) -> list[list[str]]:
-        assert release.wait(60)
-        drawn.append((config.seed, list(texts)))
-        return [[text] for text in texts]
-
-    model = ServedModel(None, decoder=None, sample=sample)  # type: ignore[arg-type]
-    engine = open_engine(lambda key: key.model.work(key))
-
-    def ask(text: str, seed: int, client: str):
-        item = SearchItem(text, SamplingConfig(seed=seed))
-        return asked(engine, Key(model, "sample"), [item], tokens=[100], client=client)
-
-    many = [ask("many", seed, "a") for seed in range(200)]
-    await until(lambda: engine.running_items)
-    other = ask("other", 1000, "b")
-    await asyncio.sleep(0)
-    release.set()
-    found = await asyncio.gather(*many, other)
-    assert found == [[["many"]]] * 200 + [[["other"]]]
-    assert next(place for place, (_, texts) in enumerate(drawn) if "other" in texts) < 50
-    assert len({seed for seed, _ in drawn}) == 201
 
 
 def pauses_of(compute: Callable[[], object]) -> int:

@@ -178,7 +178,6 @@ def test_it_scores_as_its_neural_model_and_says_what_it_is(hybrid: NmtClient, ne
     [
         ({"beam": 3}, grpc.StatusCode.INVALID_ARGUMENT, "leave out beam"),
         ({"length_normalization": 0.5}, grpc.StatusCode.INVALID_ARGUMENT, "leave out length_normalization"),
-        ({"samples": 2}, grpc.StatusCode.FAILED_PRECONDITION, "cannot be drawn"),
         ({"replace_unknown": True}, grpc.StatusCode.FAILED_PRECONDITION, "needs a model with attention"),
     ],
 )
