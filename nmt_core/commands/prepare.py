@@ -1,4 +1,4 @@
-"""``nmt-core prepare``: raw corpora to training text, new input like them, vocabularies, files in random order."""
+"""``nmt-core prepare``: raw corpora to training text, new input like them, vocabularies, a random order, selection."""
 
 from __future__ import annotations
 
@@ -20,25 +20,29 @@ examples:
   nmt-core prepare vocab --size 30000 train.tok.en > en.vocab
   zcat corpus.*.fr.gz | nmt-core prepare vocab --size 15000 --counts - > fr.vocab
   nmt-core prepare shuffle --seed 1 train.en train.de --output shuffled.en shuffled.de
+  nmt-core prepare select --keep 0.3 web.tok.en web.tok.de --output near.en near.de \\
+      --in-domain news.en.arpa news.de.arpa --general sample.en.arpa sample.de.arpa
 
 corpus writes OUTPUT.LANGUAGE for each side, and beside them preparation.json (settings, what was dropped and
 why) and what was learned. Steps and settings: docs/preparation.md. A vocabulary has one word a line, </s> and <unk>
 first (on top of --size), then by falling frequency. shuffle keeps lines together that belong together; their order
 depends on the seed and the number of lines; temporary files of the size of the (uncompressed) inputs lie beside the
-first output.
+first output. select keeps the lines with the least difference of cross-entropies, in-domain less general (Moore and
+Lewis 2010); of pairs the sum of both sides (Axelrod et al. 2011). The order stays. A histogram goes to standard error.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    kinds = parser.add_subparsers(dest="what", required=True, metavar="corpus|lines|vocab|shuffle")
+    kinds = parser.add_subparsers(dest="what", required=True, metavar="corpus|lines|vocab|shuffle|select")
     _add_corpus(kinds.add_parser("corpus", help="clean, tokenise, filter and segment a corpus"))
     _add_lines(
         kinds.add_parser("lines", help="standard input line by line through the same steps, or back; no filters")
     )
     _add_vocabulary(kinds.add_parser("vocab", help="a frequency shortlist of the words of tokenised text"))
     _add_shuffle(kinds.add_parser("shuffle", help="parallel files in a random order, larger than memory if need be"))
+    _add_select(kinds.add_parser("select", help="the lines or pairs that are most like a domain, by n-gram models"))
 
 
 def _add_corpus(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +61,7 @@ def _add_corpus(parser: argparse.ArgumentParser) -> None:
     add("--like", type=InputFile, metavar="F", help="a preparation.json whose settings and models are taken")
     _add_steps(parser.add_argument_group("steps (--config and --set reach all settings)"))
     add("--jobs", type=positive, default=1, metavar="N", help="processes; the bytes stay the same")
-    add("--quiet", action="store_true", help="no progress and no table on standard error")
+    _add_quiet(parser)
     add_engine(parser)
 
 
@@ -96,3 +100,23 @@ def _add_shuffle(parser: argparse.ArgumentParser) -> None:
     add("inputs", type=InputFile, nargs="+", metavar="FILE", help="files that match line by line")
     add("--output", type=OutputFile, nargs="+", required=True, metavar="F", help="a file for each input")
     add("--seed", type=from_zero, required=True, metavar="N", help="another number, another order")
+
+
+def _add_select(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("inputs", type=InputFile, nargs="+", metavar="FILE", help="tokenised text; two files match line by line")
+    add("--output", type=OutputFile, nargs="+", required=True, metavar="F", help="a file for each input")
+    model = "a language model for each input: ARPA or KenLM's binary"
+    add("--in-domain", type=InputFile, nargs="+", required=True, metavar="LM", help=f"{model}, of the domain")
+    add("--general", type=InputFile, nargs="+", required=True, metavar="LM", help=f"{model}, of text in general")
+    add(
+        "--keep",
+        required=True,
+        metavar="SHARE|N|Nwords",
+        help="such as 0.3 of the lines, 50000 lines, or 1000000words of the last file",
+    )
+    _add_quiet(parser)
+
+
+def _add_quiet(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--quiet", action="store_true", help="no progress and no table on standard error")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,18 +15,26 @@ from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import counted, say
 from nmt_core.config import read_yaml, with_overrides, with_values
 from nmt_core.files import open_output, read_text_lines, write_lines
+from nmt_core.kenlm import NgramModel
 from nmt_core.preparation.bundled import BundledPreprocessor, preprocess_lines
 from nmt_core.preparation.corpus import shuffle
 from nmt_core.preparation.pipeline import Preparation
 from nmt_core.preparation.record import table
+from nmt_core.preparation.selection import Keep, SideModels, select
 from nmt_core.preparation.settings import PreparationConfig
 from nmt_core.preparation.steps import Side
 from nmt_core.text.vocabulary import UNKNOWN_ID, build_vocabulary
 
 
 def prepare(args: argparse.Namespace) -> int:
-    """Prepare a corpus or lines, make a vocabulary, or shuffle."""
-    work = {"corpus": _prepare_corpus, "lines": _prepare_lines, "vocab": _make_vocabulary, "shuffle": _shuffle}
+    """Prepare a corpus or lines, make a vocabulary, shuffle, or select."""
+    work = {
+        "corpus": _prepare_corpus,
+        "lines": _prepare_lines,
+        "vocab": _make_vocabulary,
+        "shuffle": _shuffle,
+        "select": _select,
+    }
     return work[args.what](args)
 
 
@@ -56,11 +65,30 @@ def _make_vocabulary(args: argparse.Namespace) -> int:
 
 
 def _shuffle(args: argparse.Namespace) -> int:
-    if len(args.output) != len(args.inputs):
-        files, inputs = counted(len(args.output), "file"), counted(len(args.inputs), "input")
-        raise ConfigError(f"--output names {files} for {inputs}; give one for each")
+    _check_one_for_each(args, "output")
     say(counted(shuffle(args.inputs, args.output, seed=args.seed), "line"))
     return 0
+
+
+def _select(args: argparse.Namespace) -> int:
+    for option in ("output", "in_domain", "general"):
+        _check_one_for_each(args, option)
+    keep = Keep.parse(args.keep)
+    sides = zip(args.in_domain, args.general, strict=True)
+    models = [SideModels(NgramModel(in_domain), NgramModel(general)) for in_domain, general in sides]
+    with _progress(quiet=args.quiet) as progress:
+        report = select(args.inputs, args.output, models, keep, functools.partial(progress, "select")).report()
+    if not args.quiet:
+        for line in report.splitlines():
+            say(line)
+    return 0
+
+
+def _check_one_for_each(args: argparse.Namespace, option: str) -> None:
+    given = len(getattr(args, option))
+    if given != len(args.inputs):
+        files, inputs = counted(given, "file"), counted(len(args.inputs), "input")
+        raise ConfigError(f"--{option.replace('_', '-')} names {files} for {inputs}; give one for each")
 
 
 def _prepare_corpus(args: argparse.Namespace) -> int:

@@ -1,0 +1,123 @@
+"""Selection of what is like a domain, against NumPy and KenLM's module alone."""
+
+from __future__ import annotations
+
+import os
+import random
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt_core.base.errors import InputError
+from nmt_core.commands.main import main
+from nmt_core.kenlm import NgramModel
+from nmt_core.preparation import selection
+from nmt_core.preparation.selection import Keep, SideModels, select
+
+kenlm = pytest.importorskip("kenlm")
+WORDS = ("a", "dog", "runs", "market", "falls")
+LINES = 300
+
+
+def write_bigrams(path: Path, draw: random.Random) -> None:
+    unigrams = [f"{-draw.random():.3f}\t{word}\t{-draw.random():.3f}" for word in ("<unk>", "<s>", "</s>", *WORDS)]
+    bigrams = [f"{-draw.random():.3f}\t{first} {second}" for first in WORDS for second in draw.sample(WORDS, 2)]
+    counts = f"ngram 1={len(unigrams)}\nngram 2={len(bigrams)}\n"
+    sections = ["\\data\\\n" + counts, "\\1-grams:", *unigrams, "", "\\2-grams:", *bigrams, "", "\\end\\", ""]
+    path.write_text("\n".join(sections))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    draw = random.Random(3)
+    for language in ("en", "fr"):
+        for kind in ("in", "general"):
+            write_bigrams(tmp_path / f"{kind}.{language}", draw)
+        lines = [" ".join(draw.choices([*WORDS, "elsewhere"], k=draw.randint(0, 4))) for _ in range(LINES)]
+        (tmp_path / f"text.{language}").write_text("".join(f"{line}\n" for line in lines))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(selection, "LINES", 7)
+    return tmp_path
+
+
+def run(languages: list[str], keep: str) -> int:
+    files = {name: [f"{name}.{language}" for language in languages] for name in ("text", "out", "in", "general")}
+    options = ["--output", *files["out"], "--in-domain", *files["in"], "--general", *files["general"]]
+    return main(["prepare", "select", *files["text"], *options, "--keep", keep])
+
+
+def differences(language: str) -> np.ndarray:
+    """Cross-entropies of every line by KenLM, in-domain less general, in bits a word."""
+    lines = Path(f"text.{language}").read_text().splitlines()
+    models = [kenlm.Model(f"{kind}.{language}") for kind in ("in", "general")]
+    return np.array([-np.subtract(*(m.score(line) for m in models)) / np.log10(2) / (len(line.split()) + 1)
+                     for line in lines])  # fmt: skip
+
+
+@pytest.mark.parametrize("languages", [["fr"], ["en", "fr"]])
+@pytest.mark.parametrize("keep", ["0.3", "1", "17", "101words", "5000", "4words"])
+def test_what_is_kept_is_what_numpy_and_kenlm_keep(folder: Path, languages: list[str], keep: str) -> None:
+    order = np.argsort(sum(map(differences, languages)).round(9), kind="stable")  # of equal lines the first
+    words = np.array([len(line.split()) for line in Path(f"text.{languages[-1]}").read_text().splitlines()])
+    if keep.endswith("words"):
+        most = int(np.searchsorted(np.cumsum(words[order]), int(keep.removesuffix("words")), side="right"))
+    else:
+        most = round(float(keep) * LINES) if "." in keep else int(keep)
+    assert run(languages, keep) == 0
+    for language in languages:
+        lines = Path(f"text.{language}").read_text().splitlines()
+        assert Path(f"out.{language}").read_text().splitlines() == [lines[place] for place in sorted(order[:most])]
+
+
+def test_the_report_is_a_histogram_of_all_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fr"], "0.3") == 0
+    _, *rows, kept = capsys.readouterr().err.splitlines()
+    scores = np.sort(differences("fr"))
+    for row in rows:
+        low, _, high, lines = row.split()[:4]
+        assert int(lines) == np.sum((scores >= float(low)) & (scores < float(high)))
+    assert sum(int(row.split()[3]) for row in rows) == LINES
+    words = len(Path("out.fr").read_text().split())
+    assert kept == f"kept 90 of 300 lines ({words} words), to {scores[89]:.4f} bits a word"
+
+
+def test_memory_does_not_grow_with_the_text(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SideModels, "difference", lambda _, words: len(words) / 7)
+    models = [SideModels(*(NgramModel(f"{kind}.fr") for kind in ("in", "general")))]
+    peaks = []
+    for lines in (2_000, 20_000):
+        Path("long").write_text("a dog runs\na b\n" * (lines // 2))
+        tracemalloc.start()
+        select(["long"], ["out"], models, Keep(0.3, "share"))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.1 * peaks[0]
+
+
+def test_what_cannot_be_selected_is_one_line_and_leaves_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = ["text.fr", "--output", "out"], ["text.en", "text.fr", "--output", "out.en", "out.fr"]
+    cases = {
+        "expected a share such as 0.3": [*one, "--in-domain", "in.fr", "--general", "general.fr", "--keep", "1.5"],
+        "nothing is kept of 300 lines": [*one, "--in-domain", "in.fr", "--general", "general.fr", "--keep", "0.001"],
+        "--general names 1 file for 2 inputs": [*two, "--in-domain", "in.en", "in.fr", "--general", "x", "--keep", "9"],
+        "there is no such n-gram model": [*one, "--in-domain", "in.fr", "--general", "x", "--keep", "9"],
+        "pipe": ["pipe", "--output", "out", "--in-domain", "in.fr", "--general", "general.fr", "--keep", "9"],
+    }
+    os.mkfifo("pipe")
+    before = sorted(folder.iterdir())
+    for message, arguments in cases.items():
+        assert main(["prepare", "select", *arguments]) == 2
+        error = capsys.readouterr().err
+        assert message in error and error.count("\n") == 1
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_file_that_changes_between_the_passes_is_an_error(folder: Path) -> None:
+    models = [SideModels(NgramModel("in.fr"), NgramModel("general.fr"))]
+    with pytest.raises(InputError, match="was changed while it was read"):
+        select(["text.fr"], ["out"], models, Keep(0.3, "share"), lambda _: os.truncate("text.fr", 0))
+    assert not Path("out").exists()
