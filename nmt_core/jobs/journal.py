@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +20,6 @@ from nmt_core.jobs.workers import difference
 JOURNAL = ".hybridmt.journal"  # the ending of its name
 AGAIN = "start again with --restart"
 Counts = dict[str, int | float]
-FORMAT = 2
 _HEX = 8  # digits of a CRC-32
 
 
@@ -53,51 +51,38 @@ class Entry(NamedTuple):
     counts: Counts
 
 
-class _Head(NamedTuple):
-    """The first line: the format, and the identity."""
-
-    journal: int
-    identity: dict[str, Any] | None = None
+_IDENTITY, _ENTRY = TypeAdapter(dict[str, Any]), TypeAdapter(Entry)
 
 
-_HEAD, _ENTRY = TypeAdapter(_Head), TypeAdapter(Entry)
+def read_journal(path: str, identity: Mapping[str, Any]) -> list[tuple[Entry, int]]:
+    """The undamaged entries of the journal at ``path``, each with the place in bytes where its line ends.
 
-
-@dataclass
-class Journal:
-    """What is undamaged of a journal; ``ends`` says where its first line and each entry end, in bytes."""
-
-    identity: dict[str, Any] | None = None
-    entries: list[Entry] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-
-
-def read_journal(path: str) -> Journal:
-    """The journal at ``path``, an empty one where there is none. Raises ConfigError for one of another version."""
-    found, end = Journal(), 0
+    None where there is no journal. Raises as ``check_identity`` where they are of a job with another ``identity``.
+    """
+    begun: dict[str, Any] | None = None
+    entries: list[tuple[Entry, int]] = []
+    end = 0
     try:
         content = Path(path).read_bytes()
     except FileNotFoundError:
-        return found
+        return entries
     except OSError as error:
         raise unreadable(path, error) from error
     for line in content.splitlines(keepends=True):
         body = line[_HEX + 1 : -1]
         if line[-1:] != b"\n" or line[:_HEX] != b"%0*x" % (_HEX, crc32(body)):
             break
+        end += len(line)
         try:
-            if found.identity is not None:
-                found.entries.append(_ENTRY.validate_json(body))
+            if begun is None:
+                begun = _IDENTITY.validate_json(body)
             else:
-                head = _HEAD.validate_json(body)
-                if head.journal != FORMAT:
-                    raise ConfigError(f"{path}: a job that another version has begun; {AGAIN}")
-                found.identity = head.identity
+                entries.append((_ENTRY.validate_json(body), end))
         except ValidationError:  # such as another beginning
             break
-        end += len(line)
-        found.ends.append(end)
-    return found
+    if entries:
+        check_identity(begun or {}, identity, path=path)
+    return entries
 
 
 def journal_line(value: Mapping[str, Any]) -> bytes:

@@ -24,26 +24,13 @@ from typing import Any, BinaryIO, NamedTuple
 
 from isal.isal_zlib import crc32
 
-from nmt_core.base.errors import ConfigError, NmtError, unreadable
+from nmt_core.base.errors import NmtError, unreadable
 from nmt_core.files import beside, pack, partial_output
 from nmt_core.files.output import PartialOutput
-from nmt_core.jobs.journal import (
-    AGAIN,
-    FORMAT,
-    JOURNAL,
-    Content,
-    Counts,
-    Entry,
-    Journal,
-    Shard,
-    check_identity,
-    journal_line,
-    read_journal,
-)
+from nmt_core.jobs.journal import AGAIN, JOURNAL, Content, Counts, Entry, Shard, journal_line, read_journal
 
 _SECONDS = 5.0  # of work that a power cut may cost
 _RANGE = ".shards-"
-_OLDER = ".parts"  # the directory in which earlier versions kept a job
 
 
 class Result(NamedTuple):
@@ -55,41 +42,37 @@ class Result(NamedTuple):
 
 @dataclass
 class Outputs:
-    """Outputs in the making; with a ``journal``, what is ``finished`` of them stays for the next program.
+    """Outputs in the making. With a ``journal``, ``kept`` shards of them stay for the next program.
 
-    ``before`` are the shards that were finished when it was opened, in order, each with the offsets where it begins.
-    Once it ``is_over``, committed or discarded, nothing stays.
+    ``before`` are the shards that an earlier program has done, in order.
     ``ranges`` are the outputs of other programs that are put together in these.
     """
 
     files: Sequence[PartialOutput]
     journal: BinaryIO | None = None
-    before: list[tuple[list[int], Entry]] = field(default_factory=list)
-    finished: int = 0
-    is_over: bool = False
+    before: list[Entry] = field(default_factory=list)
+    kept: int = 0
     ranges: dict[range, Outputs] = field(default_factory=dict)
     synced: float = field(default_factory=time.monotonic)
 
     @contextlib.contextmanager
     def journaled(self, path: str, identity: Mapping[str, Any], *, restart: bool) -> Iterator[None]:
-        """With a journal at ``path``: what is finished at the end of the block stays for the next program."""
-        found = Journal() if restart else read_journal(path)
-        if found.entries:
-            check_identity(found.identity or {}, identity, path=path)
-        self.resume(found.entries)
+        """With a journal at ``path``: the shards that are in at the end of the block stay for the next program."""
+        found = [] if restart else read_journal(path, identity)
+        self.resume([entry for entry, _ in found])
         try:
             self.journal = open(path, "ab")  # noqa: SIM115 (closed below)
         except OSError as error:
             raise unreadable(path, error) from error
         try:
-            self.journal.truncate(found.ends[self.finished] if self.finished else 0)
-            if not self.finished:
-                self.journal.write(journal_line({"journal": FORMAT, "identity": identity}))
+            self.journal.truncate(found[self.kept - 1][1] if self.kept else 0)
+            if not self.kept:
+                self.journal.write(journal_line(identity))
                 self.journal.flush()
             yield
         finally:
             self.journal.close()
-            if self.finished and not self.is_over:
+            if self.kept:
                 for file in self.files:
                     file.is_kept = True
             else:
@@ -97,17 +80,15 @@ class Outputs:
 
     def resume(self, entries: Sequence[Entry]) -> None:
         """Keep the leading ``entries`` whose content is in the files, and continue after them."""
-        ends = [0] * len(self.files)
         for entry in entries:
-            self.before.append((ends, entry))
+            self.before.append(entry)
             try:
-                self.result(-1)
+                self.result(self.kept)
             except (NmtError, OSError, ValueError, OverflowError):  # damage, or an entry that no job wrote
                 self.before.pop()
                 break
-            ends = [content.end for content in entry.outputs]
-        self.finished = len(self.before)
-        for file, end in zip(self.files, ends, strict=True):
+            self.kept += 1
+        for file, end in zip(self.files, self._ends(self.kept), strict=True):
             file.cut(end)
 
     def append(self, shard: Shard, result: Result) -> None:
@@ -115,7 +96,7 @@ class Outputs:
         for file, content in zip(self.files, result.contents, strict=True):
             file.stream.write(content)
             file.stream.flush()
-        self.finished += 1
+        self.kept += 1
         if self.journal is not None:
             ends = [file.stream.tell() for file in self.files]
             contents = tuple(map(Content, ends, map(crc32, result.contents)))
@@ -134,27 +115,31 @@ class Outputs:
     def commit(self) -> None:
         """Give the outputs their names, the first one last; the journals go."""
         for file in reversed(self.files):
-            if not self.finished:  # gzip and xz read no file without a byte
+            if not self.kept:  # gzip and xz read no file without a byte
                 file.stream.write(pack(b"", file.path))
             file.commit()
-        self.is_over = True
+        self.kept = 0
         for outputs in self.ranges.values():
             outputs.discard()
 
     def discard(self) -> None:
         """Keep nothing for the next program."""
-        self.is_over = True
+        self.kept = 0
         for file in self.files:
             file.is_kept = False
 
     def result(self, index: int) -> Result:
         """The result of shard ``index`` of those ``before``. Raises NmtError where it is damaged."""
-        (begins, entry), contents = self.before[index], []
-        for file, begin, (end, crc) in zip(self.files, begins, entry.outputs, strict=True):
+        entry, contents = self.before[index], []
+        for file, begin, (end, crc) in zip(self.files, self._ends(index), entry.outputs, strict=True):
             contents.append(os.pread(file.stream.fileno(), end - begin, begin))
             if crc32(contents[-1]) != crc:
                 raise NmtError(f"{file.path}: what was written of shard {index + 1} is damaged; {AGAIN}")
         return Result(tuple(contents), entry.counts)
+
+    def _ends(self, count: int) -> list[int]:
+        """Where so many shards of those ``before`` end in each output."""
+        return [content.end for content in self.before[count - 1].outputs] if count else [0] * len(self.files)
 
 
 @contextlib.contextmanager
@@ -167,18 +152,27 @@ def open_outputs(
 ) -> Iterator[Outputs]:
     """The outputs at ``paths``, or of a range of ``shards``. Raises NmtError where another program makes them.
 
-    With an ``identity`` they have a journal, and what the same job has finished counts, unless it is to ``restart``.
+    With an ``identity`` they have a journal, and what the same job has done counts, unless it is to ``restart``.
+    Raises ConfigError where they, or a range of them, belong to another job.
     """
     with contextlib.ExitStack() as stack:
-        ending = "" if shards is None else f"{_RANGE}{shards.start + 1}-{shards.stop}"
-        here = [os.path.realpath(path) + ending if ending else path for path in paths]
-        outputs = Outputs([stack.enter_context(partial_output(path)) for path in here])
-        if identity is None:
-            outputs.resume([])
-        else:
-            stack.enter_context(outputs.journaled(beside(here[0], JOURNAL), identity, restart=restart))
-            for one in filter(None, begun(paths[0]).values() if shards is None else ()):
-                outputs.ranges[one] = stack.enter_context(open_outputs(paths, identity, shards=one, restart=restart))
+
+        def opened(one: range | None) -> Outputs:
+            ending = "" if one is None else f"{_RANGE}{one.start + 1}-{one.stop}"
+            here = [os.path.realpath(path) + ending if ending else path for path in paths]
+            found = Outputs([stack.enter_context(partial_output(path)) for path in here])
+            if identity is None:
+                found.resume([])
+            else:
+                stack.enter_context(found.journaled(beside(here[0], JOURNAL), identity, restart=restart))
+            return found
+
+        outputs = opened(shards)
+        for path, other in begun(paths[0]).items() if identity is not None else ():
+            if other is not None and shards is None:
+                outputs.ranges[other] = opened(other)
+            elif other != shards and identity is not None and not restart:
+                read_journal(path, identity)
         yield outputs
 
 
@@ -190,15 +184,3 @@ def begun(output: str) -> dict[str, range | None]:
         if match := name.fullmatch(path.removeprefix(beginning)):
             found[path] = range(int(match[1]) - 1, int(match[2])) if match[1] else None
     return found
-
-
-def check_begun(output: str, identity: Mapping[str, Any]) -> None:
-    """Raise ConfigError if the output, or a range of it, belongs to another job or to an older version."""
-    older = os.path.realpath(output) + _OLDER
-    if os.path.isdir(older):
-        problem = "holds a job that an older version began; finish it with that version, or remove it"
-        raise ConfigError(f"{older}: {problem}")
-    for path in begun(output):
-        journal = read_journal(path)
-        if journal.entries:
-            check_identity(journal.identity or {}, identity, path=path)

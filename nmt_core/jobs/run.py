@@ -20,12 +20,13 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.files import file_digest, is_written_through, pack
 from nmt_core.files.reading import check_regular
 from nmt_core.jobs.journal import AGAIN, Counts, Shard, check_identity
-from nmt_core.jobs.outputs import Outputs, Result, check_begun, open_outputs
+from nmt_core.jobs.outputs import Outputs, Result, open_outputs
 from nmt_core.jobs.ray_workers import Ray, ray_workers
 from nmt_core.jobs.workers import OpenWorker, Workers, in_order, process_workers
 from nmt_core.processes import orderly_end
 
 Item = TypeVar("Item")
+_VERSION = 3  # of journals
 
 Seen = Callable[[Shard, Counts, bool], None]
 """Called for each shard, in order, with its counts, and whether it was finished before."""
@@ -64,17 +65,14 @@ def are_files(source: str, outputs: Sequence[str]) -> bool:
 @contextlib.contextmanager
 def open_workers(open_worker: OpenWorker, jobs: int, ray: Ray | None = None) -> Iterator[Workers]:
     """``jobs`` workers, which ``open_worker(number)`` makes, for the length of the block; raises as their kinds."""
-    with contextlib.ExitStack() as stack:
-        if ray is None and jobs == 1:
-            worker = open_worker(0)
-            stack.enter_context(orderly_end())
-            yield Workers(worker.description, lambda item: functools.partial(worker, item), ahead=1)
-            return
-        stack.enter_context(orderly_end())
-        if ray is None:
+    with orderly_end(), contextlib.ExitStack() as stack:
+        if ray is not None:
+            yield stack.enter_context(ray_workers(open_worker, jobs, ray))
+        elif jobs > 1:
             yield stack.enter_context(process_workers(open_worker, jobs))
         else:
-            yield stack.enter_context(ray_workers(open_worker, jobs, ray))
+            worker = open_worker(0)
+            yield Workers(worker.description, lambda item: functools.partial(worker, item), ahead=1)
 
 
 def run_job(
@@ -101,17 +99,16 @@ def run_job(
     with open_workers(opened, jobs, ray) as workers:
         identity = None
         if is_resumable:
-            identity = json.loads(json.dumps({**job.description, "models": workers.description, "sha256": digests}))
-            if not restart:
-                check_begun(job.outputs[0], identity)
+            described = {**job.description, "models": workers.description, "sha256": digests}
+            identity = json.loads(json.dumps({"journal version": _VERSION, **described}))
         with open_outputs(job.outputs, identity, shards=shards, restart=restart) as outputs:
             counts = Counts()
             results = _results(job, workers, outputs, shards or range(sys.maxsize))
-            for (shard, finished_in), result in in_order(results, ahead=workers.ahead):
-                if finished_in is not outputs:
+            for (shard, place), result in in_order(results, ahead=workers.ahead):
+                if place is not outputs:
                     outputs.append(shard, result)
                 counts |= {name: counts.get(name, 0) + number for name, number in result.counts.items()}
-                seen(shard, result.counts, finished_in is not None)
+                seen(shard, result.counts, place is not None)
             now = _digests(files)
             if now != digests:
                 outputs.discard()  # which content they are of is not known
@@ -146,19 +143,19 @@ class _PackingWorker:
 def _results(
     job: Job[Any], workers: Workers, outputs: Outputs, wanted: range
 ) -> Iterator[tuple[tuple[Shard, Outputs | None], Callable[[], Result]]]:
-    """Each wanted shard, the outputs in which it is finished, if any, and a function that waits for its result.
+    """Each wanted shard, the outputs that had it before, if any, and a function that waits for its result.
 
-    Raises ConfigError where the input is cut in another way than when a shard was finished.
+    Raises ConfigError where the input is cut in another way than when a shard was done.
     """
-    finished: dict[int, tuple[Outputs, int]] = {}
+    done: dict[int, tuple[Outputs, int]] = {}
     for shards, place in (*outputs.ranges.items(), (wanted, outputs)):
-        finished |= {shards.start + index: (place, index) for index in range(len(place.before))}
+        done |= {shards.start + index: (place, index) for index in range(len(place.before))}
     for number, (shard, item) in itertools.islice(enumerate(job.read()), wanted.start, wanted.stop):
-        if number not in finished:
+        if number not in done:
             yield (shard, None), workers.ask(item)
             continue
-        place, index = finished[number]
-        _, entry = place.before[index]
+        place, index = done[number]
+        entry = place.before[index]
         if entry.shard != shard:
             raise ConfigError(f"{job.input}: shard {number + 1} was begun with other lines; {AGAIN}")
         if place is outputs:  # nothing is written again

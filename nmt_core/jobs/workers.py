@@ -8,6 +8,7 @@ import gc
 import multiprocessing
 import pickle
 import queue
+import resource
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,7 @@ from nmt_core.processes import begin_process, interrupts_held_back
 
 Item = TypeVar("Item")
 AHEAD = 2  # items for every worker, so that none is idle
-_MOST = 1000  # processes
+_HANDLES = 4  # of files, that a process takes here at most
 
 
 class Worker(Protocol):
@@ -71,9 +72,11 @@ def in_order(asked: Iterable[tuple[Item, Callable[[], Any]]], *, ahead: int) -> 
 
 @contextlib.contextmanager
 def process_workers(open_worker: OpenWorker, jobs: int) -> Iterator[Workers]:
-    """``jobs`` processes of this machine. Raises ConfigError for more than it has, NmtError where no worker is made."""
-    if jobs > _MOST:
-        raise ConfigError(f"--jobs {jobs:,}: at most {_MOST:,} processes of one machine")
+    """``jobs`` processes of this machine. Raises ConfigError for too many, NmtError where no worker is made."""
+    handles, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if jobs > handles // _HANDLES:
+        problem = f"at most {handles // _HANDLES:,} processes with {handles:,} open files"
+        raise ConfigError(f"--jobs {jobs:,}: {problem}; give fewer, or raise 'ulimit -n'")
     idle: queue.SimpleQueue[Connection] = queue.SimpleQueue()
     started: list[BaseProcess] = []
 
@@ -140,16 +143,12 @@ def _work(program: Connection, open_worker: OpenWorker, number: int) -> None:
 
 def _pickled(error: Exception) -> Any:
     """The pickled error with its traceback; where it cannot be pickled, a RuntimeError with its text."""
-    place = traceback.format_exc()
-    error.add_note(place)
-    try:
+    error.add_note(traceback.format_exc())
+    with contextlib.suppress(Exception):
         pickled = ForkingPickler.dumps(error)
         pickle.loads(pickled)
-    except Exception:
-        words = RuntimeError(f"{type(error).__name__}: {error}")
-        words.add_note(place)
-        return ForkingPickler.dumps(words)
-    return pickled
+        return pickled
+    return ForkingPickler.dumps(RuntimeError("\n".join([f"{type(error).__name__}: {error}", *error.__notes__])))
 
 
 class Distant:

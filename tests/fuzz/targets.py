@@ -151,7 +151,7 @@ def _graph_features(folder: str) -> Any:
 
 def _records(folder: str) -> list[Target]:
     from nmt_core.config import read_yaml, with_overrides
-    from nmt_core.jobs.journal import check_identity, read_journal
+    from nmt_core.jobs.journal import read_journal
     from nmt_core.preparation.record import read_record
     from nmt_core.preparation.settings import PreparationConfig
     from nmt_core.training.config import RunConfig
@@ -160,9 +160,7 @@ def _records(folder: str) -> list[Target]:
     from smt_bridge.tuning.loop_folder import read_rounds
 
     def journal(path: str) -> None:
-        found = read_journal(path)
-        check_identity(found.identity or {}, found.identity or {}, path=path)
-        assert all(entry.shard.lines >= 0 for entry in found.entries)
+        assert all(entry.shard.lines >= 0 for entry, _ in read_journal(path, {}))
 
     def training(path: str) -> None:
         RunConfig.from_mapping(with_start_settings(with_overrides(read_yaml(path), ["training.seed=2"])), origin=path)
