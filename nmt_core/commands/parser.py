@@ -89,11 +89,6 @@ def positive(text: str) -> int:
     return _from(1, text)
 
 
-def from_zero(text: str) -> int:
-    """The ``type`` of options that are whole numbers from 0 up."""
-    return _from(0, text)
-
-
 def _from(least: int, text: str) -> int:
     value = whole_number(text)
     if value is None or value < least:

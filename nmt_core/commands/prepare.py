@@ -1,11 +1,10 @@
-"""``nmt-core prepare``: raw corpora to training text, new input like them, vocabularies, a random order, selection."""
+"""``nmt-core prepare``: raw corpora to training text, new input like them, vocabularies, selection."""
 
 from __future__ import annotations
 
 import argparse
 
-from nmt_core.commands.options import add_engine
-from nmt_core.commands.parser import from_zero, positive
+from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile, OutputFile
 
 RUN = "nmt_core.preparation.commands.prepare:prepare"
@@ -19,29 +18,26 @@ examples:
   nmt-core prepare lines data/preparation.json --side target --reverse < out.tok.de > out.de
   nmt-core prepare vocab --size 30000 train.tok.en > en.vocab
   zcat corpus.*.fr.gz | nmt-core prepare vocab --size 15000 --counts - > fr.vocab
-  nmt-core prepare shuffle --seed 1 train.en train.de --output shuffled.en shuffled.de
   nmt-core prepare select --keep 0.3 web.tok.en web.tok.de --output near.en near.de \\
       --in-domain news.en.arpa news.de.arpa --general sample.en.arpa sample.de.arpa
 
 corpus writes OUTPUT.LANGUAGE for each side, and beside them preparation.json (settings, what was dropped and
 why) and what was learned. Steps and settings: docs/preparation.md. A vocabulary has one word a line, </s> and <unk>
-first (on top of --size), then by falling frequency. shuffle keeps lines together that belong together; their order
-depends on the seed and the number of lines; temporary files of the size of the (uncompressed) inputs lie beside the
-first output. select keeps the lines with the least difference of cross-entropies, in-domain less general (Moore and
-Lewis 2010); of pairs the sum of both sides (Axelrod et al. 2011). The order stays. A histogram goes to standard error.
+first (on top of --size), then by falling frequency. select keeps the lines with the least difference of
+cross-entropies, in-domain less general (Moore and Lewis 2010); of pairs the sum of both sides (Axelrod et al. 2011).
+The order stays. A histogram goes to standard error.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    kinds = parser.add_subparsers(dest="what", required=True, metavar="corpus|lines|vocab|shuffle|select")
+    kinds = parser.add_subparsers(dest="what", required=True, metavar="corpus|lines|vocab|select")
     _add_corpus(kinds.add_parser("corpus", help="clean, tokenise, filter and segment a corpus"))
     _add_lines(
         kinds.add_parser("lines", help="standard input line by line through the same steps, or back; no filters")
     )
     _add_vocabulary(kinds.add_parser("vocab", help="a frequency shortlist of the words of tokenised text"))
-    _add_shuffle(kinds.add_parser("shuffle", help="parallel files in a random order, larger than memory if need be"))
     _add_select(kinds.add_parser("select", help="the lines or pairs that are most like a domain, by n-gram models"))
 
 
@@ -62,7 +58,6 @@ def _add_corpus(parser: argparse.ArgumentParser) -> None:
     _add_steps(parser.add_argument_group("steps (--config and --set reach all settings)"))
     add("--jobs", type=positive, default=1, metavar="N", help="processes; the bytes stay the same")
     _add_quiet(parser)
-    add_engine(parser)
 
 
 def _add_steps(group: argparse._ArgumentGroup) -> None:
@@ -75,7 +70,6 @@ def _add_steps(group: argparse._ArgumentGroup) -> None:
     add("--max-words", type=positive, metavar="N", help="drop longer lines (default: 100)")
     add("--check-language", action="store_true", help="drop lines in another language")
     add("--deduplicate", action="store_true", help="drop pairs that came before")
-    add("--shuffle", type=int, metavar="SEED", help="put the result in a random order")
 
 
 def _add_lines(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +77,6 @@ def _add_lines(parser: argparse.ArgumentParser) -> None:
     add("record", type=InputFile, metavar="preparation.json", help="what 'prepare corpus' wrote, its models beside it")
     add("--side", choices=("source", "target"), help="whose steps (default: source, with --reverse target)")
     add("--reverse", action="store_true", help="undo subwords, compound marks, truecasing and tokenisation")
-    add("--jobs", type=positive, default=1, metavar="N", help="processes; the bytes stay the same")
 
 
 def _add_vocabulary(parser: argparse.ArgumentParser) -> None:
@@ -93,13 +86,6 @@ def _add_vocabulary(parser: argparse.ArgumentParser) -> None:
     add("--size", type=positive, metavar="N", help="keep the N most frequent words (default: all)")
     add("--minimum-count", type=int, default=1, metavar="N", help="leave out words seen less often")
     add("--counts", action="store_true", help="write each word's count behind a tab")
-
-
-def _add_shuffle(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("inputs", type=InputFile, nargs="+", metavar="FILE", help="files that match line by line")
-    add("--output", type=OutputFile, nargs="+", required=True, metavar="F", help="a file for each input")
-    add("--seed", type=from_zero, required=True, metavar="N", help="another number, another order")
 
 
 def _add_select(parser: argparse.ArgumentParser) -> None:

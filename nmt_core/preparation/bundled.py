@@ -7,18 +7,15 @@ held in memory (a few megabytes), so that a model can be saved wherever it came 
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.files import open_output
 from nmt_core.files.reading import read_small
-from nmt_core.jobs.run import open_workers
 from nmt_core.preparation.record import NAME, Record, parse_record, render_record
 from nmt_core.preparation.settings import (
     LEARNED,
@@ -30,7 +27,7 @@ from nmt_core.preparation.settings import (
     open_steps,
     settings_for,
 )
-from nmt_core.preparation.steps import LineStep, ModelFile, Side, Tokenization, TokenizationConfig, versions
+from nmt_core.preparation.steps import LineStep, ModelFile, Side, Tokenization, TokenizationConfig
 from nmt_core.preparation.surface import SurfaceReader
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.vocabulary import Vocabulary
@@ -224,9 +221,6 @@ def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-_LINES = 1000
-
-
 class Preprocessor:
     """Steps of one side, forth and back."""
 
@@ -244,30 +238,3 @@ class Preprocessor:
         for step in reversed(self._steps):
             line = step.undo(line)
         return line
-
-
-def preprocess_lines(path: str, side: Side, lines: Iterable[str], *, reverse: bool, jobs: int) -> Iterator[str]:
-    """``apply``, or ``undo`` if ``reverse``, to each of ``lines``; as each is read where there is one job."""
-    make = functools.partial(_Lines, path, side, reverse=reverse)
-    size = 1 if jobs == 1 else _LINES
-    stream = iter(lines)
-    chunks = iter(lambda: list(itertools.islice(stream, size)), [])
-    with open_workers(make, jobs) as workers:
-        yield from itertools.chain.from_iterable(workers.answers(chunks))
-
-
-class _Lines:
-    """What a process does."""
-
-    def __init__(self, path: str, side: Side, _number: int, *, reverse: bool) -> None:
-        preprocessor = BundledPreprocessor.read(path).open_side(side)
-        self._change = preprocessor.undo if reverse else preprocessor.apply
-
-    @property
-    def description(self) -> dict[str, str]:
-        """The versions of the programs."""
-        return versions()
-
-    def __call__(self, lines: list[str]) -> list[str]:
-        """Change the lines."""
-        return [self._change(line) for line in lines]

@@ -22,14 +22,14 @@ from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.base.messages import counted
 from nmt_core.files import file_digest, open_output, overwritten, partial_output, write_lines
 from nmt_core.files.output import PARTIAL
-from nmt_core.jobs.ray_workers import Ray
 from nmt_core.jobs.run import open_workers
 from nmt_core.preparation.bundled import BundledPreprocessor
-from nmt_core.preparation.corpus import Chunk, read_chunks, shuffle
+from nmt_core.preparation.corpus import Chunk, read_chunks
 from nmt_core.preparation.filters import DUPLICATE, Filters, Hashes, Reason, Seen, are_swapped, hash_of
 from nmt_core.preparation.record import NAME, DropCounts, Record, read_record, render_record
 from nmt_core.preparation.settings import LEARNED, PLAIN, PreparationConfig, learn, model_names, models_in, open_steps
-from nmt_core.preparation.steps import Side, versions
+from nmt_core.preparation.steps import Side
+from nmt_core.text.moses_scripts import say_if_without_rules
 
 
 class Prepared(NamedTuple):
@@ -53,8 +53,8 @@ class ChunkWorker:
 
     @property
     def description(self) -> dict[str, str]:
-        """The versions of the programs."""
-        return versions()
+        """There is no model."""
+        return {}
 
     def __call__(self, chunk: Chunk) -> Prepared:
         """Do one chunk."""
@@ -95,7 +95,7 @@ class Preparation:
     ``like`` is an earlier preparation, of the same languages on the same sides, whose models are taken instead
     of learning. ``spared`` are other files that the settings come from.
     ``progress`` is called with the name of the pass and numbers of lines as they are done. Each pass is done by
-    ``jobs`` workers, here or of ``ray``, which see the directory of the output.
+    ``jobs`` workers.
     """
 
     config: PreparationConfig
@@ -106,14 +106,13 @@ class Preparation:
     like: BundledPreprocessor | None = None
     spared: Sequence[str] = ()
     progress: Progress = lambda _name, _lines: None
-    ray: Ray | None = None
     drop_counts: DropCounts = field(default_factory=DropCounts, init=False)
 
     def run(self) -> Record:
         """Do it all. Raises InputError for files that do not fit together or are no text."""
         self.config.check()
-        if self.like is None:
-            self.config.check_languages()
+        for language in self.config.languages.values():
+            say_if_without_rules(language)  # which its processes do not
         folder, prefix = os.path.split(os.path.abspath(self.output))
         names = {side: f"{prefix}.{language}" + ".gz" * self.packed for side, language in self.config.languages.items()}
         self._check_names([*self.inputs.values(), *names.values()])
@@ -121,7 +120,8 @@ class Preparation:
         with _work_folder(folder, prefix) as work:
             _check_owner(folder, names)
             corpus = self._passes(work)
-            self._write_outputs(corpus, {side: os.path.join(work, name) for side, name in names.items()})
+            for side, name in names.items():
+                _move_or_pack(corpus[side], os.path.join(work, name))
             models = {name: file_digest(os.path.join(work, name)) for name in model_names(self.config, LEARNED)}
             record = self._record(names, models)
             with open_output(os.path.join(work, NAME)) as stream:
@@ -174,7 +174,7 @@ class Preparation:
             streams = [stack.enter_context(open_output(path)) for path in after.values()]
             chunks = read_chunks(list(corpus.values()))
             chunks = self._not_swapped(chunks) if first else chunks
-            workers = stack.enter_context(open_workers(worker, self.jobs, self.ray))
+            workers = stack.enter_context(open_workers(worker, self.jobs))
             for found in workers.answers(chunks):
                 if first:
                     self.drop_counts.add(found.drop_counts)
@@ -220,15 +220,6 @@ class Preparation:
                 ", ".join(f"{row.reason}: {row.lines:,}" for row in self.drop_counts.dropped()) or "the file is empty"
             )
             raise InputError(self.inputs["target"], f"no line is left of {read:,} ({reasons})")
-
-    def _write_outputs(self, corpus: Mapping[Side, str], outputs: Mapping[Side, str]) -> None:
-        if self.config.shuffle is not None:
-            shuffle(list(corpus.values()), list(outputs.values()), seed=self.config.shuffle)
-        for side, path in corpus.items():
-            if self.config.shuffle is None:
-                _move_or_pack(path, outputs[side])
-            else:
-                os.unlink(path)
 
     def _record(self, names: Mapping[Side, str], models: dict[str, str]) -> Record:
         return Record(

@@ -108,8 +108,10 @@ def render_record(record: Record) -> bytes:
 def parse_record(content: bytes, path: str) -> Record:
     """The record of a ``preparation.json``. Raises InputError, naming ``path``, for anything else."""
     try:
-        record = Record.model_validate(json.loads(content))
-    except (ValidationError, ValueError, RecursionError) as error:
+        found = json.loads(content)
+        found["settings"].pop("shuffle", None)  # of earlier versions
+        record = Record.model_validate(found)
+    except (ValidationError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             path, "not a preparation.json that this version understands; expected what 'nmt-core prepare' wrote"
         ) from error

@@ -12,7 +12,6 @@ from typing import Any, Literal
 from pydantic import Field
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.languages import check_language
 from nmt_core.config import Config
 from nmt_core.preparation.filters import FiltersConfig
 from nmt_core.preparation.steps import (
@@ -52,7 +51,6 @@ class PreparationConfig(Config):
     truecasing: TruecasingConfig | None = None
     compounds: CompoundsConfig | None = None
     subwords: SubwordsConfig | None = Field(default=None, discriminator="type")
-    shuffle: int | None = Field(default=None, ge=0)
 
     @property
     def languages(self) -> dict[Side, str]:
@@ -77,11 +75,6 @@ class PreparationConfig(Config):
             raise ConfigError(f"both sides are in '{self.target_language}'; the outputs could not be told apart")
         if self.compounds is not None and not self.sides_of("compounds"):
             raise ConfigError("compounds: no side is German; name the sides to split in compounds.sides")
-
-    def check_languages(self) -> None:
-        """Raise ConfigError for a code that is no language."""
-        for side, language in self.languages.items():
-            check_language(language, f"{side}_language '{language}'")
 
 
 def settings_for(earlier: PreparationConfig, languages: Mapping[Side, str | None]) -> PreparationConfig:

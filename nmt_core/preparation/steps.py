@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import io
-import platform
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -20,7 +19,6 @@ from nmt_core.config import Config
 from nmt_core.files import decode_lines
 from nmt_core.text.moses_scripts import PunctuationNormalizer
 from nmt_core.text.processing import TextConfig, TextProcessor
-from nmt_core.version import VERSION
 
 Side = Literal["source", "target"]
 """Of a corpus; a monolingual one has a target only."""
@@ -60,11 +58,6 @@ class ModelFile(NamedTuple):
 
 OpenModel = Callable[[str], ModelFile]
 """Gives a step's model by the name of its file."""
-
-
-def versions() -> dict[str, str]:
-    """What the steps' answers depend on: the versions of this software and of Python, which has Unicode's tables."""
-    return {"version": VERSION, "python": platform.python_version()}
 
 
 def import_optional(module: str, package: str, purpose: str) -> Any:

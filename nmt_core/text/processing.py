@@ -21,7 +21,7 @@ from pydantic import Field
 
 from nmt_core.base.words import split_words
 from nmt_core.config import Config
-from nmt_core.text.moses_scripts import PunctuationNormalizer, import_sacremoses, open_tokenizer
+from nmt_core.text.moses_scripts import PunctuationNormalizer, import_sacremoses, open_tokenizer, say_if_without_rules
 
 _LANGUAGE = "^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$"  # it becomes part of a file's name in the library
 # tokenizer.perl always cuts the full stop off the last word of a line; the port keeps it on abbreviations.
@@ -64,6 +64,8 @@ class TextProcessor:
     def __init__(self, config: TextConfig) -> None:
         self.config = config
         languages = (config.source_language, config.target_language)
+        for language in languages:
+            say_if_without_rules(language)
         self._normalizers = {language: PunctuationNormalizer(language) for language in languages}
         self._tokenizers = {language: open_tokenizer(language) for language in languages}
         self._detokenizer = import_sacremoses().MosesDetokenizer(lang=config.target_language)

@@ -50,7 +50,7 @@ OTHERS = {
 
 USES = {
     "client": ("translate", "score", "health"),
-    "prepare": ("corpus", "lines", "vocab", "shuffle", "select"),
+    "prepare": ("corpus", "lines", "vocab", "select"),
     "graph": ("nbest", "prune", "search", "list-posteriors"),
 }
 

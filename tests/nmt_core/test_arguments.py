@@ -105,7 +105,6 @@ def test_redirected_files_are_seen_too(file: Path, how: str) -> None:
 COMMANDS = [
     (nmt_core, "decode --model none --input F --output F"),
     (nmt_core, "decode --model none --input F --alignments F"),
-    (nmt_core, "prepare shuffle --seed 1 F --output F"),
     (nmt_core, "lexicon --moses F --output F"),
     (nmt_core, "tune-lm --model none --lm a --source F --reference b --output F"),
     (smt_bridge, "rescore-table F --scorer none --output F"),

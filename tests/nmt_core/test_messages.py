@@ -107,7 +107,6 @@ def test_one_thing_is_not_several(expected: str, number: int, words: list[str]) 
 
 
 ONE_LINE = [
-    (nmt_core, "prepare shuffle --seed 1 text --output new", "1 line"),
     (nmt_core, "prepare vocab text", "1 word covers 100.00 % of 1 running word"),
     (nmt_core, "lexicon --moses lexicon --output new", "1 source word with 1 target word"),
     (

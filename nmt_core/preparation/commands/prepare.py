@@ -16,8 +16,7 @@ from nmt_core.base.messages import counted, say
 from nmt_core.config import read_yaml, with_overrides, with_values
 from nmt_core.files import open_output, read_text_lines, write_lines
 from nmt_core.kenlm import NgramModel
-from nmt_core.preparation.bundled import BundledPreprocessor, preprocess_lines
-from nmt_core.preparation.corpus import shuffle
+from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.preparation.pipeline import Preparation
 from nmt_core.preparation.record import table
 from nmt_core.preparation.selection import Keep, SideModels, select
@@ -27,12 +26,11 @@ from nmt_core.text.vocabulary import UNKNOWN_ID, build_vocabulary
 
 
 def prepare(args: argparse.Namespace) -> int:
-    """Prepare a corpus or lines, make a vocabulary, shuffle, or select."""
+    """Prepare a corpus or lines, make a vocabulary, or select."""
     work = {
         "corpus": _prepare_corpus,
         "lines": _prepare_lines,
         "vocab": _make_vocabulary,
-        "shuffle": _shuffle,
         "select": _select,
     }
     return work[args.what](args)
@@ -40,12 +38,12 @@ def prepare(args: argparse.Namespace) -> int:
 
 def _prepare_lines(args: argparse.Namespace) -> int:
     side: Side = args.side or ("target" if args.reverse else "source")
-    lines = preprocess_lines(args.record, side, read_text_lines("-"), reverse=args.reverse, jobs=args.jobs)
+    preprocessor = BundledPreprocessor.read(args.record).open_side(side)
+    change = preprocessor.undo if args.reverse else preprocessor.apply
     with open_output("-") as stream:
-        for line in lines:
-            write_lines(stream, [line])
-            if args.jobs == 1:
-                stream.flush()  # the reader of the pipe sees a line as soon as it is there
+        for line in read_text_lines("-"):
+            write_lines(stream, [change(line)])
+            stream.flush()  # the reader of the pipe sees a line as soon as it is there
     return 0
 
 
@@ -61,12 +59,6 @@ def _make_vocabulary(args: argparse.Namespace) -> int:
     covered = 100.0 * (total - vocabulary.counts[UNKNOWN_ID]) / total
     words_cover = counted(len(vocabulary) - 2, "word covers", "words cover")
     say(f"{words_cover} {covered:.2f} % of {counted(total, 'running word')}")
-    return 0
-
-
-def _shuffle(args: argparse.Namespace) -> int:
-    _check_one_for_each(args, "output")
-    say(counted(shuffle(args.inputs, args.output, seed=args.seed), "line"))
     return 0
 
 
@@ -105,7 +97,6 @@ def _prepare_corpus(args: argparse.Namespace) -> int:
             like=like,
             spared=[path for path in (args.config, args.like) if path is not None],
             progress=progress,
-            ray=args.engine,
         ).run()
     if not args.quiet:
         for line in table(record.read, record.kept, record.dropped).splitlines():
@@ -144,7 +135,6 @@ def _flags(args: argparse.Namespace) -> Iterator[tuple[str, Any]]:
         "source_language": args.source_language,
         "target_language": args.target_language,
         "filters.maximum_words": args.max_words,
-        "shuffle": args.shuffle,
     }
     yield from ((key, value) for key, value in flags.items() if value is not None)
     switches: list[tuple[str, Any, object]] = [

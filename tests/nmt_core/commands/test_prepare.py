@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from nmt_core.commands.main import main
-from nmt_core.preparation import corpus
-from tests.fake_ray import first_two_lost
 
 ENGLISH = "The plan\u2019s good.\nA dog.\n\nA dog.\n"
 GERMAN = "Der Aktionsplan ist gut.\nEin Hund.\nleer\nEin Hund.\n"
@@ -48,19 +46,6 @@ def test_the_account(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "read                4",
     ]
     assert (folder / "out/train.de").read_text() == "Der Aktionsplan ist gut .\nEin Hund .\n"
-
-
-def test_lost_actors_change_no_byte(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", first_two_lost())
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(corpus.read_chunks, "__kwdefaults__", {"lines": 3})
-    (folder / "raw.en").write_text(ENGLISH * 5)
-    (folder / "raw.de").write_text(GERMAN * 5)
-    found = []
-    for options in ("", "--engine ray --jobs 3"):
-        assert prepare(f"--truecase --bpe 20 --quiet {options}") == 0
-        found.append({path.name: path.read_bytes() for path in (folder / "out").iterdir()})
-    assert found[0] == found[1]
 
 
 def test_a_name_that_the_record_cannot_have_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,12 +108,3 @@ def test_mistakes_are_one_line(folder: Path, capsys: pytest.CaptureFixture[str],
     assert problem in message
     assert message.count("\n") == 1
     assert not (folder / "out").exists()
-
-
-def test_shuffle(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["prepare", "shuffle", "--seed", "3", "raw.en", "raw.de", "--output", "a.en", "a.de"]) == 0
-    assert capsys.readouterr().err == "4 lines\n"
-    pairs = sorted(zip(ENGLISH.splitlines(), GERMAN.splitlines(), strict=True))
-    found = zip((folder / "a.en").read_text().splitlines(), (folder / "a.de").read_text().splitlines(), strict=True)
-    assert sorted(found) == pairs
-    assert main(["prepare", "shuffle", "--seed", "3", "raw.en", "raw.de", "--output", "a.en"]) == 2

@@ -9,6 +9,7 @@ import pytest
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.preparation.settings import PreparationConfig
+from nmt_core.text.moses_scripts import say_if_without_rules
 from nmt_core.text.processing import TextConfig, TextProcessor
 
 pytest.importorskip("sacremoses")
@@ -24,12 +25,20 @@ def lines(path: Path) -> list[str]:
         return stream.read().split("\n")[:-1]
 
 
-@pytest.mark.parametrize("language", ["cz", "pt-BR", "french", "EN"])
-def test_no_corpus_is_prepared_in_what_is_no_language(language: str) -> None:
-    """The tokeniser would take it for one, with the rules of English; so `tr`, which it does not know, is fine."""
+@pytest.mark.parametrize("language", ["cz", "tr", "src"])
+def test_a_language_without_rules_is_said_once(language: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The tokeniser takes the rules of English, also for what is no language."""
+    say_if_without_rules.cache_clear()
+    for _ in range(2):
+        TextProcessor(TextConfig(source_language="cs", target_language=language))
+    problem = "Moses' tokeniser has no rules for it and takes those of English (Czech is cs)"
+    assert capsys.readouterr().err == f"language '{language}': {problem}\n"
+
+
+@pytest.mark.parametrize("language", ["pt-BR", "french", "EN"])
+def test_no_corpus_is_prepared_in_what_is_no_code(language: str) -> None:
     with pytest.raises(ConfigError, match="target_language"):
-        PreparationConfig.from_mapping({"target_language": language}, origin="settings").check_languages()
-    PreparationConfig(target_language="tr").check_languages()
+        PreparationConfig.from_mapping({"target_language": language}, origin="settings")
     TextConfig(target_language=language)  # a model that was trained so is read
 
 
