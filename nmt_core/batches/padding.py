@@ -74,17 +74,6 @@ class Padded:
         vars(moved)["places_2N"] = places_2N
         return moved
 
-    def select(self, rows: Sequence[int]) -> Self:
-        """The given sentences, in the given order, padded to the longest of them; one may come several times."""
-        chosen = torch.tensor(rows, dtype=torch.int64)
-
-        def taken(tensor: Tensor) -> Tensor:
-            return tensor.index_select(0, *on_device(tensor.device, chosen))
-
-        longest = int(taken(self.mask_BL).sum(dim=1).max())
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return dataclasses.replace(self, **{name: taken(tensor[:, :longest]) for name, tensor in fields.items()})
-
 
 @dataclass(frozen=True)
 class FactoredWords(Padded):

@@ -58,20 +58,11 @@ class LossOptions:
     guided_alignment: float = 0.0
 
 
-def word_loss(
-    generator: Generator,
-    readout_NL: Tensor,
-    words_N: Tensor,
-    options: LossOptions,
-    weights_N: Tensor | None = None,
-) -> Losses:
-    """The summed loss of words, in nats: ``words`` and, where it is asked for, ``self-normalisation``.
-
-    ``weights_N`` are factors of the rows' losses; they may be negative.
-    """
+def word_loss(generator: Generator, readout_NL: Tensor, words_N: Tensor, options: LossOptions) -> Losses:
+    """The summed loss of words, in nats: ``words`` and, where it is asked for, ``self-normalisation``."""
     weights = [parameter for parameter in generator.parameters() if parameter.requires_grad]
     sums: tuple[Tensor, Tensor, Tensor] = _SlicedCrossEntropy.apply(  # type: ignore[no-untyped-call]  # torch has no types here
-        readout_NL, words_N, weights_N, generator, options, torch.is_grad_enabled(), *weights
+        readout_NL, words_N, generator, options, torch.is_grad_enabled(), *weights
     )
     objective, words, penalty = sums
     found = {"words": LossSum(words, len(words_N))}
@@ -99,7 +90,6 @@ class _SlicedCrossEntropy(torch.autograd.Function):
         ctx: Any,
         readout_NL: Tensor,
         words_N: Tensor,
-        weights_N: Tensor | None,
         generator: Generator,
         options: LossOptions,
         differentiate: bool,
@@ -110,13 +100,11 @@ class _SlicedCrossEntropy(torch.autograd.Function):
         rows = max(1, LOGITS_AT_A_TIME * (_ON_GPU if readout_NL.is_cuda else 1) // generator.words)
         into_readout: list[Tensor] = []
         into_weights: list[Tensor] = []
-        goals = words_N.split(rows)
-        factors = [None] * len(goals) if weights_N is None else weights_N.split(rows)
-        for part_NL, goal_N, factors_N in zip(readout_NL.split(rows), goals, factors, strict=True):
+        for part_NL, goal_N in zip(readout_NL.split(rows), words_N.split(rows), strict=True):
             with torch.set_grad_enabled(differentiate):
                 cut_NL = part_NL.detach().requires_grad_(differentiate)
                 logits_NV = generator.logits(cut_NL)
-            nll, squares, gradient_NV = _cross_entropy(logits_NV.detach(), goal_N, options, factors_N)
+            nll, squares, gradient_NV = _cross_entropy(logits_NV.detach(), goal_N, options)
             words += nll
             penalty += squares
             if differentiate:
@@ -132,7 +120,7 @@ class _SlicedCrossEntropy(torch.autograd.Function):
         """Times the gradient by the objective, which is a number."""
         gradients, ctx.gradients = ctx.gradients, []
         into_readout, *into_weights = (gradient.mul_(upstream[0]) for gradient in gradients)
-        return into_readout, None, None, None, None, None, *into_weights
+        return into_readout, None, None, None, None, *into_weights
 
 
 def _sums(first: list[Tensor], second: list[Tensor]) -> list[Tensor]:
@@ -140,9 +128,7 @@ def _sums(first: list[Tensor], second: list[Tensor]) -> list[Tensor]:
     return [one.add_(other) for one, other in zip(first, second, strict=True)] if first else second
 
 
-def _cross_entropy(
-    logits_NV: Tensor, goal_N: Tensor, options: LossOptions, factors_N: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor]:
+def _cross_entropy(logits_NV: Tensor, goal_N: Tensor, options: LossOptions) -> tuple[Tensor, Tensor, Tensor]:
     """The summed loss, the summed penalty, and their gradient by the logits, softmax minus goal, from one normaliser.
 
     With self-normalisation a, a (log Z)^2 is added, whose gradient is 2 a log Z times the softmax.
@@ -163,8 +149,4 @@ def _cross_entropy(
     if smoothing:
         gradient_NV -= smoothing / words
     gradient_NV.scatter_add_(1, goal_N1, torch.full_like(goal_N1, smoothing - 1.0, dtype=torch.float32))
-    if factors_N is not None:
-        factors_N1 = factors_N.unsqueeze(1)
-        losses_N1, penalties_N1 = losses_N1 * factors_N1, penalties_N1 * factors_N1
-        gradient_NV *= factors_N1
     return losses_N1.sum(), penalties_N1.sum(), gradient_NV

@@ -175,20 +175,14 @@ class Hybrid(DeepLSTM, SpellingModel):
         added_BT = torch.zeros_like(log_probs_BT)
         return log_probs_BT + batch.target.with_spelled(added_BT, spelled_M.to(added_BT.dtype))
 
-    def losses_of(
-        self, known: KnownTargets, batch: Batch, options: LossOptions, weights_B: Tensor | None = None
-    ) -> Losses:
+    def losses_of(self, known: KnownTargets, batch: Batch, options: LossOptions) -> Losses:
         """J_w + a J_c; the options are about words."""
-        losses = super().losses_of(known, batch, options, weights_B)
+        losses = super().losses_of(known, batch, options)
         if known.starts_MH is None:
             return losses
         assert isinstance(batch.target, SpelledWords)
         spelled = self.speller.known(known.starts_MH, batch.target.spellings_MC)
-        weights_N = None
-        if weights_B is not None:
-            (weights_M,) = batch.target.at_spelled(weights_B.unsqueeze(1).expand_as(batch.target.mask_BL))
-            weights_N = weights_M[spelled.words_N]
-        found = word_loss(self.speller.output, spelled.readouts_NH, spelled.characters_N, LossOptions(), weights_N)
+        found = word_loss(self.speller.output, spelled.readouts_NH, spelled.characters_N, LossOptions())
         objective = losses.objective + self.character_weight * found.objective
         characters = LossSum(found.sums["words"].total, len(spelled.characters_N))
         return Losses(objective, {**losses.sums, "characters": characters})

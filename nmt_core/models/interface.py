@@ -140,21 +140,18 @@ class TranslationModel(nn.Module, abc.ABC):
         flat_N = torch.cat(picked)
         return flat_N.new_zeros(target.mask_BL.shape).masked_scatter(target.mask_BL, flat_N)
 
-    def loss(self, batch: Batch, options: LossOptions, *, weights_B: Tensor | None = None) -> Losses:
+    def loss(self, batch: Batch, options: LossOptions) -> Losses:
         """What training minimises, summed over the words of the batch, and its named parts.
 
-        ``weights_B`` are factors of the sentences' losses. A model with goals of its own adds them here.
+        A model with goals of its own adds them here.
         """
-        return self.losses_of(self.known_targets(batch), batch, options, weights_B)
+        return self.losses_of(self.known_targets(batch), batch, options)
 
-    def losses_of(
-        self, known: KnownTargets, batch: Batch, options: LossOptions, weights_B: Tensor | None = None
-    ) -> Losses:
+    def losses_of(self, known: KnownTargets, batch: Batch, options: LossOptions) -> Losses:
         """``loss``, of what is known of the batch's targets."""
         target = batch.target
-        weights_N = None if weights_B is None else weights_B[target.places_2N[0]]
         readouts_NL, words_N = map(target.at_places, (known.readouts_BTL, target.words_BL))
-        losses = word_loss(self.generator, readouts_NL, words_N, options, weights_N)
+        losses = word_loss(self.generator, readouts_NL, words_N, options)
         if not options.guided_alignment or batch.alignment_BTS is None:
             return losses
         assert known.attention_BTS is not None, "only attention can be guided"

@@ -23,13 +23,6 @@ from nmt_core.training.data.config import AUTOMATIC, DataConfig, TaskConfig
 from nmt_core.training.data.corpus import BatchPlan
 
 
-class MinimumRiskConfig(Config):
-    """Minimum risk training (Shen et al. 2016): samples of each source, and the sharpness alpha."""
-
-    samples: int = Field(default=100, ge=1)
-    sharpness: float = Field(default=0.005, gt=0, allow_inf_nan=False)
-
-
 class GuidedAlignmentConfig(Config):
     """How much attention follows ``data.alignment``; ``weight`` is multiplied with ``decay`` after every epoch."""
 
@@ -54,21 +47,18 @@ class TrainingConfig(Config):
     With ``keep_zeros`` the weights of its matrices that are 0 stay 0 (See et al. 2016); with ``mask_of`` those of
     that model are 0 in a new one. ``schedule`` and ``warmup`` change the learning rate with updates and epochs
     (``optimizer.rate_factor``), ``update_every`` minibatches make an update, or as many for each of ``microbatches``,
-    whose gradients are computed apart so that processes can share them. ``ema`` is the decay of an average of the
-    parameters over updates, which is what is validated and kept.
+    whose gradients are computed apart so that processes can share them.
     """
 
     optimizer: Literal["adadelta", "adam", "sgd"] = "adadelta"
     learning_rate: float = Field(default=1.0, gt=0, allow_inf_nan=False)
-    schedule: Literal["constant", "inverse-sqrt", "exponential", "halving"] = "constant"
+    schedule: Literal["constant", "halving"] = "constant"
     warmup: int = Field(default=0, ge=0)
     decay_after: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     decay_every: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     gradient: Literal["sum", "sentence", "word"] = "sum"
     update_every: int = Field(default=1, ge=1)
     microbatches: int = Field(default=1, ge=1)
-    ema: float | None = Field(default=None, gt=0, lt=1)
-    minimum_risk: MinimumRiskConfig | None = None
     guided_alignment: GuidedAlignmentConfig | None = None
     clip: float = Field(default=1.0, gt=0)
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
@@ -99,7 +89,6 @@ class TrainingConfig(Config):
     mask_of: str | None = None
     source_embeddings: str | None = None
     target_embeddings: str | None = None
-    tensorboard: bool = False
 
     @property
     def plan(self) -> BatchPlan:
@@ -115,13 +104,6 @@ class TrainingConfig(Config):
         )
 
     @model_validator(mode="after")
-    def _risk_stands_alone(self) -> TrainingConfig:
-        for key in ("label_smoothing", "self_normalization", "partition_words", "guided_alignment"):
-            if self.minimum_risk and getattr(self, key):
-                raise ValueError(f"{key} is about likelihood and does not go with minimum_risk")
-        return self
-
-    @model_validator(mode="after")
     def _zeros_come_from_a_model(self) -> TrainingConfig:
         if self.keep_zeros and self.start_from is None:
             raise ValueError("keep_zeros keeps the zeros of start_from, which is missing")
@@ -133,10 +115,9 @@ class TrainingConfig(Config):
 
     @model_validator(mode="after")
     def _schedule_has_its_keys(self) -> TrainingConfig:
-        falls = self.schedule in ("exponential", "halving")
         for key in ("decay_after", "decay_every"):
-            if getattr(self, key) != type(self).model_fields[key].default and not falls:
-                raise ValueError(f"{key} goes with schedule: exponential or halving, not with {self.schedule}")
+            if getattr(self, key) != type(self).model_fields[key].default and self.schedule != "halving":
+                raise ValueError(f"{key} goes with schedule: halving")
         return self
 
 
@@ -189,7 +170,6 @@ class RunConfig(Config):
             raise ValueError("tasks share parts of models of type deep-lstm, without source_factors")
         for key, given in (
             ("training.partition_words", self.training.partition_words is not None),
-            ("training.minimum_risk", self.training.minimum_risk is not None),
             ("training.guided_alignment", self.training.guided_alignment is not None),
             ("training.freeze_embeddings_after", self.training.freeze_embeddings_after is not None),
             ("data.weights", self.data.weights is not None),
@@ -238,8 +218,6 @@ def check_compatible(run: RunConfig) -> None:
         )
     _check_model(run)
     _check_places(run)
-    if language_model and run.training.minimum_risk is not None:
-        raise ConfigError("training.minimum_risk is about translations; a language model makes none")
     if run.data.text is not None and not language_model:
         raise ConfigError(
             f"data.text is for models of type rnnlm or cslm; {run.model.type} needs data.source and data.target"
@@ -258,10 +236,6 @@ def _check_model(run: RunConfig) -> None:
         model = build_model(run.model, 4, 4, [4] * source_factors(run.model))
     if run.training.partition_words is not None:
         model.word_tables()
-    if run.training.minimum_risk is not None and model.spells:
-        raise ConfigError(
-            f"training.minimum_risk samples words, and a model of type {run.model.type} spells some; leave it out"
-        )
     if run.training.guided_alignment is None:
         return
     if not model.attends:

@@ -35,7 +35,6 @@ _WITHOUT_EFFECT = {
     "training.save_every",
     "training.keep_best",
     "training.keep_every",
-    "training.tensorboard",
     "training.start_from",  # the content of these three counts
     "training.source_embeddings",
     "training.target_embeddings",

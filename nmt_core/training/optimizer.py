@@ -1,7 +1,7 @@
 """The update of the parameters: Adadelta, Adam or SGD; rescaled gradients; learning rates; what is kept fixed.
 
 Zeros of a pruned model stay 0 (See et al. 2016, section 3.4). Of a large vocabulary only the rows that a partition
-needs are in the model (Jean et al. 2015). An exponential average of the parameters is what is measured and saved.
+needs are in the model (Jean et al. 2015).
 """
 
 from __future__ import annotations
@@ -59,67 +59,15 @@ def rate_factor(config: TrainingConfig, *, update: int, epochs: float) -> float:
     so that there is no state to be saved.
     """
     rising = min(1.0, update / config.warmup) if config.warmup else 1.0
-    return rising * _falling(config, update, epochs)
+    return rising * _falling(config, epochs)
 
 
-def _falling(config: TrainingConfig, update: int, epochs: float) -> float:
-    """Halving: Luong et al. 2015; inverse square root: Vaswani et al. 2017, section 5.3, without its warm-up."""
+def _falling(config: TrainingConfig, epochs: float) -> float:
+    """Halving of Luong et al. 2015."""
     beyond = (epochs - config.decay_after) / config.decay_every
-    match config.schedule:
-        case "constant":
-            return 1.0
-        case "inverse-sqrt":
-            first = max(config.warmup, 1)
-            return math.sqrt(first / max(update, first))
-        case "exponential":
-            return float(config.decay ** max(beyond, 0.0))
-        case "halving":
-            return float(config.decay ** (math.floor(beyond + 1e-9) + 1)) if beyond > -1e-9 else 1.0
-
-
-KEY = "average"
-
-
-class WeightAverage:
-    """The moving averages a of what ``optimizer`` updates, with decay d.
-
-        a_1 = theta_1,    a_t = d_t a_(t-1) + (1 - d_t) theta_t,    d_t = min(d, (1 + t) / (10 + t))
-
-    The warm-up of the decay is TensorFlow's. The averages are stored with the moments of the optimiser, so they are
-    cut to a partition's words, saved and restored with them.
-    """
-
-    def __init__(self, optimizer: torch.optim.Optimizer, tables: WordTables, decay: float) -> None:
-        self._optimizer, self._tables, self._decay = optimizer, tables, decay
-
-    @torch.no_grad()
-    def update(self, number: int) -> None:
-        """Take note of the parameters after update ``number`` (from 1)."""
-        if any(KEY not in self._optimizer.state[parameter] for parameter in self._updated()):
-            with self._tables.whole():  # every row begins, those of no partition too
-                for parameter in self._updated():
-                    self._optimizer.state[parameter].setdefault(KEY, parameter.detach().clone())
-        decay = min(self._decay, (1.0 + number) / (10.0 + number))
-        for parameter in self._updated():
-            self._optimizer.state[parameter][KEY].lerp_(parameter, 1.0 - decay)
-
-    @contextlib.contextmanager
-    def applied(self) -> Iterator[None]:
-        """The parameters are their averages inside the block, and the same as before after it."""
-        averaged = [parameter for parameter in self._all() if KEY in self._optimizer.state[parameter]]
-        with unchanged(averaged):
-            with torch.no_grad():
-                for parameter in averaged:
-                    parameter.copy_(self._optimizer.state[parameter][KEY])
-            yield
-
-    def _updated(self) -> list[nn.Parameter]:
-        """What the optimiser has updated; where it keeps moments, it must be the first to create the state."""
-        stateless = isinstance(self._optimizer, torch.optim.SGD)
-        return [p for p in self._all() if self._optimizer.state[p] or (stateless and p.requires_grad)]
-
-    def _all(self) -> list[nn.Parameter]:
-        return [parameter for group in self._optimizer.param_groups for parameter in group["params"]]
+    if config.schedule == "constant" or beyond <= -1e-9:
+        return 1.0
+    return float(config.decay ** (math.floor(beyond + 1e-9) + 1))
 
 
 class unchanged:

@@ -1,21 +1,19 @@
-"""What a training run says: one line on stderr every few seconds, one per validation; TensorBoard if asked."""
+"""What a training run says: one line on stderr every few seconds, one per validation."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from torch import Tensor
 
-from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
 from nmt_core.layers.losses import Losses
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.state import Progress
 from nmt_core.training.tasks import Task
-from nmt_core.training.validation import Measured, Validation
+from nmt_core.training.validation import Validation
 
 
 class Reporter:
@@ -25,12 +23,10 @@ class Reporter:
         self,
         config: TrainingConfig,
         *,
-        folder: str,
         interval: float = 10.0,
         quiet: bool = False,
     ) -> None:
         self.config, self.interval, self.quiet = config, interval, quiet
-        self.board = _open_tensorboard(folder) if config.tensorboard else None
         self._losses: list[Losses] = []
         self._words = 0
         self._since = time.monotonic()
@@ -63,21 +59,12 @@ class Reporter:
             f"update {progress.update:,}  epoch {progress.epochs:.2f}  {parts}"
             f"norm {float(norm):.2f}  {speed:,.0f} words/s  {self._left(progress)}"
         )
-        values = {"nats per word" if name == "words" else name: mean for name, mean in means.items()}
-        values["words per second"] = speed
-        self._draw({f"training/{name}": value for name, value in values.items()}, progress.update)
         self._losses, self._words, self._since = [], 0, now
 
     def validation(self, progress: Progress, validation: Validation) -> None:
         """Report a validation."""
         mark = "  best so far" if progress.kept == validation else ""
         self._say(f"update {progress.update:,}  dev: {_describe(validation)}{mark}")
-        first = Measured("dev", validation.nats_per_word, validation.bleu)
-        for found in (first, *validation.others):
-            values = {f"{found.name}/nats per word": found.nats_per_word}
-            if found.bleu is not None:
-                values[f"{found.name}/BLEU"] = found.bleu
-            self._draw(values, progress.update)
         self._losses, self._words, self._since = [], 0, time.monotonic()
 
     def average(self, snapshots: int, validation: Validation) -> None:
@@ -110,11 +97,6 @@ class Reporter:
         if not self.quiet:
             say(line)
 
-    def _draw(self, values: dict[str, float], update: int) -> None:
-        if self.board is not None:
-            for name, value in values.items():
-                self.board.add_scalar(name, value, update)
-
 
 def _describe_text(task: Task, tasks: Sequence[Task]) -> str:
     corpus = task.corpus
@@ -131,11 +113,3 @@ def _describe(validation: Validation) -> str:
 def _numbers(nats_per_word: float, bleu: float | None) -> str:
     shown = "" if bleu is None else f"BLEU {bleu:.2f} (tokenised)  "
     return f"{shown}{nats_per_word:.3f} nats/word, perplexity {math.exp(min(nats_per_word, 700.0)):.4g}"
-
-
-def _open_tensorboard(folder: str) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise ConfigError("training.tensorboard needs the package tensorboard: pip install tensorboard") from error
-    return SummaryWriter(folder)

@@ -141,14 +141,14 @@ def _train(
     keep_memory_of_tensors()
     training = config.training
     if not ranks.first:
-        training, quiet = training.model_copy(update={"tensorboard": False}), True
+        quiet = True
     prepared = prepare(config, ranks)
     for note in prepared.notes if ranks.first else ():
         say(note)
     device = _device(device_name, training, ranks)
     for task in prepared.tasks:
         task.loaded.model.to(device)
-    reporter = Reporter(training, folder=config.folder, quiet=quiet)
+    reporter = Reporter(training, quiet=quiet)
     reporter.begin(prepared.tasks)
     trainer = Trainer(
         prepared.tasks,

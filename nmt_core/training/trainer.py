@@ -14,7 +14,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from types import FrameType
 from typing import Any
 
@@ -32,7 +32,6 @@ from nmt_core.training.fingerprint import RunIdentity, hash_of_bytes
 from nmt_core.training.gradient import Gradients
 from nmt_core.training.optimizer import (
     KeptZeros,
-    WeightAverage,
     WordTables,
     build_optimizer,
     gradient_norm,
@@ -114,7 +113,6 @@ class Trainer:
         self.zeros = KeptZeros(zeros or {}, self.trained)
         self.optimizer = build_optimizer(config, self.trained.values())
         self.tables = WordTables(self.model, self.optimizer)
-        self.average = None if config.ema is None else WeightAverage(self.optimizer, self.tables, config.ema)
         self.snapshots = Snapshots(self.folder, config)
         self.ranks = ranks or Ranks()
         self._check_folder = check_folder
@@ -153,7 +151,7 @@ class Trainer:
                 if validates:
                     self._validate()  # which saves
                 elif self.snapshots.is_due(number):
-                    with self._measured_parameters():
+                    with self.tables.whole():
                         self._keep_due(number)
                 stops, seconds = self.ranks.most(stop.asked, self.progress.seconds)
                 self.progress = dataclasses.replace(self.progress, seconds=seconds)
@@ -194,8 +192,6 @@ class Trainer:
         else:
             self.optimizer.step()
             self.zeros.apply()
-            if self.average is not None:
-                self.average.update(number)
         self.progress = dataclasses.replace(
             before,
             update=number,
@@ -232,7 +228,7 @@ class Trainer:
         started = time.monotonic()
         before = self.progress
         self._check_alike()
-        with self._measured_parameters():
+        with self.tables.whole():
             validation = self._measure()
             after = before.after_validation(validation, self.config)
             if after.kept is validation:
@@ -262,7 +258,7 @@ class Trainer:
         """
         updates = self.snapshots.last(history)
         if len(updates) > 1:
-            with self._measured_parameters(), unchanged(self.trained.values()):
+            with self.tables.whole(), unchanged(self.trained.values()):
                 if self.ranks.first:
                     for name, loaded in self._kept_models():
                         paths = [os.path.join(self.snapshots.path(update), name) for update in updates]
@@ -287,14 +283,6 @@ class Trainer:
         beam = self.config.dev_beam if self.config.select_by == "bleu" else None
         sets = [(task.loaded, dev) for task in self.tasks for dev in task.dev]
         return self.ranks.from_first(lambda: validate(sets, update=self.progress.update, beam=beam))
-
-    def _measured_parameters(self) -> ExitStack:
-        """All words are in the model inside the block, and with ``ema`` the averages are its parameters."""
-        stack = ExitStack()
-        stack.enter_context(self.tables.whole())
-        if self.average is not None:
-            stack.enter_context(self.average.applied())
-        return stack
 
     def _kept_models(self) -> list[tuple[str, LoadedModel]]:
         """The models that are kept, that of the run and those of tasks, and where beneath its folder."""

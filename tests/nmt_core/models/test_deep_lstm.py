@@ -185,7 +185,6 @@ def _train(folder: Path, model: dict, lines: int = 30, **training: object) -> in
         ({"precision": "bfloat16"}, {"attention": "dot", "feeding": True}),
         ({"partition_words": 9}, {"attention": "location"}),
         ({"partition_words": 9}, {"attention": "dot", "feeding": True}),
-        ({"minimum_risk": {"samples": 3}}, {}),
     ],
 )
 def test_it_goes_through_training(tmp_path: Path, model: dict, how: dict) -> None:

@@ -1,4 +1,4 @@
-"""A model from outside that reads the characters of unknown source words: training, risk, and ensembles.
+"""A model from outside that reads the characters of unknown source words: training, and ensembles.
 
 Scoring, samples, server and partitions of such models: ``test_spelling.py`` of ``training`` and ``inference/output``.
 """
@@ -24,10 +24,8 @@ from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
-from nmt_core.training.config import MinimumRiskConfig
-from nmt_core.training.data.corpus import BatchPlan, encode_corpus, make_batch
+from nmt_core.training.data.corpus import BatchPlan, encode_corpus
 from nmt_core.training.fingerprint import hash_of_corpus
-from nmt_core.training.gradient import backpropagate_risk
 from nmt_core.training.tasks import Task
 from nmt_core.training.validation import DevelopmentSet
 
@@ -114,16 +112,3 @@ def test_a_run_on_other_unknown_words_is_another_run() -> None:
     for keep, same in ((True, False), (False, True)):
         one, other = (encode_corpus(some, SOURCE.encode, TARGET.encode, keep_text=keep) for some in (TEXTS, texts))
         assert (hash_of_corpus(one) == hash_of_corpus(other)) == same
-
-
-def test_minimum_risk_reads_the_characters() -> None:
-    task = corpus_of(loaded())
-    model = task.loaded.model.requires_grad_(True)
-    config = MinimumRiskConfig(samples=5)
-    together = make_batch(task.corpus, [0, 1], model.collate)
-    backpropagate_risk(model, together, config, seed=1, number=0)
-    assert isinstance(model, SpellingModel)
-    letters = model.source_encoder.get_submodule("letters").weight.grad
-    assert letters is not None
-    assert letters[:, ord("q")].abs().sum() > 0
-    assert letters[:, ord("7")].abs().sum() == 0

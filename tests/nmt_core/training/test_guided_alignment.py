@@ -151,11 +151,6 @@ def test_an_alignment_of_another_length_is_refused(runs) -> None:
             ["model={type: rnnencdec, hidden: 4, embedding: 3, maxout: 2}"],
             "guides attention, which a model of type rnnencdec has not",
         ),
-        (
-            {"guided_alignment": {}, "minimum_risk": {}, "data": {"alignment": "x"}},
-            [],
-            "guided_alignment is about likelihood and does not go with minimum_risk",
-        ),
     ],
 )
 def test_what_does_not_go_with_it_is_one_line(runs, settings: dict, options: list[str], message: str) -> None:

@@ -58,18 +58,6 @@ def test_backpropagation_in_slices_is_that_of_torchs_cross_entropy(
         torch.testing.assert_close(parameter.grad, other.get_parameter(name).grad, rtol=1e-5, atol=1e-7)
 
 
-def test_sentences_with_weights_count_so_often() -> None:
-    weights_B = torch.tensor([2.0, -1.0])
-    weighted, single = model().double(), model().double()
-    losses = backpropagate(weighted, BATCH, weights_B=weights_B.double())
-    total = 0.0
-    for weight, pair in zip(weights_B.tolist(), [([2, 3], [4, 5, 6]), ([7], [2])], strict=True):
-        total += weight * backpropagate(single, pad_pairs([pair]), scale=weight).objective.item()
-    assert losses.objective.item() == pytest.approx(total, rel=1e-6)
-    for name, parameter in weighted.named_parameters():
-        torch.testing.assert_close(parameter.grad, single.get_parameter(name).grad, rtol=1e-5, atol=1e-7)
-
-
 def test_a_frozen_generator_gets_no_gradient_and_what_is_below_it_does() -> None:
     frozen, free = model(), model()
     frozen.generator.requires_grad_(False)
@@ -83,8 +71,8 @@ def test_a_frozen_generator_gets_no_gradient_and_what_is_below_it_does() -> None
 class Restless(RNNsearch):
     """Has a goal of its own: a small first state."""
 
-    def loss(self, batch: Batch, options: LossOptions, *, weights_B: torch.Tensor | None = None) -> Losses:
-        losses = super().loss(batch, options, weights_B=weights_B)
+    def loss(self, batch: Batch, options: LossOptions) -> Losses:
+        losses = super().loss(batch, options)
         size = self.initial.bias.square().sum()
         parts = {**losses.sums, "restlessness": LossSum(size.detach(), batch.target.rows)}
         return Losses(losses.objective + 3.0 * size, parts)

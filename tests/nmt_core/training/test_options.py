@@ -1,4 +1,4 @@
-"""Schedules, averages, accumulation, several texts and development sets: their equations, and exact resumption."""
+"""Schedules, accumulation, several texts and development sets: their equations, and exact resumption."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import RunConfig, TrainingConfig
 from nmt_core.training.data.corpus import BatchPlan, ParallelCorpus, encode_corpus
 from nmt_core.training.gradient import backpropagate
-from nmt_core.training.optimizer import WeightAverage, WordTables, build_optimizer, rate_factor, rescale_gradient
+from nmt_core.training.optimizer import build_optimizer, rate_factor, rescale_gradient
 from nmt_core.training.start import prepare
 from nmt_core.training.tasks import task_of_update
 
@@ -34,18 +34,11 @@ LUONG = {"optimizer": "sgd", "gradient": "sentence", "clip": 5.0, "schedule": "h
     [
         pytest.param({}, id="adadelta"),
         pytest.param({**LUONG, "decay_every": 0.25}, id="sgd-halving"),
-        pytest.param({"optimizer": "adam", "learning_rate": 0.01, "ema": 0.9, "gradient": "word"}, id="ema-adam"),
-        pytest.param(
-            {"ema": 0.9, "partition_words": 24, "average": 2, "freeze_embeddings_after": 15},
-            id="ema-partitions",
-        ),
-        pytest.param({"optimizer": "sgd", "ema": 0.9, "freeze_embeddings_after": 15}, id="ema-sgd-freezing"),
+        pytest.param({"partition_words": 24, "average": 2, "freeze_embeddings_after": 15}, id="partitions"),
         pytest.param({"update_every": 2, "batch_sentences": 5}, id="accumulation"),
         pytest.param({"update_every": 2, "batch_sentences": 4, "partition_words": 24}, id="accumulation-partitions"),
-        pytest.param({"schedule": "inverse-sqrt", "warmup": 7, "optimizer": "adam"}, id="warmup"),
-        pytest.param({"schedule": "exponential", "decay": 0.9, "decay_patience": 1}, id="exponential"),
+        pytest.param({"warmup": 7, "optimizer": "adam", "gradient": "word", "decay_patience": 1}, id="adam"),
         pytest.param({"precision": "bfloat16", "update_every": 2, "gradient": "word"}, id="bfloat16"),
-        pytest.param({"precision": "bfloat16", "minimum_risk": {"samples": 3}}, id="bfloat16-risk"),
         pytest.param({"shuffle": "once", "batch_tokens": 60}, id="shuffled-once"),
     ],
 )
@@ -55,7 +48,7 @@ def test_every_option_resumes_exactly(runs, training: dict[str, object]) -> None
 
 def test_several_texts_with_weights_resume_exactly(runs) -> None:
     files = {side: [runs.file(f"{name}.{side[0]}") for name in ("train", "other")] for side in ("source", "target")}
-    runs.assert_resumes_exactly(data={**files, "weights": [2, 1]}, ema=0.9, optimizer="adam", learning_rate=0.01)
+    runs.assert_resumes_exactly(data={**files, "weights": [2, 1]}, optimizer="adam", learning_rate=0.01)
     cursors = runs.progress("whole")["cursors"]
     done = [
         cursor["epoch"] * updates + cursor["groups"] for cursor, updates in zip(cursors.values(), (24, 6), strict=True)
@@ -75,19 +68,9 @@ def test_luongs_schedule_halves_every_epoch_after_the_fifth() -> None:
     assert [rate_factor(half, update=1, epochs=epochs) for epochs in (5, 5.5, 6)] == [0.5, 0.25, 0.125]
 
 
-def test_warmup_and_inverse_square_root_are_those_of_vaswani() -> None:
-    config = TrainingConfig(schedule="inverse-sqrt", warmup=4000)
-    for update in (1, 100, 3999, 4000, 4001, 100_000):
-        noam = min(update**-0.5, update * 4000**-1.5) * 4000**0.5  # section 5.3, without the model's size
-        assert rate_factor(config, update=update, epochs=0) == pytest.approx(noam, rel=1e-12)
-    assert rate_factor(TrainingConfig(warmup=10), update=5, epochs=0) == 0.5
-    assert rate_factor(TrainingConfig(warmup=10), update=50, epochs=0) == 1.0
-
-
-def test_exponential_decay_is_continuous() -> None:
-    config = TrainingConfig(schedule="exponential", decay=0.8, decay_after=2, decay_every=3)
-    found = [rate_factor(config, update=9, epochs=epochs) for epochs in (1, 2, 3.5, 5)]
-    assert found == pytest.approx([1, 1, math.sqrt(0.8), 0.8])
+def test_warmup_rises_in_a_straight_line() -> None:
+    found = [rate_factor(TrainingConfig(warmup=10), update=update, epochs=0) for update in (1, 5, 10, 50)]
+    assert found == [0.1, 0.5, 1.0, 1.0]
 
 
 # --- updates
@@ -156,46 +139,6 @@ def test_a_run_that_accumulates_is_one_with_larger_minibatches(runs, gradient: s
     small = runs.model("small")
     for name, tensor in runs.model("large").items():
         torch.testing.assert_close(small[name], tensor, rtol=1e-4, atol=1e-6)
-
-
-def test_the_average_of_weights_is_its_recurrence(runs) -> None:
-    generator = np.random.default_rng(3)
-    parameter = torch.nn.Parameter(torch.tensor(generator.normal(size=4)))
-    optimizer = build_optimizer(TrainingConfig(optimizer="adam", learning_rate=0.1), [parameter])
-    model = small_model()
-    average = WeightAverage(optimizer, WordTables(model, optimizer), 0.6)
-    expected = None
-    for number in range(1, 30):
-        parameter.grad = torch.tensor(generator.normal(size=4))
-        optimizer.step()
-        average.update(number)
-        value, decay = parameter.detach().numpy().copy(), min(0.6, (1 + number) / (10 + number))
-        expected = value if expected is None else decay * expected + (1 - decay) * value
-    before = parameter.detach().clone()
-    with average.applied():
-        np.testing.assert_allclose(parameter.detach().numpy(), expected, rtol=1e-10)
-    assert torch.equal(parameter, before)
-
-
-def test_the_average_of_weights_is_validated_and_kept_and_changes_no_update(runs) -> None:
-    runs.write("plain", max_updates=12)
-    runs.write("averaged", max_updates=12, ema=0.95, keep_every=12)
-    for name in ("plain", "averaged"):
-        assert runs.go_on(name) == 0
-    plain, averaged = runs.state("plain"), runs.state("averaged")
-    assert all(torch.equal(tensor, averaged[name]) for name, tensor in plain.items())
-    for name, tensor in runs.model("averaged/snapshots/000000012").items():
-        assert torch.equal(tensor, averaged[f"optimizer.average.{name}"])
-    nats = [runs.progress(name)["history"] for name in ("plain", "averaged")]
-    assert nats[0][-1]["nats_per_word"] != nats[1][-1]["nats_per_word"]
-
-
-def test_rows_of_no_partition_have_their_first_value_as_average(runs) -> None:
-    runs.write("run", partition_words=14, ema=0.9, max_updates=1, batch_sentences=2)
-    assert runs.go_on("run") == 0
-    state = runs.state("run")
-    name = "target_embedding.weight"
-    assert torch.equal(state[f"parameter.{name}"], state[f"optimizer.average.{name}"])
 
 
 # --- the order
@@ -286,11 +229,10 @@ def test_several_development_sets_are_measured_and_the_first_decides(runs, capsy
     [
         (
             {"decay_after": 3},
-            "'training': decay_after goes with schedule: exponential or halving, not with constant\n",
+            "'training': decay_after goes with schedule: halving\n",
         ),
-        ({"schedule": "halfing"}, "'training.schedule': Input should be 'constant', 'inverse-sqrt'"),
+        ({"schedule": "halfing"}, "'training.schedule': Input should be 'constant' or 'halving'"),
         ({"updates_every": 3}, "did you mean 'update_every'?"),
-        ({"ema": 1.0}, "'training.ema'"),
         ({"seed": -1}, "'training.seed'"),
         ({"learning_rate": math.inf}, "'training.learning_rate'"),
         ({"data": {"source": ["a", "b"]}}, "source has 2 entries and target 1"),

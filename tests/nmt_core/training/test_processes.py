@@ -111,7 +111,6 @@ def test_one_two_and_four_processes_train_the_same_model(runs: Any) -> None:
         "gradient": "word",
         "partition_words": 14,
         "freeze_embeddings_after": 12,
-        "ema": 0.9,
         "select_by": "nll",
     }
     for name in ("whole", "parts"):

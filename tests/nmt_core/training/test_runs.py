@@ -82,7 +82,7 @@ def test_a_loss_that_is_no_number_is_one_line_with_its_update(runs, capsys: pyte
         prepared.tasks,
         config.training,
         run=prepared.identity,
-        reporter=Reporter(config.training, folder="", quiet=True),
+        reporter=Reporter(config.training, quiet=True),
     )
     os.makedirs(config.folder)
     with torch.no_grad():
@@ -284,7 +284,7 @@ def test_the_state_is_saved_between_validations_and_changes_no_number(runs, monk
         save(self)
 
     monkeypatch.setattr(Trainer, "_save_state", counting)
-    options = {"max_updates": 13, "partition_words": 24, "ema": 0.9}
+    options = {"max_updates": 13, "partition_words": 24}
     runs.write("often", save_every=1e-9, **options)
     runs.write("rarely", **options)
     assert runs.go_on("often") == 0

@@ -62,7 +62,7 @@ def test_what_is_shared_is_one_and_every_folder_is_a_model(runs, capsys: pytest.
 ADAM = {"optimizer": "adam", "learning_rate": 0.01}
 
 
-@pytest.mark.parametrize("training", [{}, {**ADAM, "ema": 0.9, "average": 2}, {**ADAM, "microbatches": 2}])
+@pytest.mark.parametrize("training", [{}, {**ADAM, "average": 2}, {**ADAM, "microbatches": 2}])
 def test_a_run_of_tasks_resumes_exactly(runs, training: dict[str, Any]) -> None:
     tasks = {"model": MODEL, "tasks": several(runs)}
     runs.assert_resumes_exactly(updates=25, others=tasks, **{**SGD, **training})
@@ -91,7 +91,7 @@ def with_own_model(runs, folder: str, updates: int) -> Trainer:
     other = dataclasses.replace(reference.loaded, model=model)
     second = Task("other", other, reference.corpus, run.training.plan, weight=0.5)
     Path(run.folder).mkdir(exist_ok=True)
-    reporter = Reporter(run.training, folder=run.folder, quiet=True)
+    reporter = Reporter(run.training, quiet=True)
     trainer = Trainer([reference, second], run.training, run=prepared.identity, reporter=reporter)
     trainer.train()
     return trainer
@@ -113,7 +113,7 @@ def test_parameters_of_a_task_change_in_its_updates_only(runs, monkeypatch: pyte
     run = RunConfig.from_mapping(yaml.safe_load(Path(path).read_text()), origin="test")
     prepared = prepare(run)
     Path(run.folder).mkdir(exist_ok=True)
-    reporter = Reporter(run.training, folder=run.folder, quiet=True)
+    reporter = Reporter(run.training, quiet=True)
     trainer = Trainer(prepared.tasks, run.training, run=prepared.identity, reporter=reporter)
     update, seen = trainer._update, set()
 

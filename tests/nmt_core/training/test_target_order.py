@@ -22,7 +22,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "plain": ADAM,
     "partitions": {**ADAM, "partition_words": 14},
     "guided": {**ADAM, "guided_alignment": {"weight": 0.5}},
-    "minimum risk": {"minimum_risk": {"samples": 4}, "max_updates": 7},
 }
 
 
