@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt_core.base.errors import ConfigError, InputError, NmtError
+from nmt_core.base.languages import say_if_without_rules
 from nmt_core.base.messages import counted
 from nmt_core.files import file_digest, open_output, overwritten, partial_output, write_lines
 from nmt_core.files.output import PARTIAL
@@ -29,7 +30,6 @@ from nmt_core.preparation.filters import DUPLICATE, Filters, Hashes, Reason, See
 from nmt_core.preparation.record import NAME, DropCounts, Record, read_record, render_record
 from nmt_core.preparation.settings import LEARNED, PLAIN, PreparationConfig, learn, model_names, models_in, open_steps
 from nmt_core.preparation.steps import Side
-from nmt_core.text.moses_scripts import say_if_without_rules
 
 
 class Prepared(NamedTuple):

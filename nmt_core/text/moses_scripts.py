@@ -7,13 +7,11 @@ every word that ends in a full stop; both are done otherwise here, with the same
 from __future__ import annotations
 
 import functools
-import multiprocessing
 import re
 from collections.abc import Callable
 from typing import Any
 
-from nmt_core.base.errors import ConfigError, NmtError
-from nmt_core.base.messages import say
+from nmt_core.base.errors import NmtError
 
 _STOPS_BEFORE_QUOTE = r'(\.+)"(\s*[^<])'  # becomes "\1\2
 _BEHIND_QUOTE = re.compile(r"\s*[^<]")
@@ -26,21 +24,6 @@ def import_sacremoses() -> Any:
     except ImportError as error:
         raise NmtError("raw text needs sacremoses: pip install sacremoses, or give tokenised text") from error
     return sacremoses
-
-
-def check_language(code: str, place: str) -> None:
-    """Raise ConfigError, naming ``place``, unless the code has two or three letters; say where it has no rules."""
-    if not re.fullmatch("[a-z]{2,3}", code):
-        raise ConfigError(f"{place}: expected a language code of ISO 639, such as en, fr or cs")
-    say_if_without_rules(code)
-
-
-@functools.cache
-def say_if_without_rules(language: str) -> None:
-    """Say, once in a program, that the scripts take the rules of English, as ``tokenizer.perl`` says it."""
-    known = {*import_sacremoses().corpus.NonbreakingPrefixes().available_langs.values(), "ja", "ko", "zh"}
-    if language not in known and multiprocessing.parent_process() is None:
-        say(f"language '{language}': Moses' tokeniser has no rules for it and takes those of English (Czech is cs)")
 
 
 class PunctuationNormalizer:

@@ -19,9 +19,10 @@ from typing import Protocol
 
 from pydantic import Field
 
+from nmt_core.base.languages import say_if_without_rules
 from nmt_core.base.words import split_words
 from nmt_core.config import Config
-from nmt_core.text.moses_scripts import PunctuationNormalizer, import_sacremoses, open_tokenizer, say_if_without_rules
+from nmt_core.text.moses_scripts import PunctuationNormalizer, import_sacremoses, open_tokenizer
 
 _LANGUAGE = "^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$"  # it becomes part of a file's name in the library
 # tokenizer.perl always cuts the full stop off the last word of a line; the port keeps it on abbreviations.

@@ -8,10 +8,10 @@ from functools import lru_cache
 from sacremoses import MosesDetokenizer
 
 from nmt_core.base.errors import InputError
+from nmt_core.base.languages import check_language
 from nmt_core.base.messages import counted
 from nmt_core.base.words import check_words
 from nmt_core.files import read_text_lines
-from nmt_core.text.moses_scripts import check_language
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.metric import BLEU, Metric, counter
 from smt_bridge.nbest.entry import NbestEntry, NbestList

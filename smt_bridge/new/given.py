@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.languages import check_language
 from nmt_core.base.messages import say
 from nmt_core.files import read_lines, read_parallel_lines
 from nmt_core.preparation.steps import ModelFile, TokenizationConfig
-from nmt_core.text.moses_scripts import check_language
 from smt_bridge.doctor.case import examine_case, first_words
 from smt_bridge.doctor.examination import Files, examine
 from smt_bridge.doctor.findings import Words, examine_text, words_of_file

@@ -6,10 +6,11 @@ import gzip
 from pathlib import Path
 
 import pytest
+import sacremoses
 
 from nmt_core.base.errors import ConfigError
+from nmt_core.base.languages import WITH_RULES, say_if_without_rules
 from nmt_core.preparation.settings import PreparationConfig
-from nmt_core.text.moses_scripts import say_if_without_rules
 from nmt_core.text.processing import TextConfig, TextProcessor
 
 pytest.importorskip("sacremoses")
@@ -23,6 +24,11 @@ def processor() -> TextProcessor:
 def lines(path: Path) -> list[str]:
     with gzip.open(path, "rt", encoding="utf-8") as stream:
         return stream.read().split("\n")[:-1]
+
+
+def test_languages_with_rules_are_those_of_the_library() -> None:
+    known = sacremoses.corpus.NonbreakingPrefixes().available_langs.values()
+    assert set(WITH_RULES.split()) == {*known, "ja", "ko", "zh"}
 
 
 @pytest.mark.parametrize("language", ["cz", "tr", "src"])
