@@ -18,7 +18,7 @@ import pytest
 
 from nmt_core.serving import streams
 from nmt_core.serving.accounts import REQUEST_COPIES, Account, Memory
-from nmt_core.serving.admission import HEALTH, Admission
+from nmt_core.serving.admission import Admission
 from nmt_core.serving.engine.slices import off_loop
 from nmt_core.serving.errors import RpcError, invalid
 from nmt_core.serving.limits import Limits
@@ -198,12 +198,11 @@ async def test_a_question_that_was_refused_is_not_held_either() -> None:
     async def read() -> bytes:
         return content
 
-    check = SimpleNamespace(response_serializer=None, request_streaming=False, response_streaming=False)
-    handler = Admission(Limits(), Memory(100), Metrics())._question(check, HEALTH)
+    handler = Admission(Limits(), Memory(100), Metrics())._health(SimpleNamespace(response_serializer=None))
     context = Context(peer=lambda: "ipv4:127.0.0.1:1", read=read)
     before = sys.getrefcount(content)
     with pytest.raises(grpc.aio.AbortError):
-        await anext(handler.stream_stream(None, context))
+        await handler.stream_unary(None, context)
     assert context.aborted is not None
     assert sys.getrefcount(content) == before
 
