@@ -71,14 +71,6 @@ class PairScorer(Protocol):
         ...
 
 
-class PhraseGenerator(Protocol):
-    """Anything that proposes targets: a model, an ensemble, a gRPC server, a table in a test."""
-
-    def generate(self, sources: Sequence[str]) -> list[list[str]]:
-        """Targets for every source, in any order, perhaps some of them twice; tokenised as the sources are."""
-        ...
-
-
 class GuideStep(NamedTuple):
     """One way on: a word, or None for the end of the text, and what is reached by it.
 

@@ -44,7 +44,7 @@ OTHERS = {
         "--variants",
     },
     "scripts/experiments/phrase_column/moses_effect": {"--ini", "--dev", "--test", "--seeds", "--mert", "--tune"},
-    "scripts/experiments/cho2014": {"--all-pairs", "--max-phrase", "--merge", "--second", "--vectors"},
+    "scripts/experiments/cho2014": {"--vectors"},
     "scripts/generate_proto.py": {"--check", "--release"},
 }
 

@@ -9,8 +9,6 @@ from nmt_core.commands.program import Command, Program, run_command
 
 _HERE = "scripts.experiments.cho2014"
 COMMANDS = {
-    "generate-phrases": Command(f"{_HERE}.generate_phrases", "make a phrase table of what a model proposes"),
-    "wire": Command(f"{_HERE}.wire", "make the moses.ini that uses generated phrases beside or in its table"),
     "analyse": Command(f"{_HERE}.analyse", "show what a model knows of a phrase table"),
 }
 PROGRAM = Program("cho2014", "The experiments of Cho et al. 2014 with phrase tables.", "", COMMANDS)

@@ -42,14 +42,14 @@ class GenerationOptions(NamedTuple):
 
 
 class LocalGenerator:
-    """A ``PhraseGenerator`` of a model, or an ensemble, in this process; words are a Moses system's."""
+    """Targets of phrases by a model, or an ensemble, in this process; words are a Moses system's."""
 
     def __init__(self, model: Local, options: GenerationOptions) -> None:
         self._translator = Translator(model.models, config=_config(model, options))
         self._words = surface_words(model.models)
 
     def generate(self, sources: Sequence[str]) -> list[list[str]]:
-        """As the protocol has it."""
+        """Targets for every source, in any order; tokenised as the sources are."""
         found = self._translator.translate([self._words.read(source) for source in sources])
         return [[self._words.write(one.text) for one in translations] for translations in found]
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from scripts.experiments.cho2014.__main__ import main as cho2014
 from smt_bridge.commands.main import main
 from smt_bridge.nbest.entry import NbestEntry
 from smt_bridge.nbest.formats import read_entries
@@ -25,7 +24,6 @@ pytestmark = needs_moses
 LINES = ["ab cd", "", "cd ef ab", "ef", "ab zz cd ef ab", "ef ef ab cd"]
 SOURCE = "".join(f"{line}\n" for line in LINES)
 PLAIN = {"Distortion0": 1, "LM0": 1, "WordPenalty0": 1, "PhrasePenalty0": 1, "TranslationModel0": 4}
-SECOND = "ab cd ||| dc ba ||| 0.5 0.25 |||\nzz ||| fe ||| 0.5 0.5 |||\n"
 
 
 @pytest.fixture(autouse=True)
@@ -123,15 +121,12 @@ def test_the_plain_search_graph_is_refused(capsys: pytest.CaptureFixture[str]) -
 
 
 def write_tables() -> None:
-    """A rescored table with two more scores, and a generated one, in a folder of their own."""
+    """A rescored table with two more scores, in a folder of its own."""
     Path("new").mkdir()
     rows = [line.split(" ||| ") for line in TABLE.splitlines()]
     lines = [" ||| ".join([*row[:2], f"{row[2]} 0.5 2.718", *row[3:]]) for row in rows]
     Path("new/nmt.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
-    Path("new/second.gz").write_bytes(gzip.compress(SECOND.encode()))
-    added = ["p(target|source)", "p(source|target)"]
-    for name, before in (("nmt", 4), ("second", 0)):
-        describe(f"new/{name}.gz", {"scores_before": before, "added": added})
+    describe("new/nmt.gz", {"scores_before": 4, "added": ["p(target|source)", "p(source|target)"]})
 
 
 RESCORED = "--table new/nmt.gz"
@@ -152,16 +147,6 @@ def test_what_wire_writes_is_loaded_with_the_values_it_says(
     capsys.readouterr()
     assert main(["doctor", ini, "--nbest", str(folder / "list")]) == 0
     assert "error:" not in capsys.readouterr().err
-
-
-def test_each_of_several_tables_can_be_the_one_that_was_rescored(capsys: pytest.CaptureFixture[str]) -> None:
-    write_tables()
-    assert cho2014(["wire", "moses.ini", "--second", "new/second.gz", "--output", "two.ini"]) == 0
-    assert main(["wire", "two.ini", *RESCORED.split(), "--output", "no.ini"]) == 2  # which of the two?
-    assert "--feature" in capsys.readouterr().err
-    assert main(["wire", "two.ini", *RESCORED.split(), "--feature", "TranslationModel0", "--output", "new.ini"]) == 0
-    decode("-n-best-list", "list", "5", "distinct", source="zz ab cd\n", ini="new.ini")
-    assert values(read_entries("list")) == [PLAIN | {"TranslationModel0": 6, "TranslationModel1": 2}]
 
 
 def test_a_table_of_words_with_factors() -> None:
