@@ -226,11 +226,11 @@ class Local:
         self._unknown.add(words=len(words), unknown=sum(word not in self._translator.source for word in words))
         return _lists(sentences, found, self._words.write)
 
-    def searcher(self, *, beam: int, nbest: int, widest: int = 0) -> Any:
+    def searcher(self, *, beam: int, nbest: int) -> Any:
         """What searches among the strings that guides allow. Raises ConfigError for models that cannot."""
         from nmt_core.inference.guided_search import GuidedTranslator
 
-        return GuidedTranslator(self.models, beam=beam, nbest=nbest, widest=widest)
+        return GuidedTranslator(self.models, beam=beam, nbest=nbest)
 
     def finish(self) -> None:
         """Say what there is to be said of the words of a text that is not long."""

@@ -38,7 +38,6 @@ from nmt_core.base.messages import counted
 
 MOST_WORDS = 1000
 _DIGITS = 18
-_SENTENCE_ENDS = (".", "!", "?", ";", ":", "\N{HORIZONTAL ELLIPSIS}", "\N{IDEOGRAPHIC FULL STOP}")
 
 
 def whole_number(text: str) -> int | None:
@@ -63,40 +62,14 @@ def count_words(text: str) -> int:
     return text.count(" ") + 1
 
 
-def check_words(text: str, most: int, *, path: str, line: int, remedy: str = "") -> None:
-    """Raise InputError for line ``line`` of the file ``path`` where it has more than ``most`` words.
-
-    ``remedy`` is what can be done beside allowing more.
-    """
+def check_words(text: str, most: int, *, path: str, line: int) -> None:
+    """Raise InputError for line ``line`` of the file ``path`` where it has more than ``most`` words."""
     if text.count(" ") + text.count("\t") < most:  # hardly any line is looked at twice
         return
     words = count_words(text)
     if words > most:
         problem = f"has {words:,} words; up to {most:,} are taken: divide the line, or allow more with --max-words"
-        raise InputError(path, problem + remedy, line=line)
-
-
-def cut_words(text: str, most: int) -> list[str]:
-    """The text if it has at most ``most`` words, or pieces of its words that have.
-
-    A piece ends behind a word that ends in ``. ! ? ; :`` and the like, where one is in its second half.
-    """
-    words = split_words(text)
-    if len(words) <= most:
-        return [text]
-    pieces = []
-    while words:
-        end = _end_of_piece(words, most)
-        pieces.append(" ".join(words[:end]))
-        words = words[end:]
-    return pieces
-
-
-def _end_of_piece(words: list[str], most: int) -> int:
-    if len(words) <= most:
-        return len(words)
-    ends = (place for place in range(most, most // 2, -1) if words[place - 1].endswith(_SENTENCE_ENDS))
-    return next(ends, most)
+        raise InputError(path, problem, line=line)
 
 
 SEPARATOR = "|"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.base.words import MOST_WORDS
-from nmt_core.commands.options import add_device, add_models, add_precision, add_shard_arguments
+from nmt_core.commands.options import add_device, add_models, add_precision, add_shard_arguments, add_word_limit
 from nmt_core.commands.parser import positive
 from nmt_core.commands.search_options import SEARCH_KEYS, add_search, add_unknown_words
 from nmt_core.files import InputFile, OutputFile
-from nmt_core.inference.commands.arguments import LanguageModel, WordLimit, alignment_output, word_limit
+from nmt_core.inference.commands.arguments import LanguageModel
 
 RUN = "nmt_core.inference.commands.decode:decode"
 
@@ -19,19 +18,16 @@ examples:
   nmt-core decode --model runs/a,runs/b --raw --input test.en.gz > test.fr
   nmt-core decode --model runs/en-fr --nbest 100 --beam 100 < test.tok.en > test.nbest
   nmt-core decode --model runs/en-fr --replace-unk lexicon --lexicon lex.f2e.gz < test.tok.en > test.tok.fr
-  nmt-core decode --model runs/en-fr --constraints phrases.tok.fr --search no_repeat_ngram=4 < test.tok.en > test.tok.fr
   echo 'a <np translation="chat noir">black cat</np> .' | nmt-core decode --model runs/en-fr --xml-input exclusive
   nmt-core decode --model runs/en-fr --lm lm.fr.arpa.gz=0.1 < test.tok.en > test.tok.fr
   nmt-core decode --model runs/en-fr --guidance moses.ngrams --nbest 12 < test.tok.en > test.nbest
   nmt-core decode --model runs/en-fr --search samples=5 temperature=0.8 < test.tok.en > test.samples
   nmt-core decode --model runs/en-fr --jobs 8 --input web.tok.en.gz --output web.tok.fr.gz
-  nmt-core decode --model runs/en-fr --raw --max-words 200,split < book.en > book.fr
 
 {SEARCH_KEYS}\
   distinct                 of translations of the same text only the first, with --nbest or samples
   samples=N                draw N translations instead of searching
   temperature=T            of samples (1)
-  top_k=K                  draw from the K likeliest words of each step (all)
   seed=N                   of samples (1)
   guidance_weight=W        of --guidance; log p has weight 1 (0.3)
   guidance_factors=A,B,..  how much n-grams of 1, 2, ... words count (1,0.6,0.1,0.5)
@@ -45,10 +41,9 @@ with the natural logarithm of p(target | source) and the score translations are 
 With candidates, sentences that are searched together (batch_tokens) share their list of words, and scores
 are renormalised over it; 'nmt-core score' gives log p over all words.
 
-With an n-gram model as --lm the translations of the whole beam are put in a new order by
+With --lm the translations of the whole beam are put in a new order by
   (log p(target | source) + WEIGHT x log p_LM(target)) / length^A
-and n-best lists have LM0= LOG-PROBABILITY behind NMT0=. 'nmt-core tune-lm' finds WEIGHT. With a model directory
-the log-probabilities written are those of search, log p(target | source) + WEIGHT x log p_LM(target).
+and n-best lists have LM0= LOG-PROBABILITY behind NMT0=. 'nmt-core tune-lm' finds WEIGHT.
 
 With --guidance translations are ranked by
   (log p(target | source) + W x sum over words and n of factor n x (p(the n words that end there) - 1)) / length^A
@@ -80,11 +75,8 @@ def _add_search_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--lm",
         type=LanguageModel,
-        action="append",
-        default=[],
-        metavar="PATH=WEIGHT",
-        help="a language model: an n-gram model (ARPA or KenLM's binary) re-ranks the beam; a model directory (of type"
-        " rnnlm or cslm) takes part in every step of search",
+        metavar="F=WEIGHT",
+        help="an n-gram model of the target (ARPA or KenLM's binary) re-ranks the beam",
     )
     add_unknown_words(group)
     group.add_argument("--window", type=positive, default=1000, metavar="N", help="lines read ahead and sorted (1000)")
@@ -92,19 +84,6 @@ def _add_search_options(group: argparse._ArgumentGroup) -> None:
 
 def _add_wishes(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add(
-        "--prefix",
-        type=InputFile,
-        metavar="F",
-        help="a line for each source line: the words that its translation begins with",
-    )
-    add(
-        "--constraints",
-        type=InputFile,
-        metavar="F",
-        help="a line for each source line: phrases that its translation contains, separated by tabs;"
-        " ' || ' separates alternatives",
-    )
     add(
         "--xml-input",
         choices=("exclusive", "inclusive", "ignore", "pass-through"),
@@ -131,22 +110,14 @@ def _add_file_options(group: argparse._ArgumentGroup) -> None:
         help="source text, plain, gzip, xz or zstd (default: stdin)",
     )
     add("--output", type=OutputFile, default="-", metavar="F", help="translations (default: standard output)")
-    add(
-        "--max-words",
-        type=word_limit,
-        default=WordLimit(MOST_WORDS, splits=False),
-        metavar="N[,split]",
-        help=f"a line of more words is an error, or is translated in pieces, at ends of sentences where they can be"
-        f" (default: {MOST_WORDS})",
-    )
+    add_word_limit(group)
     add("--raw", action="store_true", help="raw text in, raw text out, by the preprocessor bundled with the model")
     add("--nbest", type=positive, default=1, metavar="N", help="N best translations in Moses' n-best format")
     add("--scores", action="store_true", help="write log p and a tab in front of each translation")
     add(
         "--alignments",
-        type=alignment_output,
+        type=OutputFile,
         metavar="F",
-        help="source-target points, a line for each translation; F.jsonl: attention weights; DIR/: a picture of the"
-        " attention for each line, DIR/LINE.svg, counted from 1",
+        help="source-target points, a line for each translation; F.jsonl: attention weights",
     )
     add("--quiet", action="store_true", help="no progress on standard error")

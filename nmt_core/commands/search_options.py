@@ -39,14 +39,10 @@ def add_unknown_words(group: argparse._ActionsContainer) -> None:
 SEARCH_KEYS = """\
 keys of --search (a key alone is true):
   length_normalization=A   rank by log p / length^A (1)
-  length_penalty=A         rank by log p / ((5 + length) / 6)^A, as GNMT does
-  coverage_penalty=B       add B x sum over source words of log min(its attention, 1), as GNMT does
-  no_repeat_ngram=N        no N words twice in a translation
   min_length=N             at least N words
   max_length_ratio=R       at most R x source words + 10 (2)
   forbid_unknown           never write <unk>
   batch_tokens=N           source words of a batch (1000; on a GPU one for each 4 MiB of its memory)
   candidates=K             the K most frequent words and the likeliest words of the source words in --lexicon alone
   candidates_per_word=K    words that --lexicon gives a source word (10)
-  candidates_replace       the words of --lexicon replace the least frequent of the K
 """

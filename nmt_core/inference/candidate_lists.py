@@ -7,7 +7,6 @@ the list: not below its probabilities over all words.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
 
 import torch
@@ -23,10 +22,8 @@ class CandidateLists:
     """``frequent`` words from the beginning of the vocabulary, which is ordered by frequency.
 
     ``per_word`` translations of a source word are taken from the lexicon; those that the vocabulary
-    lacks do not count. They come on top of the frequent words (Jean et al. 2015, section 3.3), or with
-    ``replace`` instead of the least frequent of them, so that a list has ``frequent`` words (as in the code
-    of Montréal's WMT'15 system) or, where it needs more, the words of the lexicon alone. The tokens of ``copying``,
-    the scheme of models of annotated text, are always there.
+    lacks do not count. They come on top of the frequent words. The tokens of ``copying``, the scheme of models of
+    annotated text, are always there.
     """
 
     def __init__(
@@ -36,7 +33,6 @@ class CandidateLists:
         frequent: int,
         lexicon: Lexicon | None = None,
         per_word: int = 10,
-        replace: bool = False,
         copying: CopyScheme | None = None,
     ) -> None:
         if frequent < 1 or per_word < 0:
@@ -46,15 +42,11 @@ class CandidateLists:
         self._always = frozenset(self._ids[word] for word in (*SPECIAL_WORDS, *tokens))
         self._frequent = min(frequent, len(target))
         self._lexicon = lexicon or Lexicon({})
-        self._per_word, self._replace = per_word, replace
+        self._per_word = per_word
 
     def of(self, source_words: Iterable[str], *, also: Iterable[int] = ()) -> Tensor:
         """The candidates for sentences of these words, and the words ``also``: ascending ids."""
         found = {number for word in set(source_words) for number in self._of_word(word)}.union(also, self._always)
-        if self._replace:
-            missing = max(self._frequent - len(found), 0)
-            others = itertools.islice((number for number in range(len(self._ids)) if number not in found), missing)
-            return torch.tensor(sorted({*found, *others}))
         return torch.tensor(sorted(found.union(range(self._frequent))))
 
     def _of_word(self, word: str) -> list[int]:

@@ -2,22 +2,18 @@
 
     score = log p(y | x) + the guide's score of y
 
-without a normalisation of the length. Whether a beam was wide enough is known afterwards: a hypothesis that it had no
-place for has a total that no translation it begins can exceed. Where that is above what was found, the sentence is
-searched once more in a wider beam, which follows nothing that is worse than what was found (branch and bound).
+without a normalisation of the length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-import numpy as np
+from collections.abc import Sequence
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Guide
 from nmt_core.inference.output.finish import search_is_coarse
 from nmt_core.inference.search.beam import BeamSearch, search_all
-from nmt_core.inference.search.config import MAX_ROWS, DecodingConfig
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.search.guided import GuideInIds
 from nmt_core.inference.search.requests import Finished, Request, checked
@@ -27,35 +23,23 @@ from nmt_core.preparation.words import remembered
 from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import joint_vocabulary
 
-_WIDER = 8  # times, with each search
 _BATCH_TOKENS = 1000
 
 
 class GuidedTranslator:
     """Searches with one model or an ensemble, in words as a Moses system has them, whatever the models read.
 
-    A beam of ``beam`` hypotheses finds the ``nbest`` best; where it may have missed a better one, up to ``widest``
-    are followed. A word of a guide that a model does not know is ``<unk>`` to it. Raises ConfigError for models whose
-    words do not come one after the other as those of the text do.
+    A beam of ``beam`` hypotheses finds the ``nbest`` best. A word of a guide that a model does not know is ``<unk>`` to
+    it. Raises ConfigError for models whose words do not come one after the other as those of the text do.
     """
 
-    def __init__(
-        self,
-        models: Sequence[LoadedModel],
-        *,
-        beam: int = 12,
-        nbest: int = 1,
-        widest: int = 0,
-    ) -> None:
+    def __init__(self, models: Sequence[LoadedModel], *, beam: int = 12, nbest: int = 1) -> None:
         _check(models)
         if nbest > beam:
             raise ConfigError(f"{nbest} best translations need a beam of at least {nbest}")
         self._config = DecodingConfig.from_mapping(
             {"beam": beam, "nbest": nbest, "length_normalization": 0.0}, origin="the search"
         )
-        if not 0 <= widest <= MAX_ROWS:
-            raise ConfigError(f"an exact search follows at most {MAX_ROWS:,} hypotheses, not {widest:,}")
-        self._widest = widest
         self._models = tuple(models)
         self._predictor = make_predictor(models)
         preparation, target = shared_preparation(models), models[0].target
@@ -76,38 +60,13 @@ class GuidedTranslator:
             Request(number, self._models[0].encode_text(text), self._config, guide=GuideInIds(guide, self._ids_of))
             for number, (text, guide) in enumerate(zip(texts, guides, strict=True))
         ]
-        found = self._search(requests)
-        beam = self._config.beam
-        while beam < self._widest:
-            beam = min(beam * _WIDER, self._widest)
-            again = [_wider(requests[done.key], done, beam) for done in found.values() if not done.proved]
-            for number, done in self._search(again).items():
-                if done.proved or _best(done) > _best(found[number]):
-                    found[number] = done
-        return [found[number] for number in range(len(requests))]
-
-    def _search(self, requests: Iterable[Request[int]]) -> dict[int, Finished[int]]:
-        longest_first = sorted(requests, key=lambda one: -len(one.source))
         search: BeamSearch[int] = BeamSearch(self._predictor)
+        longest_first = sorted(requests, key=lambda one: -len(one.source))
         found = {done.key: done for done in search_all(search, longest_first, batch_tokens=_BATCH_TOKENS)}
         for done in found.values():
             if not done.constrained:
                 checked(done)
-        return found
-
-
-def _wider(request: Request[int], done: Finished[int], beam: int) -> Request[int]:
-    """The request for translations as good as those found, if the list was full."""
-    assert request.guide is not None
-    enough = len(done.hypotheses) == request.search.nbest
-    min_score = done.hypotheses[-1].score if enough else -np.inf
-    return request._replace(
-        config=request.config.model_copy(update={"beam": beam}), guide=request.guide._replace(min_score=min_score)
-    )
-
-
-def _best(done: Finished[int]) -> float:
-    return done.hypotheses[0].score if done.hypotheses else -np.inf
+        return [found[number] for number in range(len(requests))]
 
 
 def _check(models: Sequence[LoadedModel]) -> None:

@@ -15,7 +15,7 @@ from nmt_core.inference.search.requests import Request
 from nmt_core.inference.search.sampling import number_of_text
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.copying import CopyScheme
-from nmt_core.text.sentence import Sentence, TargetOrder
+from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import Vocabulary
 
 
@@ -46,25 +46,17 @@ class PhraseConstraint:
 
 @dataclass(frozen=True)
 class SourceLine:
-    """Tokenised source text: the words its translation begins with, phrases that it contains, and n-gram guidance."""
+    """Tokenised source text, phrases that its translation contains, and n-gram guidance."""
 
     text: str
-    prefix: str = ""
     constraints: tuple[PhraseConstraint, ...] = ()
     guidance: NgramGuidance | None = field(default=None, compare=False)
 
-    @property
-    def prefix_words(self) -> tuple[str, ...]:
-        """The words of the prefix."""
-        return tuple(split_words(self.prefix))
-
     def surface(self, words: list[str], met: Sequence[MetConstraint]) -> list[str]:
-        """The words of a translation with those of prefix and constraints as they were given.
+        """The words of a translation with those of constraints as they were given.
 
         ``met`` are the constraints met by its hypothesis. Only words unknown to the model differ.
         """
-        prefix = self.prefix_words
-        words[: len(prefix)] = prefix
         for one in met:
             phrase = self.constraints[one.constraint].words[one.phrase]
             words[one.first : one.first + one.length] = phrase
@@ -101,7 +93,7 @@ class LineRequests:
         source = self.model.encode_text(line.text)
         by_text = isinstance(self.config, SamplingConfig) and self.config.by_text
         request = Request(number, source, self.config, number=number_of_text(line.text) if by_text else number)
-        if not (line.prefix_words or line.constraints or line.guidance):
+        if not (line.constraints or line.guidance):
             return request
         try:
             return self._ruled(request, line)
@@ -109,35 +101,23 @@ class LineRequests:
             raise ConfigError(f"line {number + 1}: {error}") from error
 
     def _ruled(self, request: Request[int], line: SourceLine) -> Request[int]:
-        """The request of a line with a prefix, constraints or guidance. Raises ConfigError where no search can obey."""
+        """The request of a line with constraints or guidance. Raises ConfigError where no search can obey."""
         source = request.source
         if not isinstance(self.config, DecodingConfig):
-            raise ConfigError("a prefix, constraints and guidance are for search, not for sampling")
+            raise ConfigError("constraints and guidance are for search, not for sampling")
         if self.model.config.copying is CopyScheme.POSALL:
-            raise ConfigError(f"{self.model.folder} (copying: posall) takes no prefix and no constraints")
+            raise ConfigError(f"{self.model.folder} (copying: posall) takes no constraints")
         guidance = None if line.guidance is None or not source else self._guidance(line.guidance)
-        if not (line.prefix_words or line.constraints):
+        if not line.constraints:
             return request._replace(guidance=guidance)
-        self._check_constrained(source, line)
-        prefix = tuple(self.model.target.encode_words(self._prefix(source, line)))
-        constraints = tuple(map(self._constraint, line.constraints))
-        request = request._replace(prefix=prefix, constraints=constraints, guidance=guidance, surface=line.surface)
-        _ = request.limit  # a ConfigError where prefix and constraints need more words
-        return request
-
-    def _prefix(self, source: Sentence, line: SourceLine) -> Sequence[str]:
-        """As the models write it."""
-        copying = self.model.copying
-        return line.prefix_words if copying is None else copying.read_target(source.words, line.prefix_words)
-
-    def _check_constrained(self, source: Sentence, line: SourceLine) -> None:
         if not source:
-            raise ConfigError("has a prefix or constraints, but no words to translate")
+            raise ConfigError("has constraints, but no words to translate")
         if not all(phrase for one in line.constraints for phrase in one.words):
             raise ConfigError("a constraint without words")
-        order = self.model.config.target_order
-        if line.prefix_words and order is TargetOrder.RIGHT_TO_LEFT:
-            raise ConfigError(f"a prefix is for models that write it first; {self.model.folder} writes {order}")
+        constraints = tuple(map(self._constraint, line.constraints))
+        request = request._replace(constraints=constraints, guidance=guidance, surface=line.surface)
+        _ = request.limit  # a ConfigError where constraints need more words
+        return request
 
     def _guidance(self, asked: NgramGuidance) -> GuidanceInIds:
         if self.candidates:

@@ -19,7 +19,7 @@ from nmt_core.inference.output.finish import Finisher, Translation, search_is_co
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search.ensemble import FusedLanguageModel, fuse, make_predictor
+from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.search.predictor import Predictor
 from nmt_core.inference.search.requests import Finished, Request, checked
 from nmt_core.inference.search.sampling import sample_all
@@ -34,13 +34,12 @@ class Translator:
     """Translates with one model or an ensemble.
 
     ``config`` chooses beam search or sampling. ``batch_tokens`` limits the source words searched at once. A line
-    without words has the empty translation with the pair scorer's number, whatever search has. With ``fusion`` a
-    language model has a say in the search; log-probabilities are then the sums that ``search.ensemble`` defines. With
-    ``candidates`` every batch is searched with the words its candidate list has. ``unknowns`` is what is written
-    instead of ``<unk>``, which needs models with attention or of annotated text (else ConfigError); the latter write
-    words of the text in any case. Models that spell words write none (``nmt_core.inference.output.spelling``).
+    without words has the empty translation with the pair scorer's number, whatever search has. With ``candidates``
+    every batch is searched with the words its candidate list has. ``unknowns`` is what is written instead of ``<unk>``,
+    which needs models with attention or of annotated text (else ConfigError); the latter write words of the text in any
+    case. Models that spell words write none (``nmt_core.inference.output.spelling``).
 
-    Lines are text, or ``SourceLine``s, whose translations have a prefix, contain phrases, or have n-gram guidance.
+    Lines are text, or ``SourceLine``s, whose translations contain phrases, or have n-gram guidance.
     One that cannot be translated so is a ConfigError that names its number.
     """
 
@@ -51,7 +50,6 @@ class Translator:
         config: DecodingConfig | SamplingConfig | None = None,
         batch_tokens: int = 1000,
         attention: bool = False,
-        fusion: FusedLanguageModel | None = None,
         candidates: CandidateLists | None = None,
         unknowns: UnknownReplacement | None = None,
     ) -> None:
@@ -67,17 +65,13 @@ class Translator:
         self.attention = attention or (unknowns is not None and self.copying is None)
         if self.copying is not None:
             self.config = self._of_annotated_text(self.copying)
-        self._fused_models = () if fusion is None else (fusion.loaded,)
-        if fusion is not None:
-            self.predictor = fuse(self.predictor, self.models, fusion)
         self.candidates = candidates
         self._requests = LineRequests(self.config, models[0], candidates is not None)
-        # with another distribution than the pair scorer's, search has its own numbers
-        is_comparable = fusion is None and candidates is None
         self._finisher = Finisher(
             models,
             self.predictor.aligns or "written",
-            rescores=is_comparable and search_is_coarse(models),
+            # among candidates search has another distribution than the pair scorer
+            rescores=candidates is None and search_is_coarse(models),
             unknowns=unknowns,
         )
         self._check()
@@ -101,13 +95,11 @@ class Translator:
             self.check_attends("replacing <unk>")
         if self._finisher.spells and self.unknowns is not None:
             raise ConfigError(f"replacing <unk> is for models that write it; {self._folders} spells unknown words")
-        if isinstance(self.config, DecodingConfig) and self.config.coverage_penalty:
-            self.check_attends("a coverage penalty")
 
     @property
     def signature(self) -> str:
-        """That of all models, also the one that is fused in."""
-        return signature_of((*self.models, *self._fused_models))
+        """That of all models."""
+        return signature_of(self.models)
 
     def translate(
         self, lines: Sequence[str | SourceLine], *, raw: bool = False, first: int = 0

@@ -54,5 +54,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="G",
         help="of Moses' total (1); that of the model is NMT0 of --weights, or 1",
     )
-    add("--exact", type=int, metavar="MOST", help="where a better one may be missed, keep up to MOST hypotheses (0)")
     add_word_limit(search, "source")

@@ -118,7 +118,7 @@ def _list_posteriors(args: argparse.Namespace) -> Iterator[bytes]:
 def _searched(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
     counts = _Counts()
     for one in _search_graphs(args, features, graphs):
-        counts.add(one.graph, translations=len(one.entries), proved=int(one.proved), without=not one.entries)
+        counts.add(one.graph, translations=len(one.entries), without=not one.entries)
         yield _written(one.entries)
     counts.tell(args)
 
@@ -157,7 +157,7 @@ def _open_searcher(args: argparse.Namespace) -> Searcher:
     if args.model.startswith(REMOTE):
         raise ConfigError(f"{args.model}: a server does not search in graphs; give the folder of its model")
     model = open_model(args.model, ModelOptions())
-    found: Searcher = model.searcher(beam=args.beam, nbest=args.nbest, widest=args.exact)
+    found: Searcher = model.searcher(beam=args.beam, nbest=args.nbest)
     return found
 
 
@@ -167,7 +167,6 @@ class _Counts:
     _NAMES: ClassVar = {
         "translations": "translations",
         "kept": "arcs kept",
-        "proved": "proved best",
         "without": "without a translation",
     }
 

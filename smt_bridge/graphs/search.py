@@ -68,16 +68,15 @@ class Searcher(Protocol):
     """What searches by guides: ``nmt_core.inference.guided_search.GuidedTranslator``."""
 
     def translate(self, sources: Sequence[str], guides: Sequence[Guide]) -> Sequence[Any]:
-        """For every source, which has words, its ``hypotheses``, best first, and whether these are ``proved``."""
+        """For every source, which has words, its ``hypotheses``, best first."""
         ...
 
 
 class SearchedGraph(NamedTuple):
-    """A graph, its list, and whether there are no better translations in it."""
+    """A graph and its list."""
 
     graph: PhraseGraph
     entries: list[NbestEntry]
-    proved: bool
 
 
 def search_window(
@@ -98,15 +97,14 @@ def search_window(
     answers = dict(zip(guides, found, strict=True))
     searched = []
     for number, (_, graph) in enumerate(window):
-        entries, proved = [], False
+        entries = []
         if number in answers:
-            proved = answers[number].proved
             for one in answers[number].hypotheses:
                 derivation = guides[number].derivation(one.reached)
                 total = graph_weight * derivation.score + nmt_weight * one.log_prob
                 more = {FEATURE: rounded(one.log_prob)}
                 entries.append(nbest_entry(graph, derivation, features, more=more, total=total))
-        searched.append(SearchedGraph(graph, entries, proved))
+        searched.append(SearchedGraph(graph, entries))
     return searched
 
 

@@ -73,8 +73,8 @@ def test_translations_are_those_of_decode(folder: Path, members: list[str], caps
     options = ["--model", ",".join(folders)]
     options += ["--device", "cpu", "--input", str(folder / "source")]
     model = nmt_core.load_model(*folders, device="cpu")
-    assert nmt(["decode", *options, "--scores", "--search=no_repeat_ngram=2"]) == 0
-    found = model.translate(SOURCES, config=nmt_core.DecodingConfig(no_repeat_ngram=2))
+    assert nmt(["decode", *options, "--scores", "--search=min_length=2"]) == 0
+    found = model.translate(SOURCES, config=nmt_core.DecodingConfig(min_length=2))
     assert [f"{one.log_prob:.6f}\t{one.text}" for one in found] == capsys.readouterr().out.splitlines()
     assert nmt(["decode", *options, "--nbest", "20"]) == 0
     lines = [

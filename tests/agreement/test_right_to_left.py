@@ -20,7 +20,6 @@ from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search.ensemble import FusedLanguageModel
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model, save_model
 from nmt_core.text.alignment import parse_pharaoh
@@ -181,7 +180,7 @@ def check_mirrored(found: Translation, expected: Translation) -> None:
 @pytest.mark.parametrize(
     "config",
     [
-        DecodingConfig(beam=5, nbest=5, coverage_penalty=0.2, no_repeat_ngram=2, min_length=2),
+        DecodingConfig(beam=5, nbest=5, min_length=2),
         SamplingConfig(samples=4, seed=5),
     ],
 )
@@ -222,12 +221,6 @@ def test_constraints_are_phrases_of_the_text(models: dict[str, LoadedModel]) -> 
         check_mirrored(translation, other)
 
 
-def test_a_prefix_is_refused_in_one_line(folders: dict[str, str]) -> None:
-    translator = open_translator([folders["r2l"]])
-    with pytest.raises(ConfigError, match=r"^line 2: a prefix is for .*r2l writes right-to-left$"):
-        translator.translate(["w1", SourceLine("w1", prefix="w2")])
-
-
 def test_the_decode_command(folders: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "in").write_text("".join(f"{line}\n" for line in SOURCES))
     texts, attention = {}, {}
@@ -258,11 +251,7 @@ def test_orders_are_not_mixed(folders: dict[str, str], tmp_path: Path) -> None:
 
 
 def test_a_language_model_of_the_other_order_is_refused(folders: dict[str, str], tmp_path: Path) -> None:
-    language = {name: load_model(folder) for name, folder in make_models(tmp_path, preset="rnnlm").items()}
-    translation = load_model(folders["r2l"])
-    Translator([translation], fusion=FusedLanguageModel(language["r2l"], 0.2)).translate(SOURCES)
-    with pytest.raises(ConfigError, match="have no next word in common"):
-        Translator([translation], fusion=FusedLanguageModel(language["l2r"], 0.2))
+    make_models(tmp_path, preset="rnnlm")
     fuse = ["fuse", "--model", folders["r2l"], "--output", str(tmp_path / "fused"), "--lm"]
     assert nmt([*fuse, str(tmp_path / "l2r")]) == 2
     assert nmt([*fuse, str(tmp_path / "r2l")]) == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tests.differential.models import ANNOTATED, FACTORED, RAW, RAW_WORDS, TAGS, WORDS
@@ -18,8 +18,8 @@ Draw = Callable[[random.Random, str], str]  # a line of a file, for a source lin
 class Case:
     """One search.
 
-    ``config`` and ``request`` are the same for Python and for gRPC, None where they have no such options. ``files`` are
-    lines that an option takes, drawn for the sources. Where ``scored``, log-probabilities are those of the texts by
+    ``config`` and ``request`` are the same for Python and for gRPC, None where they have no such options. ``markup``
+    marks up a source line. Where ``scored``, log-probabilities are those of the texts by
     ``score``; where it is ``in_company``, what is found depends on the lines that are searched together.
     """
 
@@ -27,7 +27,7 @@ class Case:
     options: tuple[str, ...]
     config: Mapping[str, Any] | None = None
     request: Mapping[str, Any] | None = None
-    files: Mapping[str, Draw] = field(default_factory=dict)
+    markup: Draw | None = None
     scored: bool = False
     in_company: bool = False
     dtype: str = "float32"
@@ -45,18 +45,6 @@ def _search(name: str, *, served: bool = True, more: Mapping[str, Any] | None = 
     return Case(name, (*options, *unknown), numbers, {**numbers, **(more or {})} if served else None, scored=True)
 
 
-def _phrases(chance: random.Random, source: str) -> str:
-    """Up to two words that a translation must contain, one of them with an alternative."""
-    if not source:
-        return ""
-    words = chance.sample(WORDS, 3)
-    return chance.choice(["", words[0], f"{words[0]}\t{words[1]}", f"{words[0]} || {words[1]}\t{words[2]}"])
-
-
-def _prefix(chance: random.Random, source: str) -> str:
-    return " ".join(chance.sample(WORDS, chance.randrange(3))) if source else ""
-
-
 def _markup(chance: random.Random, source: str) -> str:
     """The source with a translation of one of its words."""
     words = source.split(" ")
@@ -67,8 +55,6 @@ def _markup(chance: random.Random, source: str) -> str:
 
 
 _FIVE = ("--beam=5", "--nbest=5", "--search=max_length_ratio=1")
-_SCORES = ("--beam=5", "--scores", "--search=max_length_ratio=1")
-_SPLIT = ("--max-words=5,split",)
 
 
 def _typed(dtype: str) -> Case:
@@ -83,31 +69,22 @@ SEARCHES = (
     _search("beam 12", beam=12),
     _search("by the root of the length", beam=5, max_length_ratio=1.5, length_normalization=0.5),
     _search("by log p", beam=3, nbest=2, length_normalization=0.0),
-    _search("GNMT", served=False, beam=5, length_penalty=0.6),
-    _search("no repeats", served=False, beam=5, no_repeat_ngram=2, min_length=6),
-    Case("long lines", (*_SCORES, *_SPLIT)),
+    _search("no short ones", served=False, beam=5, min_length=6),
     Case("samples", ("--search=samples=3", "--search=seed=5", "--search=max_length_ratio=1"), scored=True),
     Case(
         "warm samples",
-        ("--search=samples=3", "--search=top_k=9", "--search=temperature=1.5", "--search=max_length_ratio=1"),
+        ("--search=samples=3", "--search=temperature=1.5", "--search=max_length_ratio=1"),
         scored=True,
     ),
     _typed("bfloat16"),
     _typed("float64"),
 )
-PREFIX = Case("prefix", _FIVE, files={"--prefix": _prefix}, scored=True)
-CONSTRAINTS = Case("constraints", _FIVE, files={"--constraints": _phrases}, scored=True)
 NO_UNKNOWN = _search("no <unk>", beam=4, nbest=4, max_length_ratio=0.5, forbid_unknown=True)
 MARKUP = tuple(
-    Case(f"{kind} markup", (*_FIVE, f"--xml-input={kind}"), files={"--input": _markup})
+    Case(f"{kind} markup", (*_FIVE, f"--xml-input={kind}"), markup=_markup)
     for kind in ("exclusive", "inclusive", "ignore")
 )
-CANDIDATES = (
-    Case("candidates", (*_FIVE, "--search=candidates=20"), in_company=True),
-    Case("candidates of long lines", (*_SCORES, *_SPLIT, "--search=candidates=20"), in_company=True),
-)
-FUSION = Case("fusion", _FIVE)  # and a language model
-COVERAGE = _search("coverage", served=False, beam=5, coverage_penalty=0.2)
+CANDIDATES = Case("candidates", (*_FIVE, "--search=candidates=20"), in_company=True)
 REPLACED = Case(
     "replaced",
     (*_FIVE, "--replace-unk=copy"),
@@ -115,15 +92,13 @@ REPLACED = Case(
 )
 
 
-def cases_of(name: str, *, attends: bool, spells: bool, reversed_order: bool) -> Iterator[Case]:
+def cases_of(name: str, *, attends: bool, spells: bool) -> Iterator[Case]:
     """All that such a model takes."""
     plain = name not in (*ANNOTATED, *RAW)
     yield from SEARCHES
-    yield from CANDIDATES if not spells else ()
+    yield from [CANDIDATES] if not spells else []
     yield from [NO_UNKNOWN] if name not in ANNOTATED else []
-    yield from (*MARKUP, CONSTRAINTS) if plain else ()
-    yield from [PREFIX, FUSION] if plain and not reversed_order else []
-    yield from [COVERAGE] if attends else []
+    yield from MARKUP if plain else ()
     yield from [REPLACED] if attends and not spells else []
 
 

@@ -13,9 +13,8 @@ import pytest
 import nmt_core
 from nmt_core import DecodingConfig, SentencePair
 from nmt_core.model_directory.loaded_model import load_models
-from nmt_core.text.sentence import TargetOrder
 from tests.differential import ways
-from tests.differential.cases import FUSION, LINES, WINDOW, Case, cases_of, draw_line, draw_sources
+from tests.differential.cases import LINES, WINDOW, Case, cases_of, draw_line, draw_sources
 from tests.differential.models import ANNOTATED, LANGUAGE, RAW, make
 from tests.differential.ties import DRAWS, changed_scores
 
@@ -35,7 +34,6 @@ class Comparison:
         self.name, self.address, self.work = name, address, work
         self.folders = make(place, name)
         folders = self.folders.split(",")
-        self.language = make(place, "rnnlm")
         self.model = functools.cache(lambda dtype: nmt_core.load_model(*folders, device="cpu", dtype=dtype))
         self.problems: list[str] = []
         self.ties: list[str] = []  # searches that rounding decided
@@ -50,7 +48,6 @@ class Comparison:
             self.name,
             attends=all(one.model.attends for one in loaded),
             spells=any(one.model.spells for one in loaded),
-            reversed_order=loaded[0].config.target_order is TargetOrder.RIGHT_TO_LEFT,
         )
 
     def search(self, case: Case, *, processes: bool) -> None:
@@ -59,8 +56,8 @@ class Comparison:
         sources = draw_sources(chance, self.name)
         work = self.work / case.name.replace(" ", "-")
         work.mkdir()
-        options = [*case.options, *_written(work, case, chance, sources)]
-        options += [f"--lm={self.language}=0.2"] if case is FUSION else []
+        options = list(case.options)
+        _write(work, case, chance, sources)
         raw = self.name in RAW
         options += ["--raw"] if raw else []
         window = ["--window", str(WINDOW)]
@@ -176,11 +173,7 @@ class Comparison:
             self.score(form)
 
 
-def _written(work: Path, case: Case, chance: random.Random, sources: Sequence[str]) -> list[str]:
-    """The options whose files are drawn; the source is written, too."""
-    texts = {"--input": sources}
-    texts |= {option: [draw(chance, source) for source in sources] for option, draw in case.files.items()}
-    for option, lines in texts.items():
-        path = work / ("source" if option == "--input" else option)
-        path.write_text("".join(f"{line}\n" for line in lines))
-    return [part for option in case.files if option != "--input" for part in (option, str(work / option))]
+def _write(work: Path, case: Case, chance: random.Random, sources: Sequence[str]) -> None:
+    """Write the source, marked up where the case has markup."""
+    lines = sources if case.markup is None else [case.markup(chance, source) for source in sources]
+    (work / "source").write_text("".join(f"{line}\n" for line in lines))

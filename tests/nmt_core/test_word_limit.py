@@ -1,4 +1,4 @@
-"""Lines of too many words: named, or cut into pieces that hold all of their words."""
+"""Lines of too many words are named."""
 
 from __future__ import annotations
 
@@ -7,35 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.base.errors import InputError
-from nmt_core.base.words import check_words, count_words, cut_words
+from nmt_core.base.words import check_words, count_words
 
 _TEXT = st.lists(st.sampled_from(["a", "b.", ".", "c\N{NO-BREAK SPACE}d", "!"])).map(" ".join)
-
-
-@given(_TEXT, st.integers(1, 8))
-def test_pieces_have_all_words_and_no_more_than_allowed(text: str, most: int) -> None:
-    pieces = cut_words(text, most)
-    assert [word for piece in pieces for word in piece.split(" ") if word] == [w for w in text.split(" ") if w]
-    assert all(count_words(piece) <= most for piece in pieces)
-    if count_words(text) <= most:
-        assert pieces == [text]
-    else:
-        assert all(piece.split(" ") and count_words(piece) > most // 2 for piece in pieces[:-1])
-
-
-@pytest.mark.parametrize(
-    ("text", "pieces"),
-    [
-        ("a b c d e", ["a b c d", "e"]),
-        ("a b c . d e", ["a b c .", "d e"]),
-        ("a b c. d e f", ["a b c.", "d e f"]),
-        (". b c d e f", [". b c d", "e f"]),
-        ("a  b\tc d ", ["a  b\tc d "]),
-        ("", [""]),
-    ],
-)
-def test_pieces_end_with_sentences_where_they_can(text: str, pieces: list[str]) -> None:
-    assert cut_words(text, 4) == pieces
 
 
 @given(_TEXT, st.integers(1, 8))

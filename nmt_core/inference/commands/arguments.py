@@ -9,15 +9,13 @@ import argparse
 import difflib
 import itertools
 import math
-import os
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.words import whole_number
 from nmt_core.config import Config, YamlProblem, parse_yaml
-from nmt_core.files import InputFile, OutputDirectory, OutputFile
+from nmt_core.files import InputFile
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 
 _NO_KEYS = ("beam", "nbest", "by_text", "max_length_extra")  # options of their own, and constants
@@ -26,14 +24,13 @@ _NO_KEYS = ("beam", "nbest", "by_text", "max_length_extra")  # options of their 
 class SearchOptions(DecodingConfig, SamplingConfig):
     """The keys: those of search, those of sampling, which ``samples`` asks for, and what only commands have.
 
-    ``candidates`` and the two keys like it are as in ``CandidateLists``; ``guidance_...`` is for ``--guidance``.
+    ``candidates`` and ``candidates_per_word`` are as in ``CandidateLists``; ``guidance_...`` is for ``--guidance``.
     Without ``batch_tokens`` the device decides. ``distinct`` keeps the first of translations with the same text.
     """
 
     batch_tokens: int | None = Field(default=None, ge=1)
     candidates: int | None = Field(default=None, ge=1)
     candidates_per_word: int = Field(default=10, ge=0)
-    candidates_replace: bool = False
     distinct: bool = False
     guidance_weight: float = Field(default=0.3, ge=0.0, le=1000.0)
     guidance_factors: tuple[Annotated[float, Field(ge=0.0, le=1000.0)], ...] = Field(default=(), max_length=9)
@@ -69,7 +66,7 @@ def search_value(text: str) -> tuple[str, Any]:
 
 
 class LanguageModel(InputFile):
-    """The type of ``PATH=WEIGHT``: a file is an n-gram model, a directory a neural language model."""
+    """The type of ``FILE=WEIGHT``, an n-gram model and its weight."""
 
     def __init__(self, text: str) -> None:
         path, _, weight = text.rpartition("=")
@@ -78,64 +75,30 @@ class LanguageModel(InputFile):
         except ValueError:
             self.weight = math.nan
         if not path or not 0.0 <= self.weight < math.inf:
-            raise argparse.ArgumentTypeError(f"expected PATH=WEIGHT with a weight from 0 up, found {text!r}")
+            raise argparse.ArgumentTypeError(f"expected FILE=WEIGHT with a weight from 0 up, found {text!r}")
 
     @property
     def path(self) -> str:
-        """The file or the directory."""
+        """The file."""
         return self.rpartition("=")[0]
 
-    @property
-    def is_neural(self) -> bool:
-        """Whether it is a model directory."""
-        return os.path.isdir(self.path)
 
-
-def alignment_output(text: str) -> OutputFile | OutputDirectory:
-    """The ``type`` of ``--alignments``; a name that ends with a slash is a directory of pictures."""
-    return OutputDirectory(text) if text.endswith("/") else OutputFile(text)
-
-
-class WordLimit(NamedTuple):
-    """The most words of a line, and whether a longer one is split; else it is an error."""
-
-    words: int
-    splits: bool
-
-
-def word_limit(text: str) -> WordLimit:
-    """The ``type`` of ``N[,split]``."""
-    number, comma, what = text.partition(",")
-    words = whole_number(number)
-    if words is None or words < 1 or (comma and what != "split"):
-        raise argparse.ArgumentTypeError(f"expected N or N,split with a whole number from 1 up, found {text!r}")
-    return WordLimit(words, bool(comma))
-
-
-SPLIT = "--max-words N,split"
-_OF_SEARCH = DecodingConfig.model_fields.keys() - SamplingConfig.model_fields.keys()
-_OF_SAMPLES = SamplingConfig.model_fields.keys() - DecodingConfig.model_fields.keys() - {"samples"}
 _MARKUP = ("--xml-input exclusive", "--xml-input inclusive")
-_WISHES = ("--prefix", "--constraints", *_MARKUP, "--xml-input ignore")
 
 _EXCLUDED = (
-    (_WISHES, "is for tokenised text, in the words of the model", ("--raw",)),
-    (("--prefix", "--constraints", *_MARKUP, "--lm", "--beam"), "is for search", ("--search samples",)),
-    (tuple(f"--search {key}" for key in sorted(_OF_SEARCH)), "is for search", ("--search samples",)),
+    ((*_MARKUP, "--xml-input ignore"), "is for tokenised text, in the words of the model", ("--raw",)),
+    ((*_MARKUP, "--lm", "--beam"), "is for search", ("--search samples",)),
     (("--guidance",), "is for search among all words of tokenised text",
      ("--raw", "--search samples", "--search candidates")),
     (("--search samples",), "writes N translations a line already", ("--nbest",)),
     (("--nbest", "--search samples=N"), "writes an n-best list, which holds the scores", ("--scores",)),
     (("--replace-unk",), "needs an <unk> to replace", ("--search forbid_unknown",)),
-    ((SPLIT,), "writes one translation a line",
-     (*_WISHES, "--nbest", "--search samples", "--alignments", "--guidance")),
 )  # fmt: skip
 """Options, why they exclude others, and which."""
 
 _REQUIRED = (
-    (tuple(f"--search {key}" for key in sorted(_OF_SAMPLES)), ("--search samples",)),
+    (("--search seed", "--search temperature"), ("--search samples",)),
     (("--search distinct",), ("--nbest", "--search samples")),
-    (("--search candidates_replace",), ("--search candidates",)),
     (("--search guidance_weight", "--search guidance_factors", "--search guidance_joined"), ("--guidance",)),
     (("--lexicon",), ("--replace-unk lexicon", "--replace-unk lexicon-lowercase", "--search candidates")),
 )
@@ -144,21 +107,11 @@ _REQUIRED = (
 
 def _given(args: argparse.Namespace, search: SearchOptions) -> set[str]:
     """The names of the options given, where others depend on them."""
-    values = vars(args)
-    names = ("beam", "lm", "prefix", "constraints", "guidance", "raw", "scores", "alignments", "replace_unk", "lexicon")
-    given = {f"--{name.replace('_', '-')}" for name in names if _is_given(values.get(name))}
-    given |= {f"--search {key}" for key in search.model_fields_set if _is_given(getattr(search, key))}
-    given |= {f"--xml-input {values.get('xml_input')}", f"--replace-unk {args.replace_unk}"}
-    others = {
-        "--nbest": values.get("nbest", 1) > 1,
-        "--search samples=N": search.samples > 1,
-        SPLIT: "max_words" in values and args.max_words.splits,
-    }
-    return given | {name for name, is_given in others.items() if is_given}
-
-
-def _is_given(value: object) -> bool:
-    return value is not None and value is not False and value != []
+    given = {f"--{name.replace('_', '-')}": value for name, value in vars(args).items()}
+    given |= {f"--search {key}": getattr(search, key) for key in search.model_fields_set}
+    given |= {f"--xml-input {given.get('--xml-input')}": True, f"--replace-unk {args.replace_unk}": True}
+    given |= {"--nbest": given.get("--nbest", 1) > 1, "--search samples=N": search.samples > 1}
+    return {name for name, value in given.items() if value is not None and value is not False}
 
 
 def check_together(args: argparse.Namespace, search: SearchOptions) -> None:

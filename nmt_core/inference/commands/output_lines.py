@@ -1,15 +1,12 @@
-"""What ``nmt-core decode`` makes of translations: lines of its files, pictures, and notices on standard error."""
+"""What ``nmt-core decode`` makes of translations: lines of its files, and notices on standard error."""
 
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from nmt_core.base.messages import say
 from nmt_core.base.words import nbest_line
-from nmt_core.files import OutputDirectory, open_output
-from nmt_core.inference.commands.arguments import LanguageModel
 from nmt_core.inference.output.alignment import line_writer
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import CoverageWarning
@@ -21,9 +18,9 @@ Writer = Callable[[int, Sequence[Translation]], Iterable[str]]
 
 
 def open_writers(args: argparse.Namespace, *, many: bool) -> list[Writer]:
-    """What makes the lines of ``--output``, of which a source line may have ``many``, and of a file of alignments."""
+    """What makes the lines of ``--output``, of which a source line may have ``many``, and of ``--alignments``."""
     writers: list[Writer] = [_nbest_lines if many else _scored_line if args.scores else _line]
-    if args.alignments and not isinstance(args.alignments, OutputDirectory):
+    if args.alignments:
         line_of = line_writer(args.alignments)
         writers.append(lambda _, found: [line_of(one.aligned) for one in found])
     return writers
@@ -51,20 +48,12 @@ def distinct(found: Sequence[Translation], most: int) -> list[Translation]:
     return list(texts.values())[:most]
 
 
-def draw_pictures(directory: str, translations: Iterable[Sequence[Translation]], *, first: int) -> None:
-    """A picture of the best translation of each line with words; the number of the first line counts from 0."""
-    for number, found in enumerate(translations, start=first + 1):
-        if found[0].source_words:
-            with open_output(os.path.join(directory, f"{number}.svg")) as stream:
-                stream.write(found[0].aligned.svg().encode("utf-8", "surrogateescape"))
-
-
 class Notices:
     """Warns once of a text, as soon as its windows give reason to, and says at the end what was replaced."""
 
-    def __init__(self, args: argparse.Namespace, lm: LanguageModel | None) -> None:
+    def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
-        self._coverage = None if lm is None else CoverageWarning(lm.path, _warn)
+        self._coverage = None if args.lm is None else CoverageWarning(args.lm.path, _warn)
         self._share: UnknownShare | None = None
 
     def add(self, counts: Mapping[str, float]) -> None:

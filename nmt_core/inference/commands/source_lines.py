@@ -1,4 +1,4 @@
-"""The lines that ``nmt-core decode`` reads, with what is asked of their translations: prefix, phrases, n-grams."""
+"""The lines that ``nmt-core decode`` reads, with what is asked of their translations: phrases, n-grams."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from nmt_core.base.errors import InputError
 from nmt_core.base.interfaces import NgramGuidance
 from nmt_core.base.messages import counted
 from nmt_core.base.words import check_words, split_words, whole_number
-from nmt_core.files import read_parallel_lines, read_text_lines
-from nmt_core.inference.commands.arguments import SPLIT, SearchOptions
-from nmt_core.inference.lines import PhraseConstraint, SourceLine
+from nmt_core.files import read_text_lines
+from nmt_core.inference.commands.arguments import SearchOptions
+from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.moses_xml import parse_xml_line
 from nmt_core.inference.search.ngram_guidance import FACTORS
 
@@ -28,38 +28,13 @@ def read_source_lines(args: argparse.Namespace, search: SearchOptions) -> Iterat
 
 
 def _lines(args: argparse.Namespace) -> Iterator[SourceLine]:
-    """The lines, with their prefixes and phrases; only where long ones are split may one be long."""
-    most, splits = args.max_words
-    paths = [path for path in (args.input, args.prefix, args.constraints) if path is not None]
-    for number, (text, *others) in enumerate(read_parallel_lines(paths), start=1):
-        line = SourceLine(text) if args.xml_input == "pass-through" else _without_markup(args, number, text)
-        if others:
-            line = _with_wishes(args, number, line, others)
-        if not splits:
-            check_words(line.text, most, path=args.input, line=number, remedy=f", or cut it with {SPLIT}")
+    for number, text in enumerate(read_text_lines(args.input), start=1):
+        try:
+            line = parse_xml_line(text, mode=args.xml_input)
+        except ValueError as error:
+            raise InputError(args.input, str(error), line=number) from error
+        check_words(line.text, args.max_words, path=args.input, line=number)
         yield line
-
-
-def _without_markup(args: argparse.Namespace, number: int, text: str) -> SourceLine:
-    try:
-        return parse_xml_line(text, mode=args.xml_input)
-    except ValueError as error:
-        raise InputError(args.input, str(error), line=number) from error
-
-
-def _with_wishes(args: argparse.Namespace, number: int, line: SourceLine, fields: list[str]) -> SourceLine:
-    """The line with its prefix and its phrases, which ``fields`` has in the order of the files given."""
-    prefix = "" if args.prefix is None else fields.pop(0)
-    phrases = [] if args.constraints is None else fields.pop(0).split("\t")
-    asked = [_constraint(args.constraints or "", number, phrase) for phrase in phrases if phrase.strip()]
-    return replace(line, prefix=prefix, constraints=(*line.constraints, *asked))
-
-
-def _constraint(path: str, number: int, text: str) -> PhraseConstraint:
-    phrases = tuple(phrase.strip(" ") for phrase in text.split("||"))
-    if not all(phrases):
-        raise InputError(path, f"an alternative without words in {text.strip()!r}", line=number)
-    return PhraseConstraint(phrases)
 
 
 class _Posteriors(NamedTuple):

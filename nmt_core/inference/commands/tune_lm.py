@@ -31,7 +31,7 @@ def tune_weight_of_lm(args: argparse.Namespace) -> int:
         words, unknown = unknown_share(model, found[0].words)
         coverage.add(words=words, unknown=unknown)
     coverage.finish()
-    tuning = tune_weight(lists, references, weights, ranking=options.config.ranking, tokenized=not args.raw)
+    tuning = tune_weight(lists, references, weights, config=options.config, tokenized=not args.raw)
     _report(tuning, args.lm)
     if args.output:
         _write(args, options, tuning)
@@ -74,7 +74,7 @@ def _write(args: argparse.Namespace, options: TranslatorOptions, tuning: Tuning)
         "models": [*options.models],
         "source": args.source,
         "reference": args.reference,
-        **{key: settings[key] for key in ("beam", "length_normalization", "length_penalty")},
+        **{key: settings[key] for key in ("beam", "length_normalization")},
         "signature": tuning.signature,
         "trials": [trial._asdict() for trial in tuning.trials],
         "best": tuning.best._asdict(),

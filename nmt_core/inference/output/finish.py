@@ -22,7 +22,7 @@ from nmt_core.inference.output.copies import replacement_of, restore
 from nmt_core.inference.output.spelling import Found, Speller
 from nmt_core.inference.output.unknowns import NOTHING_REPLACED, UnknownCounts, UnknownReplacement
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
-from nmt_core.inference.search.config import DecodingConfig, LengthNormalization
+from nmt_core.inference.search.config import DecodingConfig, OutputConfig
 from nmt_core.inference.search.requests import Finished, Hypothesis, Matrix
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.sentence import TargetOrder
@@ -117,7 +117,7 @@ class Finisher:
         found = []
         for one in sentences:
             config = one.request.config
-            hypotheses = [_with_score(hypothesis, next(scores), config.ranking) for hypothesis in one.hypotheses]
+            hypotheses = [_with_score(hypothesis, next(scores), config) for hypothesis in one.hypotheses]
             if isinstance(config, DecodingConfig):
                 hypotheses.sort(key=lambda hypothesis: -hypothesis.score)  # stable: of equals the earlier stays before
             found.append(one._replace(hypotheses=hypotheses))
@@ -129,7 +129,7 @@ class Finisher:
         Its length is 1, so that every normalisation leaves its score as it is.
         """
         empty = Hypothesis((), 0.0, 0.0, ())
-        return _with_score(empty, self._scores([("", empty)])[0], LengthNormalization())
+        return _with_score(empty, self._scores([("", empty)])[0], DecodingConfig())
 
     def _scores(self, pairs: Iterable[tuple[str, Hypothesis]]) -> list[PairScore]:
         target = self._models[0].target
@@ -137,7 +137,7 @@ class Finisher:
         return ModelPairScorer(self._models).score(read, per_word=True, annotated=True)
 
     def _found(self, one: Finished[Any]) -> list[Found]:
-        """The translations with their words; prefix and constraints have their words as given."""
+        """The translations with their words; constraints have their words as given."""
         surface, words = one.request.surface, [self._models[0].target.decode(each.words) for each in one.hypotheses]
         if surface is not None:
             words = [surface(own, each.met) for own, each in zip(words, one.hypotheses, strict=True)]
@@ -174,9 +174,9 @@ def search_is_coarse(models: Sequence[LoadedModel]) -> bool:
     return next(models[0].model.parameters()).dtype not in (torch.float32, torch.float64)
 
 
-def _with_score(hypothesis: Hypothesis, score: PairScore, ranking: LengthNormalization) -> Hypothesis:
+def _with_score(hypothesis: Hypothesis, score: PairScore, config: OutputConfig) -> Hypothesis:
     assert score.word_log_probs is not None
-    added = ranking.normalize(score.log_prob - hypothesis.log_prob, length=len(score.word_log_probs))
+    added = config.normalized(score.log_prob - hypothesis.log_prob, length=len(score.word_log_probs))
     return replace(
         hypothesis,
         log_prob=score.log_prob,

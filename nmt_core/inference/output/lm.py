@@ -3,7 +3,7 @@
     score = (log p(y | x) + weight * log p_LM(y)) / normalisation of the length
 
 Both are natural logarithms with ``</s>`` counted, as it is in the length. It is the score of search, with one more
-model: what else counts there (coverage, the probabilities of constraints) stays. Weight 0 leaves all as it is.
+model: what else counts there (the probabilities of constraints) stays. Weight 0 leaves all as it is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 
 from nmt_core.inference.output.finish import Translation
-from nmt_core.inference.search.config import BY_LENGTH, LengthNormalization
+from nmt_core.inference.search.config import OutputConfig
 from nmt_core.kenlm import NgramModel
 from nmt_core.text.unknown_share import UnknownShare
 from nmt_core.text.vocabulary import UNKNOWN
@@ -21,14 +21,14 @@ _MANY_UNKNOWN = 0.2  # of the words: hardly the same tokenisation
 
 
 def reranked(
-    model: NgramModel, found: Iterable[Translation], *, weight: float, ranking: LengthNormalization = BY_LENGTH
+    model: NgramModel, found: Iterable[Translation], *, weight: float, config: OutputConfig
 ) -> list[Translation]:
     """Best first, with ``score`` and ``lm_log_prob`` put in; of equals the earlier stays before.
 
-    ``ranking`` should be that of the search.
+    ``config`` should be that of the search.
     """
     scored = [
-        dataclasses.replace(one, score=combined_score(one, weight=weight, ranking=ranking))
+        dataclasses.replace(one, score=combined_score(one, weight=weight, config=config))
         for one in with_lm_log_probs(model, found)
     ]
     return sorted(scored, key=lambda translation: -translation.score)
@@ -57,8 +57,8 @@ def with_lm_log_probs(model: NgramModel, found: Iterable[Translation]) -> list[T
     return [dataclasses.replace(translation, lm_log_prob=model.log_prob(translation.words)) for translation in found]
 
 
-def combined_score(translation: Translation, *, weight: float, ranking: LengthNormalization) -> float:
+def combined_score(translation: Translation, *, weight: float, config: OutputConfig) -> float:
     """See the module's docstring; the translation must have its ``lm_log_prob``."""
     assert translation.lm_log_prob is not None
-    added = ranking.normalize(weight * translation.lm_log_prob, length=len(translation.word_log_probs))
+    added = config.normalized(weight * translation.lm_log_prob, length=len(translation.word_log_probs))
     return translation.score + added

@@ -13,7 +13,7 @@ import sacrebleu
 from nmt_core.base.errors import ConfigError
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import combined_score
-from nmt_core.inference.search.config import LengthNormalization
+from nmt_core.inference.search.config import OutputConfig
 
 _MAX_WEIGHTS = 10_000  # weights of a grid
 
@@ -38,7 +38,7 @@ def tune_weight(
     references: Sequence[str],
     weights: Sequence[float],
     *,
-    ranking: LengthNormalization,
+    config: OutputConfig,
     tokenized: bool,
 ) -> Tuning:
     """Try the weights on lists of translations that have their ``lm_log_prob``.
@@ -49,7 +49,7 @@ def tune_weight(
     known: dict[tuple[str, ...], float] = {}
     trials = []
     for weight in weights:
-        texts = tuple(_first(found, weight, ranking) for found in lists)
+        texts = tuple(_first(found, weight, config) for found in lists)
         if texts not in known:
             known[texts] = metric.corpus_score(texts, [references]).score
         trials.append(Trial(weight, known[texts]))
@@ -57,9 +57,9 @@ def tune_weight(
     return Tuning(trials, best, str(metric.get_signature()))
 
 
-def _first(found: Sequence[Translation], weight: float, ranking: LengthNormalization) -> str:
+def _first(found: Sequence[Translation], weight: float, config: OutputConfig) -> str:
     """The text of the best; of equals the earlier."""
-    return max(found, key=lambda one: combined_score(one, weight=weight, ranking=ranking)).text
+    return max(found, key=lambda one: combined_score(one, weight=weight, config=config)).text
 
 
 def parse_grid(text: str) -> list[float]:

@@ -5,7 +5,7 @@ over characters of the same width, and its log-probability gets that of the spel
 scorer for the text written. The order of translations stays that of their words. Samples get sampled spellings.
 
 A word of the vocabulary is never spelled, since it would be scored as that word; where nothing else was found ``<unk>``
-stays. Words that a prefix or a constraint has given are kept and scored.
+stays. Words that a constraint has given are kept and scored.
 
 Shapes: N rows, M words, A edges of a query, U the states of all layers.
 """
@@ -241,7 +241,6 @@ class Speller:
         """Words have at least one character, and as many as are spelled; they are ranked by log p."""
         return {
             "length_normalization": 0.0,
-            "length_penalty": None,
             "min_length": 1,
             "max_length_ratio": 0.0,
             "max_length_extra": self.characters.longest,

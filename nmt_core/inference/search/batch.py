@@ -71,7 +71,7 @@ class SearchBatch(Generic[Key]):
     def insert(self, encoded: EncodedRequests[Key]) -> None:
         """Let sentences in; they take part from the next step on. Raises ConfigError for rules that cannot be met."""
         parent = sum(part.rows for part in self._states)
-        sentences_B, rows_B = enter(encoded.requests, parent=parent, attention=self.attention)
+        sentences_B, rows_B = enter(encoded.requests, parent=parent)
         sentences_B["slot"] = rows_B["slot"] = self.memory.put(encoded.memory, sentences_B["width"])
         self._states.append(encoded.state)
         self.sentences_A = np.concatenate([self.sentences_A, sentences_B])
@@ -93,7 +93,7 @@ class SearchBatch(Generic[Key]):
         self._arrange()
         prediction = self._predict()
         attention_NS = None
-        if prediction.attention_NS is not None and self.sentences_A["attends"].any():
+        if self.attention and prediction.attention_NS is not None:
             attention_NS = queued_to_host(prediction.attention_NS[: len(self.rows_N)].float())
         selected = select_continuations(prediction, self.sentences_A, self.rows_N)
         if attention_NS is not None:  # it has come with the continuations
@@ -139,9 +139,8 @@ class SearchBatch(Generic[Key]):
         """Keep attention sentence by sentence, without padding."""
         ranges = row_ranges(self.sentences_A, self.rows_N).tolist()
         for sentence, (first, last) in zip(self.sentences_A, ranges, strict=True):
-            if sentence["attends"]:
-                kept_KS = attention_NS[first:last, : sentence["width"]].copy()
-                sentence["searched"].attention.append((first, kept_KS))
+            kept_KS = attention_NS[first:last, : sentence["width"]].copy()
+            sentence["searched"].attention.append((first, kept_KS))
 
     def _finish(self, selected: Continuations, ended_AC: Flags) -> None:
         """Finish the hypotheses that end, the better first."""
@@ -152,20 +151,17 @@ class SearchBatch(Generic[Key]):
             path = (self.rows_N["path"][row], END_ID, float(selected.log_probs_AC[place, column]), row)
             progress = None if selected.after_AC is None else selected.after_AC[place, column]
             searched = self.sentences_A["searched"][place]
-            threshold = searched.finish(path, progress, attention=self.attention)
-            self.sentences_A["threshold"][place] = max(threshold, self.sentences_A["threshold"][place])
+            self.sentences_A["threshold"][place] = searched.finish(path, progress)
 
     def _report(self, place: int, prediction: Prediction) -> Finished[Key]:
         """What was found for a sentence."""
         searched: SearchedSentence[Key] = self.sentences_A["searched"][place]
-        request = searched.request
-        best = searched.finished[: request.search.nbest]
+        best = searched.finished[: searched.request.search.nbest]
         constrained = searched.rules is not None
         if constrained and not searched.finished:
             first, last = row_ranges(self.sentences_A, self.rows_N)[place].tolist()
             constrained = not bool(prediction.log_probs_NV[first:last].isnan().any())
-        least = best[-1].score if len(best) == request.search.nbest else -np.inf
-        return Finished(request, best, constrained, request.guide is not None and searched.lost <= least)
+        return Finished(searched.request, best, constrained)
 
     def _leave(self, leaving_A: Flags) -> None:
         """Drop sentences that have no rows."""

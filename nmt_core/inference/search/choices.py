@@ -22,8 +22,6 @@ from nmt_core.inference.search.requests import Floats
 from nmt_core.inference.search.state import Records
 from nmt_core.text.vocabulary import END_ID
 
-_ROUNDING = 1e-6  # of a total, and of 1
-
 
 class OwnRows(NamedTuple):
     """A sentence in one step: its index and its record, its first row, and the records of its rows."""
@@ -93,26 +91,13 @@ def allocate(bank_of: Sequence[int], *, banks: int, places: int) -> list[int]:
     return chosen
 
 
-class GuidedChoice(NamedTuple):
-    """The continuations kept, best first, and the best total of those that there was no place for."""
-
-    kept: list[Continuation]
-    lost: float
-
-
-def choose_guided(own: OwnRows, ways: Sequence[tuple[int, Prefix]], log_probs_M: Floats) -> GuidedChoice:
-    """The best of the ``ways`` on, (row, what is reached), of equals the earlier.
-
-    What is worse than the sentence's threshold is left out.
-    """
-    places, threshold = int(own.sentence["places"]), float(own.sentence["threshold"])
+def choose_guided(own: OwnRows, ways: Sequence[tuple[int, Prefix]], log_probs_M: Floats) -> list[Continuation]:
+    """The best of the ``ways`` on, (row, what is reached), of equals the earlier."""
     before = [row["total"] - row["progress"].bound for row in own.rows_K]
     totals_M = log_probs_M + np.array([before[row - own.first] + after.bound for row, after in ways])
-    useful_M = totals_M >= threshold - _ROUNDING * (1.0 + abs(threshold)) if threshold > -np.inf else totals_M > -np.inf
     order = np.argsort(-totals_M, kind="stable")
-    order = order[useful_M[order]]
     kept = []
-    for number in order[:places].tolist():
+    for number in order[totals_M[order] > -np.inf][: own.sentence["places"]].tolist():
         row, after = ways[number]
         kept.append(Continuation(float(totals_M[number]), float(log_probs_M[number]), row, after.word, after))
-    return GuidedChoice(kept, float(totals_M[order[places : places + 1]].max(initial=-np.inf)))
+    return kept

@@ -1,4 +1,4 @@
-"""What translations of a sentence must have (a prefix, phrases, no repeated n-grams), and the progress of a hypothesis.
+"""What translations of a sentence must have (phrases), and the progress of a hypothesis.
 
 N-gram guidance is known here too, since it depends on the words of a hypothesis as rules do.
 
@@ -9,12 +9,11 @@ it keep places in the beam, and the best score decides. Every word of a translat
 where words can be read as phrases in several ways, all are followed, or the best ``MAX_MATCHES``. Equal constraints
 are met in their order.
 
-Words are ids of the target vocabulary. Prefix and constraints go before ``forbid_unknown`` and ``no_repeat_ngram``.
+Words are ids of the target vocabulary. Constraints go before ``forbid_unknown``.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -114,9 +113,7 @@ class Progress:
 class Rules:
     """What is required of a sentence's translations beyond their score."""
 
-    prefix: Words = ()
     constraints: tuple[Constraint, ...] = ()
-    no_repeat_ngram: int = 0
     guidance: GuidanceInIds | None = None
 
     @property
@@ -131,8 +128,8 @@ class Rules:
 
     @property
     def min_length(self) -> int:
-        """The fewest words of a translation: the prefix, and the required constraints that are not in it."""
-        return len(self.prefix) + self.missing(functools.reduce(self.extend, self.prefix, Progress()))
+        """The fewest words of a translation: those of the required constraints."""
+        return self.missing(Progress())
 
     def extend(self, progress: Progress, word: int) -> Progress:
         """One more word; ``</s>`` adds what guidance says of it and nothing else."""
@@ -160,11 +157,6 @@ class Rules:
                 log_prob = old.log_prob + self.constraints[constraint].log_probs[index]
                 yield Match((*old.met, met), log_prob=log_prob)
 
-    def forced(self, progress: Progress) -> int | None:
-        """The only word that may follow, if there is one."""
-        place = len(progress.words)
-        return self.prefix[place] if place < len(self.prefix) else None
-
     def wanted(self, progress: Progress) -> set[int]:
         """The words that start an open constraint, or continue one that is started."""
         found = set()
@@ -173,19 +165,6 @@ class Rules:
             for _, _, phrase in self._open_phrases(match):
                 found.add(phrase[0])
                 found.update(phrase[size] for size in range(1, len(phrase)) if tail[-size:] == phrase[:size])
-        return found
-
-    def blocked(self, progress: Progress) -> set[int]:
-        """The words that would repeat an n-gram, and ``</s>`` while a required constraint is open."""
-        found = {END_ID} if self.missing(progress) else set()
-        size, words = self.no_repeat_ngram, progress.words
-        if size and len(words) >= size:
-            last = words[len(words) - size + 1 :]
-            found.update(
-                words[first + size - 1]
-                for first in range(len(words) - size + 1)
-                if words[first : first + size - 1] == last
-            )
         return found
 
     def missing(self, progress: Progress) -> int:

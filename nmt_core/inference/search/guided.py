@@ -1,16 +1,13 @@
 """A guide in ids: the translations that it allows, word by word, and the scores that they can have.
 
 The total of a hypothesis is log p of its words and the guide's bound, the score of the best text that begins with them.
-Both only fall, so that nothing is lost with a hypothesis whose total is below the score of a translation found. Words
-that the model reads as one (``<unk>``) are different words of a guide.
+Both only fall. Words that the model reads as one (``<unk>``) are different words of a guide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from nmt_core.base.interfaces import Guide
 from nmt_core.inference.search.constraints import Ending
@@ -27,14 +24,10 @@ class Prefix(NamedTuple):
 
 
 class GuideInIds(NamedTuple):
-    """A guide in ids of the target vocabulary, of which a word may have several.
-
-    Translations with a score below ``min_score`` are not searched for.
-    """
+    """A guide in ids of the target vocabulary, of which a word may have several."""
 
     guide: Guide
     ids_of: Callable[[str], Sequence[int]]
-    min_score: float = -np.inf
 
     @property
     def beginning(self) -> Prefix:

@@ -15,7 +15,7 @@ from nmt_core.base.errors import ConfigError, ModelError
 from nmt_core.base.interfaces import Aligns
 from nmt_core.base.messages import counted
 from nmt_core.batches.tensor_tree import TensorTree
-from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig, LengthNormalization, SamplingConfig
+from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig, OutputConfig, SamplingConfig
 from nmt_core.inference.search.constraints import NO_RULES, Constraint, Ending, MetConstraint, Rules
 from nmt_core.inference.search.guided import GuideInIds
 from nmt_core.inference.search.ngram_guidance import GuidanceInIds
@@ -33,16 +33,15 @@ _NO_LIMIT = 1 << 40  # words; a guide ends
 class Request(NamedTuple, Generic[Key]):
     """A sentence to translate: any ``key`` to know it by, its source, and how to search, or to sample.
 
-    Its translations begin with the target ids of ``prefix`` and obey the ``constraints``; or, without these, they are
-    those that a ``guide`` allows, ranked by log p and their scores, of any length (``config`` has no rules then, and a
-    ``length_normalization`` of 0). ``guidance`` takes part in the ranking of hypotheses. ``surface`` puts the words of
-    prefix and constraints into a translation as they were given; ``number`` seeds the samples.
+    Its translations obey the ``constraints``; or, without these, they are those that a ``guide`` allows, ranked by
+    log p and their scores, of any length (``config`` has a ``length_normalization`` of 0 then). ``guidance`` takes part
+    in the ranking of hypotheses. ``surface`` puts the words of constraints into a translation as they were given;
+    ``number`` seeds the samples.
     """
 
     key: Key
     source: Sentence
     config: DecodingConfig | SamplingConfig
-    prefix: tuple[int, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     guide: GuideInIds | None = None
     guidance: GuidanceInIds | None = None
@@ -60,15 +59,12 @@ class Request(NamedTuple, Generic[Key]):
         """What is required of the translations beyond their lengths; None for nothing."""
         if self.guide is not None:
             return self.guide
-        repeats = self.search.no_repeat_ngram
-        if not (self.prefix or self.constraints or repeats or self.guidance):
-            return None
-        return Rules(self.prefix, self.constraints, repeats, self.guidance)
+        return Rules(self.constraints, self.guidance) if self.constraints or self.guidance else None
 
     @property
     def target_words(self) -> set[int]:
-        """The words of prefix and constraints."""
-        return {*self.prefix, *(word for one in self.constraints for phrase in one.phrases for word in phrase)}
+        """The words of constraints."""
+        return {word for one in self.constraints for phrase in one.phrases for word in phrase}
 
     def with_words(self, ids: Mapping[int, int]) -> Request[Key]:
         """The same with other numbers for the target words."""
@@ -76,22 +72,18 @@ class Request(NamedTuple, Generic[Key]):
             replace(one, phrases=tuple(tuple(ids[word] for word in phrase) for phrase in one.phrases))
             for one in self.constraints
         ]
-        return self._replace(prefix=tuple(ids[word] for word in self.prefix), constraints=tuple(constraints))
+        return self._replace(constraints=tuple(constraints))
 
     @property
     def limit(self) -> int:
-        """The most words of a translation. Raises ConfigError where prefix and constraints need more."""
+        """The most words of a translation. Raises ConfigError where constraints need more."""
         if self.guide is not None:
             return _NO_LIMIT
         limit = self.config.length_limit(len(self.source))
-        if not (self.prefix or self.constraints):
-            return limit
-        least = Rules(self.prefix, self.constraints).min_length
+        least = Rules(self.constraints).min_length if self.constraints else 0
         if least > limit:
-            raise ConfigError(
-                f"prefix and constraints need {counted(least, 'word')}; a translation may have {limit}"
-                " (see max_length_ratio)"
-            )
+            needed = counted(least, "word")
+            raise ConfigError(f"constraints need {needed}; a translation may have {limit} (see max_length_ratio)")
         return limit
 
 
@@ -155,27 +147,25 @@ def make_hypothesis(
     words: Sequence[int],
     word_log_probs: Sequence[float],
     *,
-    ranking: LengthNormalization,
+    config: OutputConfig,
     attention: Matrix | None = None,
     ending: Ending = NO_RULES,
 ) -> Hypothesis:
     """Sum up the words' log-probabilities and work out the score."""
     log_prob = math.fsum(word_log_probs)
-    score = ranking.normalize(log_prob + ending.log_prob, length=len(word_log_probs))
+    score = config.normalized(log_prob + ending.log_prob, length=len(word_log_probs))
     return Hypothesis(tuple(words), log_prob, score, tuple(word_log_probs), attention, ending.met, ending.reached)
 
 
 class Finished(NamedTuple, Generic[Key]):
     """The best hypotheses of a sentence, best first, at most ``nbest``; or its samples in the order drawn.
 
-    None at all means that the model's numbers are not probabilities, or that none obeys the rules. They are ``proved``
-    where a guide allows no better ones, found or not.
+    None at all means that the model's numbers are not probabilities, or that none obeys the rules.
     """
 
     request: Request[Key]
     hypotheses: Sequence[Hypothesis]
     constrained: bool = False
-    proved: bool = False
 
     @property
     def key(self) -> Key:
@@ -196,7 +186,6 @@ def checked(done: Finished[Key], name: str = "") -> Sequence[Hypothesis]:
     """
     if not done.hypotheses:
         if done.constrained:
-            problem = "no translation was found that obeys prefix, constraints, lengths and no_repeat_ngram together"
-            raise ConfigError(f"{name}{problem}")
+            raise ConfigError(f"{name}no translation was found that obeys constraints and lengths together")
         raise ModelError("the model's probabilities are not numbers: its training diverged or its files are damaged")
     return done.hypotheses

@@ -1,8 +1,7 @@
 """What rules and guides change in one step of a search; a search without them does nothing of this.
 
-Prefixes, lexical constraints, repeated n-grams and n-gram guidance are rules (``constraints``); a guide allows given
-translations alone (``guided``). Scores are read before any rule, since what a prefix or a constraint requires is
-selected whatever other rules forbid.
+Lexical constraints and n-gram guidance are rules (``constraints``); a guide allows given translations alone
+(``guided``). Scores are read before any rule, since what a constraint requires is selected whatever else is forbidden.
 
 Shapes: N rows, A sentences, C continuations of each, V words, M pairs of row and word.
 """
@@ -18,7 +17,6 @@ from torch import Tensor
 
 from nmt_core.inference.search.choices import (
     Continuation,
-    GuidedChoice,
     OwnRows,
     choose_constrained,
     choose_guided,
@@ -27,10 +25,11 @@ from nmt_core.inference.search.guided import GuideInIds
 from nmt_core.inference.search.predictor import BARELY, Prediction, block_maxima
 from nmt_core.inference.search.requests import Integers
 from nmt_core.inference.search.state import Continuations, Records, row_ranges
+from nmt_core.text.vocabulary import END_ID
 
 
 class _Offers(NamedTuple):
-    """(row, word) that a prefix, a constraint or a guide asks for, with log-probabilities from before any rule."""
+    """(row, word) that a constraint or a guide asks for, with log-probabilities from before any rule."""
 
     pairs_M2: Integers
     log_probs_M: Tensor
@@ -61,35 +60,23 @@ class RuledStep:
         """Read the scores that rules need; returns the prediction with guidance."""
         if self._followed:
             prediction = _guided_by_ngrams(prediction, self._followed)
-        forced = {row: own.rules.forced(progress) for own in self._ruled for row, progress in own.progress()}
         wanted = [
             (row, word)
             for own in self._constrained
             for row, progress in own.progress()
-            if forced[row] is None
             for word in sorted(own.rules.wanted(progress))
         ]
         self._wanted = _Offers.of(prediction, wanted)
-        self._forced = _Offers.of(prediction, [pair for pair in forced.items() if pair[1] is not None])
         self._choices = self._follow_guides(prediction) if self._guided else []
         return prediction
 
     def restrict(self, prediction: Prediction) -> None:
-        """Prefixes, repeated n-grams, and ``</s>`` while a constraint is open."""
-        blocked = [
-            (row, word)
-            for own in self._ruled
-            for row, progress in own.progress()
-            for word in sorted(own.rules.blocked(progress))
-        ]
+        """No ``</s>`` while a required constraint is open."""
+        blocked = [row for own in self._constrained for row, progress in own.progress() if own.rules.missing(progress)]
         if blocked:
-            rows_M, words_M = prediction.on(np.array(blocked, dtype=np.int64).T.copy())
-            prediction.scores_NV[rows_M, words_M] = -torch.inf
-            changed = prediction.on(np.unique([row for row, _ in blocked]))
-            prediction.tops_NG[changed] = block_maxima(prediction.scores_NV[changed])
-        if len(self._forced.pairs_M2):
-            rows_M, words_M = prediction.on(self._forced.pairs_M2.T.copy())
-            prediction.allow_only(rows_M, words_M, self._forced.log_probs_M)
+            rows_M = prediction.on(np.array(blocked, dtype=np.int64))
+            prediction.scores_NV[rows_M, END_ID] = -torch.inf
+            prediction.tops_NG[rows_M] = block_maxima(prediction.scores_NV[rows_M])
 
     def select(self, prediction: Prediction, selected: Continuations) -> Continuations:
         """The continuations with their progress; constraints and guides replace those of their sentences."""
@@ -97,17 +84,15 @@ class RuledStep:
         selected = selected._replace(after_AC=after_AC)
         if self._constrained:
             self._select_constrained(prediction, selected)
-        for own, choice in zip(self._guided, self._choices, strict=True):
-            _put(selected, own.place, choice.kept)
-            searched = own.sentence["searched"]
-            searched.lost = max(searched.lost, choice.lost)
+        for own, kept in zip(self._guided, self._choices, strict=True):
+            _put(selected, own.place, kept)
         for own in self._ruled:
             totals_C = selected.totals_AC[own.place, : own.sentence["places"]]
             for column in np.flatnonzero(totals_C > -np.inf).tolist():
                 _complete(selected, own, column)
         return selected
 
-    def _follow_guides(self, prediction: Prediction) -> list[GuidedChoice]:
+    def _follow_guides(self, prediction: Prediction) -> list[list[Continuation]]:
         """The continuations of the sentences with a guide."""
         ways = [
             [(row, after) for row, prefix in own.progress() for after in own.rules.follow(prefix)]

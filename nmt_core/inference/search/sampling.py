@@ -171,9 +171,6 @@ def _draw(log_probs_NV: Tensor, chances_N: Tensor, config: SamplingConfig, *, sh
         if forbidden:  # before the softmax, in which all the others may vanish compared with them
             scaled_NV[:, word] = -torch.inf
     weights_NV = scaled_NV.softmax(dim=1)
-    if 0 < config.top_k < weights_NV.shape[1]:
-        others_NO = weights_NV.sort(dim=1, descending=True, stable=True).indices[:, config.top_k :]
-        weights_NV.scatter_(1, others_NO, 0.0)
     cumulated_NV = weights_NV.cumsum(dim=1)
     wanted_N1 = chances_N.unsqueeze(1) * cumulated_NV[:, -1:]
     return torch.searchsorted(cumulated_NV, wanted_N1, right=True).squeeze(1).clamp(max=log_probs_NV.shape[1] - 1)
@@ -196,7 +193,7 @@ def _collect(
         make_hypothesis(
             words_NT[row, :length].tolist(),
             log_probs_NT[row, : length + 1].tolist(),
-            ranking=config.ranking,
+            config=config,
             attention=None if attention_NTS is None else attention_NTS[row, : length + 1, : widths[row]],
         )
         for row, length in enumerate(lengths)

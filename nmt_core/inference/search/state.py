@@ -6,7 +6,7 @@ Shapes: A sentences, B of them that enter, N rows, C continuations of a sentence
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple
 
 import numpy as np
@@ -36,12 +36,10 @@ SENTENCE = np.dtype(
         ("min_length", np.int64),
         ("forbid_unknown", np.bool_),
         ("exponent", np.float64),  # of the length normalization
-        ("offset", np.float64),  # of the length normalization
         ("beam", np.int64),
         ("places", np.int64),  # of the beam that no finished hypothesis has
         ("length", np.int64),  # words of the live hypotheses
         ("threshold", np.float64),  # the score that a hypothesis must exceed to be one of the n best
-        ("attends", np.bool_),  # its attention is kept
         ("searched", np.object_),  # the SearchedSentence
     ]
 )
@@ -79,20 +77,18 @@ class Continuations(NamedTuple):
 class SearchedSentence(Generic[Key]):
     """What is known of a sentence in addition to the numbers of its record.
 
-    ``lost`` is, with a guide, the best total that the beam had no place for. ``attention`` has for every step the first
-    row of the sentence, and the weights of its rows.
+    ``attention`` has for every step the first row of the sentence, and the weights of its rows.
     """
 
     request: Request[Key]
     rules: Rules | GuideInIds | None
     finished: list[Hypothesis] = field(default_factory=list)
     attention: list[tuple[int, Matrix]] = field(default_factory=list)
-    lost: float = -np.inf
 
-    def finish(self, path: Path, progress: Any, *, attention: bool) -> float:
+    def finish(self, path: Path, progress: Any) -> float:
         """Add the hypothesis of a path that ends with ``</s>``; returns the score to be exceeded from now on.
 
-        ``progress`` is what it has reached with rules or a guide. Its attention is left out unless asked for.
+        ``progress`` is what it has reached with rules or a guide.
         """
         config = self.request.search
         words, log_probs, rows = [], [], []
@@ -102,42 +98,30 @@ class SearchedSentence(Generic[Key]):
             log_probs.append(log_prob)
             rows.append(row)
         ending = NO_RULES if self.rules is None else self.rules.ending(progress)
-        ended = make_hypothesis(words[:0:-1], log_probs[::-1], ranking=config.ranking, ending=ending)
-        if self.attention:
-            steps = zip(reversed(rows), self.attention, strict=True)
-            attention_TS = np.stack([rows_KS[row - first] for row, (first, rows_KS) in steps])
-            coverage = config.coverage_penalty * coverage_term(attention_TS) if config.coverage_penalty else 0.0
-            own = attention_TS if attention else None
-            ended = replace(ended, score=ended.score + coverage, attention=own)
-        self.finished.append(ended)
+        steps = zip(reversed(rows), self.attention, strict=True) if self.attention else ()
+        attention = [rows_KS[row - first] for row, (first, rows_KS) in steps]
+        attention_TS = np.stack(attention) if attention else None
+        self.finished.append(
+            make_hypothesis(words[:0:-1], log_probs[::-1], config=config, attention=attention_TS, ending=ending)
+        )
         self.finished.sort(key=lambda hypothesis: -hypothesis.score)  # stable: of equals the earlier comes first
         return self.finished[config.nbest - 1].score if len(self.finished) >= config.nbest else -np.inf
 
 
-def enter(requests: Sequence[Request[Key]], *, parent: int, attention: bool) -> tuple[Records, Records]:
+def enter(requests: Sequence[Request[Key]], *, parent: int) -> tuple[Records, Records]:
     """The records of sentences at their beginning, and of a row without words for each, without slots.
 
     ``parent`` is the first one's state. Raises ConfigError for rules that cannot be met.
     """
     sentences_B, rows_B = np.empty(len(requests), dtype=SENTENCE), np.empty(len(requests), dtype=ROW)
     for number, request in enumerate(requests):
-        config, guide, rules = request.search, request.guide, request.rules
-        limits = (request.limit, config.min_length, config.forbid_unknown, *config.ranking)
-        threshold = -np.inf if guide is None else guide.min_score
-        attends = attention or config.coverage_penalty > 0
-        searched = SearchedSentence(request, rules)
-        places = (config.beam, config.beam, 0, threshold, attends)
-        sentences_B[number] = (-1, len(request.source) + 1, *limits, *places, searched)
+        config, rules = request.search, request.rules
+        limits = (request.limit, config.min_length, config.forbid_unknown, config.length_normalization)
+        places = (config.beam, config.beam, 0, -np.inf)
+        sentences_B[number] = (-1, len(request.source) + 1, *limits, *places, SearchedSentence(request, rules))
         beginning = None if rules is None else rules.beginning
         rows_B[number] = (-1, parent + number, NO_WORD, 0.0, None, beginning)
     return sentences_B, rows_B
-
-
-def coverage_term(attention_TS: Matrix) -> float:
-    """Σ_i log min(Σ_j a_ji, 1), Wu et al. 2016, equation 14, over the source words without ``</s>``."""
-    least = np.finfo(np.float64).tiny
-    coverage_S = attention_TS[:, :-1].astype(np.float64).sum(axis=0)
-    return float(np.log(np.clip(coverage_S, least, 1.0)).sum())
 
 
 def row_ranges(sentences_A: Records, rows_N: Records) -> Integers:
@@ -164,12 +148,10 @@ def extended_rows(rows_N: Records, selected: Continuations, live_AC: Flags) -> R
 def are_done(sentences_A: Records, live_AC: Flags, totals_AC: Floats) -> Flags:
     """Which sentences have no live hypothesis, or none that could still be one of the n best.
 
-    ``live_AC`` are the live hypotheses among the continuations. Log-probabilities only fall and coverage only costs, so
-    that no live hypothesis will have a better score than its present total at the greatest length.
+    ``live_AC`` are the live hypotheses among the continuations. Log-probabilities only fall, so that no live hypothesis
+    will have a better score than its present total at the greatest length.
     """
     best_A = np.where(live_AC, totals_AC, -np.inf).max(axis=1)
-    offsets_A = sentences_A["offset"]
-    longest_A = (sentences_A["max_length"] + 1.0 + offsets_A) / (offsets_A + 1.0)
-    bound_A = best_A / longest_A ** sentences_A["exponent"]
+    bound_A = best_A / (sentences_A["max_length"] + 1.0) ** sentences_A["exponent"]
     done_A: Flags = ~live_AC.any(axis=1) | (bound_A * (1 - _MARGIN) < sentences_A["threshold"])
     return done_A

@@ -29,7 +29,7 @@ LINES, WINDOW = 22, 5
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model and its input: sources, and words that their translations begin with."""
+    """A model and its input."""
     folder = tmp_path_factory.mktemp("decode")
     source = Vocabulary([*SPECIAL_WORDS, *WORDS[:4]])
     target = Vocabulary([*SPECIAL_WORDS, "un", "groupe", "hommes"])
@@ -39,9 +39,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = ["of a", *(" ".join(generator.choices(WORDS, k=generator.randint(1, 7))) for _ in range(LINES - 1))]
     lines[17] = ""
     (folder / "in").write_text("".join(f"{line}\n" for line in lines))
-    (folder / "prefix").write_text(
-        "".join("un\n" if number % 3 == 0 and line.split() else "\n" for number, line in enumerate(lines))
-    )
     return folder
 
 
@@ -53,7 +50,7 @@ def decode(folder: Path, output: Path, *options: str) -> int:
 
 KINDS = {
     "nbest": ("--nbest", "3", "--search=distinct", "--replace-unk", "copy"),
-    "scores": ("--scores", "--search=no_repeat_ngram=2"),
+    "scores": ("--scores", "--search=min_length=2"),
     "samples": ("--search=samples=2", "--search=seed=3"),
 }
 
@@ -126,20 +123,6 @@ def test_the_command_without_shards_puts_parts_together(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whole"]
 
 
-@pytest.mark.parametrize(
-    "candidates", [(), ("--search=candidates=1", "--lexicon", "lexicon", "--search=candidates_per_word=1")]
-)
-def test_pieces_of_long_lines_have_the_same_company_in_parts(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, candidates: tuple[str, ...]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "lexicon").write_text("un a 0.6\ngroupe group 0.7\nhommes men 0.8\nun of 0.1\n")
-    options = ("--max-words", "2,split", "--scores", "--search=batch_tokens=40", *candidates)
-    assert decode(folder, tmp_path / "whole", *options) == 0
-    assert decode(folder, tmp_path / "out", *options, "--restart") == 0
-    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
-
-
 @pytest.mark.parametrize("stream", [False, True])
 def test_lost_actors_change_no_byte(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: bool
@@ -157,7 +140,6 @@ def test_lost_actors_change_no_byte(
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--alignments", "pictures/", "--jobs", "2"), "--alignments DIR/ is for one process"),
         (("--jobs", "2", "--search=distinct"), "--search distinct is for --nbest or --search samples"),
         (("--shards", "1", "--output", "-"), "--shards and --restart need a file as input"),
     ],
@@ -173,8 +155,8 @@ def test_what_does_not_go_together_is_one_line(
 def test_a_bad_line_is_named_by_its_number_in_the_file(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "prefix").write_text("\n" * 13 + "un\n" * (LINES - 13))
-    lines = (folder / "in").read_text().splitlines()
-    empty = next(number for number in range(13, 20) if not lines[number].split())
-    assert decode(folder, tmp_path / "out", "--prefix", str(tmp_path / "prefix"), "--restart") == 2
-    assert f"line {empty + 1}: has a prefix or constraints, but no words to translate" in capsys.readouterr().err
+    marked = f'<np translation="{"un " * 40}">a</np>'
+    (tmp_path / "in").write_text("a\n" * 13 + f"{marked}\na\n")
+    options = ("--xml-input", "exclusive", "--input", str(tmp_path / "in"))
+    assert decode(folder, tmp_path / "out", *options, "--restart") == 2
+    assert "line 14: constraints need 40 words" in capsys.readouterr().err

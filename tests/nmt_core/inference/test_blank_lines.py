@@ -14,10 +14,8 @@ from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search.ensemble import FusedLanguageModel
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model
-from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.text.sentence import TargetOrder
 from tests.annotated_models import make_annotated
@@ -28,7 +26,7 @@ from tests.spelling_models import spelling_model
 BLANK = SentencePair("", "")
 CONFIGS = [
     DecodingConfig(beam=3, nbest=3),
-    DecodingConfig(min_length=2, no_repeat_ngram=2, length_penalty=0.6),
+    DecodingConfig(min_length=2, length_normalization=0.6),
     SamplingConfig(samples=3),
 ]
 
@@ -76,8 +74,6 @@ def test_precisions_and_servers(dtype: torch.dtype) -> None:
 
 def test_where_search_has_numbers_of_its_own() -> None:
     loaded = confident(torch.float32)
-    lm = FusedLanguageModel(confident(torch.float32, RNNLMConfig(embedding=8, hidden=8)), weight=0.5)
-    check(Translator([loaded], fusion=lm).translate([""])[0], pair_score([loaded]))
     lists = CandidateLists(loaded.target, frequent=5)
     check(Translator([loaded], candidates=lists).translate([""])[0], pair_score([loaded]))
 

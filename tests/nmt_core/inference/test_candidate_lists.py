@@ -26,8 +26,7 @@ CONFIG = DecodingConfig(beam=4, nbest=4, max_length_ratio=1.0, max_length_extra=
 
 def predictors() -> dict[str, Predictor]:
     search, encdec = (ModelPredictor(random_model(kind, words=WORDS, seed=2)) for kind in ("rnnsearch", "rnnencdec"))
-    both, fused = Ensemble([search, encdec]), Ensemble([search, encdec], language_weight=0.3)
-    return {"search": search, "encdec": encdec, "both": both, "fused": fused}
+    return {"search": search, "encdec": encdec, "both": Ensemble([search, encdec])}
 
 
 PREDICTORS = predictors()
@@ -77,10 +76,6 @@ LEXICON = Lexicon(
         ({"frequent": 3}, "b", [0, 1, 2, 9]),
         ({"frequent": 3}, "", [0, 1, 2]),
         ({"frequent": 5}, "a b", [0, 1, 2, 3, 4, 7, 9]),
-        ({"frequent": 5, "replace": True}, "a b", [0, 1, 2, 7, 9]),
-        ({"frequent": 5, "replace": True}, "a", [0, 1, 2, 3, 7]),
-        ({"frequent": 5, "replace": True}, "c", [0, 1, 2, 3, 4]),
-        ({"frequent": 3, "replace": True}, "a b", [0, 1, 2, 7, 9]),
         ({"frequent": 99}, "", list(range(10))),
         ({"frequent": 1, "per_word": 0}, "a b", [0, 1]),
     ],
@@ -88,7 +83,6 @@ LEXICON = Lexicon(
 def test_a_list_has_the_frequent_words_and_the_likely_translations(
     options: dict[str, Any], source: str, expected: list[int]
 ) -> None:
-    """Those of the lexicon come on top, or replace the least frequent."""
     target = Vocabulary([*SPECIAL_WORDS, *(f"w{number}" for number in range(8))])
     assert CandidateLists(target, lexicon=LEXICON, **{"per_word": 2, **options}).of(source.split()).tolist() == expected
     with pytest.raises(ConfigError, match="candidates"):

@@ -25,7 +25,7 @@ from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring import walk as tree_walk
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, Softmax
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search.ensemble import FusedLanguageModel, make_predictor
+from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
@@ -171,7 +171,6 @@ def test_every_gradient_is_the_cpus(name: str, gpu: PretendedGPU | None) -> None
 
 ADVICE = NgramGuidance({("un",): 0.5, ("un", "groupe"): 0.3, ("w0",): 0.1}, weight=0.7, factors=(1.0, 1.0, 1.0, 1.0))
 LINES = {
-    "prefix": [SourceLine(source, prefix="un inconnu") for source in SOURCES],
     "constraints": [
         SourceLine(
             source, constraints=(PhraseConstraint(("un groupe", "w1")), PhraseConstraint((".",), required=False))
@@ -182,11 +181,9 @@ LINES = {
     "plain": [SourceLine(source) for source in SOURCES],
 }
 SEARCHES = {
-    "coverage": DecodingConfig(beam=4, nbest=2, coverage_penalty=0.4),
-    "n-grams": DecodingConfig(beam=4, nbest=2, no_repeat_ngram=2),
-    "forbidden": DecodingConfig(beam=4, nbest=2, forbid_unknown=True, length_penalty=0.6),
-    "sampling": SamplingConfig(samples=3, temperature=0.7, top_k=4, by_text=True),
-    "all": DecodingConfig(beam=4, nbest=2, coverage_penalty=0.4, no_repeat_ngram=3, forbid_unknown=True, min_length=2),
+    "forbidden": DecodingConfig(beam=4, nbest=2, forbid_unknown=True, length_normalization=0.6),
+    "sampling": SamplingConfig(samples=3, temperature=0.7, by_text=True),
+    "all": DecodingConfig(beam=4, nbest=2, forbid_unknown=True, min_length=2),
 }
 ENSEMBLES = {
     "one": ["rnnsearch"],
@@ -258,9 +255,6 @@ def deeply_fused() -> LoadedModel:
 
 TRANSLATORS: dict[str, Callable[[Callable[[LoadedModel], LoadedModel]], Translator]] = {
     "fused": lambda at: Translator([at(deeply_fused())]),
-    "language model": lambda at: Translator(
-        [at(loaded("rnnencdec"))], fusion=FusedLanguageModel(at(loaded("rnnlm", 3)), 0.3)
-    ),
     "candidates": lambda at: Translator([at(loaded("rnnsearch"))], candidates=CandidateLists(VOCABULARY, frequent=4)),
     "unknown words": lambda at: Translator([at(loaded("rnnsearch"))], unknowns=UnknownReplacement("copy")),
     "spelling": lambda at: Translator(

@@ -10,7 +10,6 @@ import torch
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.search.ensemble import FusedLanguageModel
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.build import AnyConfig
@@ -70,7 +69,3 @@ def test_every_kind_of_model_takes_bfloat16(config: RNNLMConfig | RNNencdecConfi
     for one, other in zip(ModelPairScorer([exact]).score(pairs), ModelPairScorer([coarse]).score(pairs), strict=True):
         assert other.log_prob == pytest.approx(one.log_prob, rel=0.02)
     assert Translator([coarse], config=DecodingConfig(beam=2)).translate(lines()[:2])
-    language = FusedLanguageModel(coarse, 0.5) if config.type == "rnnlm" else None
-    if language is not None:
-        fused = Translator([confident(torch.bfloat16)], config=DecodingConfig(beam=2), fusion=language)
-        assert fused.translate(lines()[:2])

@@ -31,7 +31,7 @@ def test_batches_do_not_matter(load_tiny: Load, kind: str, config: DecodingConfi
         assert [t.log_prob for t in one] == pytest.approx([t.log_prob for t in other], abs=1e-9)
 
 
-@pytest.mark.parametrize("config", [DecodingConfig(coverage_penalty=0.2), SamplingConfig(samples=3)])
+@pytest.mark.parametrize("config", [DecodingConfig(), SamplingConfig(samples=3)])
 def test_numbers_that_are_none_are_reported(load_tiny: Load, config: DecodingConfig | SamplingConfig) -> None:
     loaded = load_tiny("rnnsearch")
     model = copy.deepcopy(loaded.model)

@@ -44,13 +44,12 @@ def step_of(predictor: Predictor, members: int) -> Prediction:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("largest", [17.0, 39.0, 50.0, 100.0])
-@pytest.mark.parametrize("form", ["one", "mean", "fusion"])
+@pytest.mark.parametrize("form", ["one", "mean"])
 def test_words(device: torch.device | None, dtype: torch.dtype, largest: float, form: str) -> None:
     one, other, third = (cast(Predictor, Member(size, dtype, device)) for size in (largest, 0.77 * largest, largest))
     forms = {
         "one": (one, 1),
         "mean": (Ensemble([one, other, third]), 3),
-        "fusion": (Ensemble([one, other], language_weight=0.3), 2),
     }
     log_probs_NV = step_of(*forms[form]).log_probs_NV.cpu().double()
     assert float(log_probs_NV.max()) <= AT_MOST

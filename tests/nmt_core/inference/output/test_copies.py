@@ -11,7 +11,6 @@ import pytest
 from nmt_core.base.errors import ConfigError, ModelError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
-from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
@@ -126,29 +125,17 @@ def test_rules_and_samples(folders: tuple[str, str], scheme: str) -> None:
     assert all(one.unknown.translated == 0 for found in copied for one in found)
 
 
-@pytest.mark.parametrize("replace", [[], ["--search=candidates_replace"]])
 def test_places_are_always_candidates(
-    folders: tuple[str, str], scheme: str, replace: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folders: tuple[str, str], scheme: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """However short the list is: whatever else would be written is ``<unk>``, which is no word of the text."""
     (tmp_path / "s").write_text("Rot Blau Gelb Rot Blau Gelb\n")
     files = ["--model", folders[0], "--device", "cpu", "--input", str(tmp_path / "s"), "--quiet"]
     wide = ["--search=min_length=6", "--beam", "30", "--nbest", "30"]
-    assert main(["decode", *files, "--search=candidates=2", *replace, *wide]) == 0
+    assert main(["decode", *files, "--search=candidates=2", *wide]) == 0
     words = {word for line in capsys.readouterr().out.splitlines() for word in line.split(" ||| ")[1].split()}
     assert words & {"Rouge", "Blau", "Gelb"}
     assert words <= {"Rouge", "Blau", "Gelb"}
-
-
-def test_a_prefix_is_read_as_pairs_are(folders: tuple[str, str], scheme: str) -> None:
-    """An unknown word of it is the place where it comes from, for the model and in its score."""
-    config = DecodingConfig(beam=3, nbest=3)
-    own, twin = (open_translator([folder], config=config) for folder in folders)
-    read = PLAIN["w1 Rot w2", "w1 Rouge Deux Neu"][scheme]
-    (found,) = own.translate([SourceLine("w1 Rot w2", prefix="w1 Rouge Deux Neu")])
-    (written,) = twin.translate([SourceLine(read[0], prefix=read[1])])
-    assert [one.log_prob for one in found] == pytest.approx([one.log_prob for one in written], abs=1e-5)
-    assert all(one.words[:4] == ("w1", "Rouge", "Deux", "Neu") for one in found)
 
 
 @pytest.mark.parametrize("aligns", ["written", "read"])

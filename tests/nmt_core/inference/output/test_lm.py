@@ -15,7 +15,7 @@ from nmt_core.inference.output.lm import (
     unknown_share,
     with_lm_log_probs,
 )
-from nmt_core.inference.search.config import BY_LENGTH, DecodingConfig, LengthNormalization
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.kenlm import NgramModel
 from nmt_core.model_directory.loaded_model import LoadedModel
@@ -66,7 +66,7 @@ def test_boundaries_separators_and_bytes_written_in_a_text_are_unknown_words(mod
 
 def test_the_score_is_the_formula(model: NgramModel) -> None:
     found = [translation("hommes .", -2.0), translation("un groupe .", -2.1)]
-    first = reranked(model, found, weight=0.5, ranking=BY_LENGTH)
+    first = reranked(model, found, weight=0.5, config=DecodingConfig())
     by_text = {one.text: one for one in first}
     assert by_text["hommes ."].score == pytest.approx((-2.0 + 0.5 * -1.85 * LN_10) / 3, abs=1e-5)
     assert by_text["un groupe ."].score == pytest.approx((-2.1 + 0.5 * -1.6 * LN_10) / 4, abs=1e-5)
@@ -74,10 +74,10 @@ def test_the_score_is_the_formula(model: NgramModel) -> None:
     assert by_text["un groupe ."].lm_log_prob == pytest.approx(-1.6 * LN_10, abs=1e-5)
     assert by_text["un groupe ."].log_prob == -2.1
     found = [translation("hommes .", -2.0, 0.5), translation("un groupe .", -2.1, 0.5)]
-    (empty,) = reranked(model, [Translation("", (), -3.0, -3.0, (-3.0,), ())], weight=0.5)
+    (empty,) = reranked(model, [Translation("", (), -3.0, -3.0, (-3.0,), ())], weight=0.5, config=DecodingConfig())
     assert empty.lm_log_prob == model.log_prob(())
     assert empty.score == pytest.approx(-3.0 + 0.5 * model.log_prob(()))
-    root = reranked(model, found, weight=0.5, ranking=LengthNormalization(0.5))
+    root = reranked(model, found, weight=0.5, config=DecodingConfig(length_normalization=0.5))
     assert root[0].score == pytest.approx((-2.1 + 0.5 * -1.6 * LN_10) / 2, abs=1e-5)
 
 
@@ -88,22 +88,20 @@ def test_weight_zero_leaves_the_order_and_a_great_one_takes_the_language_model_s
     found = Translator([load_tiny("rnnsearch")], config=config).translate(["a group of men", "men $"])
     for beam in found:
         assert len({one.text for one in beam}) == 8
-        nothing = reranked(model, beam, weight=0.0)
+        nothing = reranked(model, beam, weight=0.0, config=config)
         assert [(one.text, one.score) for one in nothing] == [(one.text, one.score) for one in beam]
-        everything = reranked(model, beam, weight=1e6)
+        everything = reranked(model, beam, weight=1e6, config=config)
         expected = max(beam, key=lambda one: model.log_prob(one.words) / (len(one.words) + 1))
         assert everything[0].words == expected.words
 
 
-def test_coverage_and_probabilities_of_constraints_still_count(
-    model: NgramModel, load_tiny: Callable[..., LoadedModel]
-) -> None:
-    config = DecodingConfig(beam=8, nbest=8, coverage_penalty=2.0)
+def test_probabilities_of_constraints_still_count(model: NgramModel, load_tiny: Callable[..., LoadedModel]) -> None:
+    config = DecodingConfig(beam=8, nbest=8)
     words = ("a", "group", "men")
     line = SourceLine("a group of men", constraints=(PhraseConstraint(words, (-0.1, -3.0, -7.0)),))
     beam = Translator([load_tiny("rnnsearch")], config=config).translate([line])[0]
-    assert reranked(model, beam, weight=0.0) == with_lm_log_probs(model, beam)
-    (score,) = (one.score for one in reranked(model, beam[:1], weight=0.5))
+    assert reranked(model, beam, weight=0.0, config=config) == with_lm_log_probs(model, beam)
+    (score,) = (one.score for one in reranked(model, beam[:1], weight=0.5, config=config))
     expected = beam[0].score + 0.5 * model.log_prob(beam[0].words) / (len(beam[0].words) + 1)
     assert score == pytest.approx(expected, abs=1e-12)
 

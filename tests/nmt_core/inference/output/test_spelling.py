@@ -12,21 +12,18 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import Batch
 from nmt_core.inference.candidate_lists import CandidateLists
-from nmt_core.inference.lines import SourceLine
+from nmt_core.inference.lines import PhraseConstraint, SourceLine
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.spelling import Found, Speller
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search.ensemble import FusedLanguageModel
 from nmt_core.inference.search.requests import Finished, Hypothesis, Request
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
-from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.hybrid import Hybrid
-from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.text.characters import Characters
 from nmt_core.text.sentence import TargetOrder
@@ -201,10 +198,13 @@ def test_a_word_of_the_vocabulary_is_never_spelled() -> None:
 
 def test_words_that_are_given_keep_their_spelling_and_are_scored() -> None:
     loaded = spelling_model()
-    lines = [SourceLine("the axolotl is", prefix="dada la"), SourceLine("of", prefix="qq")]
+    lines = [
+        SourceLine(text, constraints=(PhraseConstraint((phrase,)),))
+        for text, phrase in (("the axolotl is", "dada la"), ("of", "qq"))
+    ]
     found = Translator([loaded], config=DecodingConfig(beam=3, nbest=2)).translate(lines)
-    assert all(one.words[:2] == ("dada", "la") for one in found[0])
-    assert all(one.words[:1] == ("qq",) for one in found[1])
+    assert all("dada la" in one.text for one in found[0])
+    assert all("qq" in one.words for one in found[1])
     pairs = [SentencePair(line.text, one.text) for line, nbest in zip(lines, found, strict=True) for one in nbest]
     scores = ModelPairScorer([loaded]).score(pairs)
     for score, one in zip(scores, [one for nbest in found for one in nbest], strict=True):
@@ -237,15 +237,3 @@ def test_candidate_lists_have_the_words_and_any_spelling() -> None:
 def test_what_does_not_go_with_spelling_is_refused() -> None:
     with pytest.raises(ConfigError, match="replacing <unk> is for models that write it; hybrid1 spells unknown words"):
         Translator([spelling_model()], unknowns=UnknownReplacement())
-
-
-def test_a_language_model_that_does_not_count_changes_nothing() -> None:
-    """It judges the words; spellings are added to their sum."""
-    loaded, config = spelling_model(), DecodingConfig(beam=3, nbest=2)
-    language = new_model(RNNLMConfig(embedding=4, hidden=4), len(SOURCE), len(TARGET), seed=1).eval()
-    folder = FolderConfig(model=RNNLMConfig(embedding=4, hidden=4))
-    fused = FusedLanguageModel(LoadedModel(language.requires_grad_(False), SOURCE, TARGET, folder, "0" * 12, "lm"), 0.0)
-    plain, both = (Translator([loaded], config=config, fusion=one).translate(LINES) for one in (None, fused))
-    for mine, theirs in zip(plain, both, strict=True):
-        assert [one.text for one in mine] == [one.text for one in theirs]
-        assert [one.log_prob for one in mine] == pytest.approx([one.log_prob for one in theirs], abs=1e-4)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.inference.search.config import DecodingConfig, LengthNormalization, SamplingConfig
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 
 NUMBERS = [-1, -1e-9, math.inf, -math.inf, math.nan, 1e308, 2**70]
 
@@ -24,18 +24,12 @@ def test_every_number_is_bounded(kind: type[DecodingConfig] | type[SamplingConfi
                 kind.from_mapping({name: value}, origin="request")
 
 
-def test_two_normalisations_of_the_length_exclude_one_another() -> None:
-    with pytest.raises(ConfigError, match="takes the place of length_normalization"):
-        DecodingConfig.from_mapping({"length_normalization": 0.5, "length_penalty": 0.6}, origin="request")
-
-
 @given(
     exponent=st.floats(0, 10),
-    offset=st.sampled_from([0.0, 5.0]),
     length=st.integers(1, 10**7),
     log_prob=st.floats(-1e8, 0),
 )
-def test_no_allowed_normalisation_overflows(exponent: float, offset: float, length: int, log_prob: float) -> None:
-    score = LengthNormalization(exponent, offset).normalize(log_prob, length=length)
+def test_no_allowed_normalisation_overflows(exponent: float, length: int, log_prob: float) -> None:
+    score = DecodingConfig(length_normalization=exponent).normalized(log_prob, length=length)
     assert math.isfinite(score)
     assert score <= 0

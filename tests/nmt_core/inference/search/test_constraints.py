@@ -1,4 +1,4 @@
-"""Prefixes, constraints, repeated n-grams and penalties against enumeration of all translations."""
+"""Constraints and normalisations of the length against enumeration of all translations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -50,11 +49,6 @@ def has_phrases(words: Words, phrases: list[Words]) -> bool:
     )
 
 
-def repeats(words: Words, size: int) -> bool:
-    grams = [words[place : place + size] for place in range(len(words) - size + 1)]
-    return len(set(grams)) < len(grams)
-
-
 def same(found: Iterable[Hypothesis], truth: dict[Words, float]) -> None:
     hypotheses = list(found)
     assert {one.words for one in hypotheses} == set(truth)
@@ -63,30 +57,18 @@ def same(found: Iterable[Hypothesis], truth: dict[Words, float]) -> None:
 
 
 PHRASES: list[list[Words]] = [[(2,)], [(2, 3)], [(3,), (2,)], [(2, 2), (2,)], [(4, 3), (3, 4)], [(1, 2, 3, 4)]]
-RULES: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Words], bool]]] = {  # of a config, of a request
-    **{
-        f"phrases {phrases}": (
-            {},
-            {"constraints": tuple(Constraint((phrase,)) for phrase in phrases)},
-            lambda words, phrases=phrases: has_phrases(words, phrases),
-        )
-        for phrases in PHRASES
-    },
-    "prefix": ({}, {"prefix": (3, 1)}, lambda words: words[:2] == (3, 1)),
-    **{
-        f"no {size} words twice": ({"no_repeat_ngram": size}, {}, lambda words, size=size: not repeats(words, size))
-        for size in (1, 2, 3)
-    },
-}
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_a_wide_beam_finds_every_translation_that_obeys(tiny: MakeModel, brute_force: Enumerate, rule: str) -> None:
-    model, (settings_, asked, obeys) = tiny(words=WORDS, seed=1), RULES[rule]
+@pytest.mark.parametrize("phrases", PHRASES)
+def test_a_wide_beam_finds_every_translation_that_obeys(
+    tiny: MakeModel, brute_force: Enumerate, phrases: list[Words]
+) -> None:
+    model = tiny(words=WORDS, seed=1)
     truth = brute_force(model, SOURCE, longest=LONGEST, words=WORDS)
-    request = Request(0, SOURCE, DecodingConfig(**settings_, **WIDE), **asked)
+    constraints = tuple(Constraint((phrase,)) for phrase in phrases)
+    request = Request(0, SOURCE, DecodingConfig(**WIDE), constraints=constraints)
     (found,) = search(model, request)
-    same(found, {words: value for words, value in truth.items() if obeys(words)})
+    same(found, {words: value for words, value in truth.items() if has_phrases(words, phrases)})
     for one in found:
         assert len(one.met) == len(request.constraints)
         for placed in one.met:
@@ -116,27 +98,18 @@ def test_an_offer_is_taken_where_that_is_best(tiny: MakeModel, brute_force: Enum
         assert found[0].words == best
 
 
-def test_a_prefix_may_be_all_there_is(tiny: MakeModel) -> None:
-    config = DecodingConfig(max_length_ratio=0, max_length_extra=3, forbid_unknown=True)
-    (found,) = search(tiny(words=WORDS, seed=4), Request(0, SOURCE, config, prefix=(1, 1, 1)))
-    assert [one.words for one in found] == [(1, 1, 1)]
-
-
-@pytest.mark.parametrize(("alpha", "beta"), [(0.0, 0.0), (0.6, 0.0), (0.2, 0.2), (0.0, 1.0)])
-def test_scores_are_those_of_gnmt(brute_force: Enumerate, alpha: float, beta: float) -> None:
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
+def test_scores_are_divided_by_a_power_of_the_length(brute_force: Enumerate, alpha: float) -> None:
     model = random_model("rnnsearch", words=WORDS, seed=6)
     truth = brute_force(model, SOURCE, longest=LONGEST, words=WORDS)
-    config = DecodingConfig(length_penalty=alpha, coverage_penalty=beta, **WIDE)
+    config = DecodingConfig(length_normalization=alpha, **WIDE)
     (found,) = search(model, Request(0, SOURCE, config), attention=True)
     same(found, truth)
     for one in found:
-        assert one.attention is not None
-        length = len(one.words) + 1
-        coverage = np.log(np.minimum(one.attention[:, : len(SOURCE)].astype(np.float64).sum(axis=0), 1.0)).sum()
-        expected = one.log_prob / ((5 + length) ** alpha / (5 + 1) ** alpha) + beta * coverage
-        assert one.score == pytest.approx(expected, abs=1e-6)
+        assert one.attention is not None and one.attention.shape == (len(one.words) + 1, len(SOURCE) + 1)
+        assert one.score == pytest.approx(one.log_prob / (len(one.words) + 1) ** alpha, abs=1e-12)
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
-    best = DecodingConfig(length_penalty=alpha, coverage_penalty=beta, **(WIDE | {"nbest": 1}))
+    best = DecodingConfig(length_normalization=alpha, **(WIDE | {"nbest": 1}))
     assert search(model, Request(0, SOURCE, best))[0][0].words == found[0].words  # stopping early loses nothing
 
 
@@ -147,18 +120,16 @@ constraints = st.builds(
     st.booleans(),
 )
 requests = st.builds(
-    lambda source, config, prefix, asked: Request(0, source, config, tuple(prefix), tuple(asked)),
+    lambda source, config, asked: Request(0, source, config, tuple(asked)),
     st.lists(st.integers(1, 5), max_size=5).map(Sentence),
     st.builds(
         DecodingConfig,
         beam=st.integers(1, 9),
         nbest=st.integers(1, 3),
         min_length=st.integers(0, 8),
-        max_length_extra=st.integers(13, 16),  # of a prefix of 4 words, and three phrases of 3
-        no_repeat_ngram=st.sampled_from([0, 3]),
+        max_length_extra=st.integers(9, 16),  # three phrases of 3 words
         forbid_unknown=st.booleans(),
     ),
-    st.lists(st.integers(1, 6), max_size=4),
     st.lists(constraints, max_size=3),
 )
 
@@ -174,7 +145,6 @@ def test_a_beam_of_any_width_obeys_and_disturbs_no_other(asked: list[Request[int
     for request, hypotheses in zip(asked, found, strict=True):
         assert [one.words for one in hypotheses] == [one.words for one in search(model, request)[0]]
         for one in hypotheses:
-            assert one.words[: len(request.prefix)] == request.prefix
             met = {placed.constraint for placed in one.met}
             assert met.issuperset(n for n, constraint in enumerate(request.constraints) if constraint.required)
             places = [place for placed in one.met for place in range(placed.first, placed.first + placed.length)]
@@ -195,28 +165,12 @@ def test_constraints_that_need_too_many_words_are_refused() -> None:
         checked(Finished(request, [], constrained=True))
 
 
-def test_rules_that_no_translation_obeys_are_told(tiny: MakeModel) -> None:
-    config = DecodingConfig(no_repeat_ngram=1, min_length=10)
-    with pytest.raises(ConfigError, match="no_repeat_ngram together"):
-        search(tiny(words=WORDS, seed=8), Request(0, SOURCE, config))
-
-
-@pytest.mark.parametrize(
-    "request_",
-    [
-        Request(0, SOURCE, DecodingConfig(coverage_penalty=0.2)),
-        Request(0, SOURCE, DecodingConfig(no_repeat_ngram=2)),
-        Request(0, SOURCE, DecodingConfig(), prefix=(2, 3)),
-        Request(0, SOURCE, DecodingConfig(), constraints=(Constraint(((3,),)),)),
-    ],
-    ids=["coverage", "no_repeat_ngram", "prefix", "constraint"],
-)
-def test_of_a_model_without_numbers_the_rules_are_not_to_blame(tiny: MakeModel, request_: Request[int]) -> None:
-    model = tiny(words=WORDS, seed=8)
+def test_of_a_model_without_numbers_the_rules_are_not_to_blame(tiny: MakeModel) -> None:
+    model, asked = tiny(words=WORDS, seed=8), Request(0, SOURCE, DecodingConfig(), constraints=(Constraint(((3,),)),))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.fill_(math.nan)
-    (done,) = found_by(Ensemble([ModelPredictor(model)] * 2), [request_])
+    (done,) = found_by(Ensemble([ModelPredictor(model)] * 2), [asked])
     with pytest.raises(ModelError, match="probabilities are not numbers"):
         checked(done)
 

@@ -78,27 +78,9 @@ def test_a_wide_beam_ranks_all_texts_by_the_pair_scorers_numbers(kind: str) -> N
     found = GuidedTranslator(models, beam=200, nbest=200).translate(SOURCES, guides)
     for source, guide, answer in zip(SOURCES, guides, found, strict=True):
         wanted = ranked(models, source, guide)
-        assert answer.proved
         assert [one.reached for one in answer.hypotheses] == [text for text, _, _ in wanted]
         assert [one.log_prob for one in answer.hypotheses] == pytest.approx([one[1] for one in wanted], abs=1e-9)
         assert [one.score for one in answer.hypotheses] == pytest.approx([one[2] for one in wanted], abs=1e-9)
-
-
-@pytest.mark.parametrize(("beam", "nbest"), [(1, 1), (3, 1), (6, 2)])
-def test_what_is_proved_is_best_and_a_wider_beam_proves_it(beam: int, nbest: int) -> None:
-    models, proved = [loaded("rnnsearch")], 0
-    guides = [random_guide(seed, texts=40, spread=80.0) for seed in range(40)]
-    sources = [SOURCES[number % len(SOURCES)] for number in range(len(guides))]
-    narrow = GuidedTranslator(models, beam=beam, nbest=nbest).translate(sources, guides)
-    exact = GuidedTranslator(models, beam=beam, nbest=nbest, widest=500).translate(sources, guides)
-    for source, guide, one, other in zip(sources, guides, narrow, exact, strict=True):
-        best = [text for text, _, _ in ranked(models, source, guide)[:nbest]]
-        assert other.proved
-        assert [found.reached for found in other.hypotheses] == best
-        if one.proved:
-            assert [found.reached for found in one.hypotheses] == best
-        proved += one.proved
-    assert 0 < proved < len(guides)
 
 
 def test_words_unknown_to_the_model_stay_apart() -> None:

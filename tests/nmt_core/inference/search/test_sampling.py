@@ -113,16 +113,6 @@ def test_unknown_words_are_forbidden_and_short_samples_too_on_demand(tiny: MakeM
     assert all(len(h.words) >= 6 for h in long)
 
 
-def test_only_the_likeliest_words_are_drawn(tiny: MakeModel) -> None:
-    model = tiny(words=20, seed=6)
-    first = model(pad_pairs([([2, 3], [word]) for word in range(1, 20)]))[:, 0]
-    likeliest = {int(word) + 1 for word in first.topk(3).indices}
-    (drawn,) = draw(model, [2, 3], samples=200, top_k=3, temperature=3.0)
-    assert {h.words[0] for h in drawn if h.words} <= likeliest
-    (greedy,) = draw(model, [2, 3], samples=3, top_k=1)
-    assert len({found.words for found in greedy}) == 1  # numbers of rows of a batch may differ by rounding
-
-
 @pytest.mark.parametrize(
     ("forbidden", "options"), [(END_ID, {"min_length": 4}), (UNKNOWN_ID, {"forbid_unknown": True})]
 )
