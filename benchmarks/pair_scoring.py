@@ -153,7 +153,6 @@ def rows(args: argparse.Namespace, pairs: Sequence[SentencePair]) -> list[list[A
         Setting("float32", kind, "float32", "full", device, args.cpu_time),
         *([] if device == "cpu" else [Setting("tf32", kind, "tf32", "full", device)]),
         Setting("bfloat16", kind, "bfloat16", "full", device, args.cpu_time),
-        Setting("float32, softmax over 5,000", kind, "float32", 5000, device, args.cpu_time),
         Setting("float32, no softmax", kind, "float32", "none", device, args.cpu_time),
     ]
     for setting in settings:

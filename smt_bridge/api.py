@@ -158,7 +158,6 @@ def rescore_table(
         "scorer": _name_of(scorer),
         "reverse_scorer": None if reverse_scorer is None else _name_of(reverse_scorer),
         "unknown_count": unknown_count,
-        "unknown_backoff": None,
         "unescape": unescape,
         "factor": factor,
         "dtype": exact,

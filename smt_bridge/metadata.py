@@ -41,7 +41,6 @@ class Signature:
     ``nmt``           architecture, of an ensemble several with ``+``
     ``model``         fingerprint of the model, language model or lexicon
     ``order``         ``right-to-left`` for a model that writes targets so; else absent
-    ``backoff``       fingerprint of the unigrams that share out the probability of unknown words; else absent
     ``factors``       how many factors the model reads beside each source word; else absent
     ``log``           base of the logarithm; absent where the number is none
     ``norm``          ``none``, or what a sum was divided by (``words``: the words and the end)

@@ -25,7 +25,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import NgramGuidance, PairScore, PairScorer, SentencePair
@@ -42,15 +42,13 @@ class ModelOptions(NamedTuple):
     """How a model in a folder is used; a server has its own ways.
 
     Scores with another ``dtype`` than float32 or another ``softmax`` than full are not exact, and their signature says
-    so. ``threads`` is for CTranslate2; 0 leaves its choice. ``unknown_backoff`` is an ARPA file, whose unigrams
-    share out the probability of ``<unk>`` (``nmt_core.inference.scoring.unknown_backoff``).
+    so. ``threads`` is for CTranslate2; 0 leaves its choice.
     """
 
     device: str = "auto"
     dtype: str = "float32"
-    softmax: str = "full"
+    softmax: Literal["full", "none"] = "full"
     threads: int = 0
-    unknown_backoff: str | None = None
 
 
 def model_folders(spec: str) -> list[str]:
@@ -165,11 +163,8 @@ class Local:
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         folders, self._options, self._search = model_folders(spec), options or ModelOptions(), search or SearchOptions()
-        from nmt_core.inference.scoring.unknown_backoff import read_unigrams
         from nmt_core.model_directory.loaded_model import load_models
 
-        backoff = self._options.unknown_backoff
-        self._unigrams = None if backoff is None else read_unigrams(backoff)
         self.models = load_models(folders, device=self._options.device, dtype=self._options.dtype)
         usual = usual_share(loaded.source for loaded in self.models)
         serve = any(loaded.unknown_words_serve for loaded in self.models)
@@ -183,12 +178,9 @@ class Local:
     @functools.cached_property
     def _scorer(self) -> PairScorer:
         from nmt_core.inference.scoring.forms import scorer_of_form
-        from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, choose_softmax
-        from nmt_core.inference.scoring.unknown_backoff import BackedOffScorer
+        from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 
-        scorer: PairScorer = ModelPairScorer(self.models, softmax=choose_softmax(self._options.softmax))
-        if self._unigrams is not None:
-            scorer = BackedOffScorer(self.models, scorer, self._unigrams)
+        scorer = ModelPairScorer(self.models, softmax=self._options.softmax)
         return scorer_of_form(self.models, scorer, "surface")
 
     @property
@@ -324,9 +316,6 @@ def open_model(
     """
     if not spec.startswith((REMOTE, CT2)):
         return Local(spec, options, search, warn)
-    if options is not None and options.unknown_backoff is not None:
-        owner = "a server" if spec.startswith(REMOTE) else "CTranslate2"
-        raise ConfigError(f"{spec}: {owner} does not say which words its model knows; back off with a model's folder")
     return Converted(spec, options, search) if spec.startswith(CT2) else Remote(spec, search)
 
 

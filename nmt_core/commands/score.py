@@ -58,22 +58,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="F",
         help="word alignment of the text, lines such as 0-0 1-2, for models of annotated text ('nmt-core annotate')",
     )
-    parser.add_argument(
-        "--unknown-backoff",
-        type=InputFile,
-        metavar="LM.arpa",
-        help="unknown target words get their shares of the probability of <unk>, by the unigrams of this model",
-    )
     add_word_limit(parser, "source or target")
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
     add_device(parser)
     add_precision(parser)
     parser.add_argument(
         "--softmax",
+        choices=("full", "none"),
         default="full",
-        metavar="full|none|N",
-        help="normalise over all words; over none, for models trained with self_normalization; or over the N most"
-        " frequent and those of the targets. Only full is exact (default: full)",
+        help="normalise over all words, or over none, for models trained with self_normalization, which is not exact"
+        " (default: full)",
     )
     parser.add_argument(
         "--window",

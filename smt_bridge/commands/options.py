@@ -59,21 +59,14 @@ def add_scoring_arguments(parser: argparse.ArgumentParser, *, workers: bool = Tr
     add("--dtype", default="float32", help="float32, or bfloat16, on a GPU tf32: faster, not exact (float32)")
     add(
         "--softmax",
+        choices=("full", "none"),
         default="full",
-        metavar="full|none|N",
-        help="normalise over all words; over none, for models trained with self_normalization; or over the N most"
-        " frequent and those met. Only full is exact (full)",
+        help="normalise over all words, or over none, for models trained with self_normalization, which is not exact"
+        " (full)",
     )
     if not workers:
         add("--device", default="auto", help="auto, cpu, cuda or cuda:N (auto)")
         return
-    add(
-        "--unknown-backoff",
-        type=InputFile,
-        metavar="LM.arpa",
-        help="target words unknown to a model get their shares of the probability of <unk>, by the unigrams of this"
-        " model of the target language; not those of reverse models",
-    )
     add("--devices", metavar="LIST", help="such as cuda:0,cuda:1 or cpu (default: what there is)")
     add("--jobs", type=int, metavar="N", help="worker processes, each with its own models (one per core, or per GPU)")
 

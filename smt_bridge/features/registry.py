@@ -40,28 +40,24 @@ _Opener = Callable[[str], PairScorer]
 
 
 class SharedScorers:
-    """The scorers of a command: each spec is opened once, and asked once for all features of a direction.
+    """The scorers of a command: each spec is opened once, and asked once for all features of a direction."""
 
-    ``reverse`` opens those of models of target to source, where that is another way than ``opener``'s.
-    """
-
-    def __init__(self, opener: _Opener, *, reverse: _Opener | None = None) -> None:
-        self._openers = {False: opener, True: reverse or opener}
-        self._opened: dict[tuple[str, _Opener], PairScorer] = {}
+    def __init__(self, opener: _Opener) -> None:
+        self._opener = opener
+        self._opened: dict[str, PairScorer] = {}
         self._shared: dict[tuple[str, Direction], SharedScorer] = {}
 
-    def scorer(self, spec: str, direction: Direction = "forward") -> PairScorer:
+    def scorer(self, spec: str) -> PairScorer:
         """The scorer of ``spec`` itself; raises as ``open_model``."""
-        opener = self._openers[direction == "reverse"]
-        if (spec, opener) not in self._opened:
-            self._opened[spec, opener] = opener(spec)
-        return self._opened[spec, opener]
+        if spec not in self._opened:
+            self._opened[spec] = self._opener(spec)
+        return self._opened[spec]
 
     def feature(
         self, spec: str, measure: PairMeasure, *, direction: Direction = "forward", names: tuple[str, ...] | None = None
     ) -> PairFeature:
         """The columns of ``measure`` from the scorer of ``spec``; raises as ``open_model``."""
-        shared = self._shared.setdefault((spec, direction), SharedScorer(self.scorer(spec, direction)))
+        shared = self._shared.setdefault((spec, direction), SharedScorer(self.scorer(spec)))
         shared.expect(per_word=measure.per_word, attention=measure.attention)
         return PairFeature(shared, measure, direction=direction, names=names)
 
@@ -92,7 +88,7 @@ _OF_A_MODEL: Mapping[str, Make] = {
     "nmtminreverse": _pair(WEAKEST_WORD, "reverse"),
     "nmtunkreverse": _pair(UNKNOWN_WORDS_REVERSE, "reverse"),
     "phrases": lambda spec, scorers: PhraseSum(scorers.scorer(spec)),
-    "phrasesreverse": lambda spec, scorers: PhraseSum(scorers.scorer(spec, "reverse"), "reverse"),
+    "phrasesreverse": lambda spec, scorers: PhraseSum(scorers.scorer(spec), "reverse"),
     "rnnlm": _pair(LOG_PROB, "target", ("RNNLM0",)),
     "rnnlmnorm": _pair(LENGTH_NORMALISED, "target", ("RNNLMnorm0",)),
     "cslm": _pair(CONTINUOUS_SPACE, "target"),

@@ -32,7 +32,7 @@ from smt_bridge.nbest.order import undivided
 NAME = "add-features"
 WINDOW = 100  # sentences that are scored together: a shard of the work
 _OPTIONS = (
-    "source", "scorer", "reverse_scorer", "lm", "feature", "factor", "names", "unknown_backoff", "dtype", "softmax",
+    "source", "scorer", "reverse_scorer", "lm", "feature", "factor", "names", "dtype", "softmax",
 )  # fmt: skip
 
 

@@ -138,11 +138,7 @@ def _build_features(
     args: argparse.Namespace, options: ModelOptions, warn: Callable[[str], None], shares: list[UnknownShare]
 ) -> list[Feature]:
     """Open what the options name; raises ConfigError when they name nothing or --names does not fit."""
-    backed_off = options._replace(unknown_backoff=args.unknown_backoff)
-    scorers = catalogue.SharedScorers(
-        functools.partial(_open_watched, options=backed_off, warn=warn, shares=shares),
-        reverse=functools.partial(_open_watched, options=options, warn=warn, shares=shares),
-    )
+    scorers = catalogue.SharedScorers(functools.partial(_open_watched, options=options, warn=warn, shares=shares))
     features = catalogue.numbered([catalogue.open_feature(spec, scorers) for spec in feature_specs(args)])
     if args.names is None:
         return features

@@ -31,7 +31,7 @@ from smt_bridge.tables.table import (
 
 NAME = "rescore-table"
 _MANY_UNKNOWN = 0.25  # of the words of distinct pairs, where rare ones weigh more than in running text
-_OPTIONS = ("scorer", "reverse_scorer", "unknown_count", "unknown_backoff", "unescape", "factor", "dtype", "softmax")
+_OPTIONS = ("scorer", "reverse_scorer", "unknown_count", "unescape", "factor", "dtype", "softmax")
 """What the new columns depend on."""
 
 
@@ -77,7 +77,7 @@ def _beginning(windows: Iterable[Window], lines: int | None) -> Iterator[Window]
 def _open_worker(args: argparse.Namespace, number: int) -> RescoreWorker:
     options = start_worker(args, number, filter(None, [args.scorer, args.reverse_scorer]))
     scorers = Scorers(
-        direct=open_model(args.scorer, options._replace(unknown_backoff=args.unknown_backoff)),
+        direct=open_model(args.scorer, options),
         reverse=open_model(args.reverse_scorer, options) if args.reverse_scorer else None,
         unknown_count=args.unknown_count,
         unescape=args.unescape,

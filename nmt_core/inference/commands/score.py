@@ -23,8 +23,7 @@ from nmt_core.files.progress import progress_bar
 from nmt_core.inference.output.alignment import AlignedPair, line_writer
 from nmt_core.inference.output.copies import annotated_pair
 from nmt_core.inference.scoring.forms import scorer_of_form
-from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, choose_softmax
-from nmt_core.inference.scoring.unknown_backoff import BackedOffScorer, read_unigrams
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.alignment import points_between
@@ -37,8 +36,6 @@ def score_files(args: argparse.Namespace) -> int:
         raise ConfigError("--alignments has the words of the text; leave out --raw, or prepare the text first")
     if args.word_alignment and (args.raw or args.surface):
         raise ConfigError("--word-alignment is of words as the model reads them; leave out --raw and --surface")
-    if args.word_alignment and args.unknown_backoff:
-        raise ConfigError("--word-alignment annotates unknown words; leave out --unknown-backoff")
     keep_memory_of_tensors()
     models, scorer = _open(args)
     if args.word_alignment:
@@ -74,16 +71,12 @@ def score_files(args: argparse.Namespace) -> int:
 
 def _open(args: argparse.Namespace) -> tuple[list[LoadedModel], PairScorer]:
     """The models, and their scorer for text as it is given."""
-    softmax = choose_softmax(args.softmax)
-    unigrams = read_unigrams(args.unknown_backoff) if args.unknown_backoff else None
     models = load_models(args.model.split(","), device=args.device, dtype=args.dtype)
-    scorer: PairScorer = ModelPairScorer(models, softmax=softmax)
+    scorer: PairScorer = ModelPairScorer(models, softmax=args.softmax)
     if args.word_alignment:
         if models[0].copying is None:
             raise ConfigError(f"--word-alignment is for models of annotated text; {args.model} is none")
         return models, scorer
-    if unigrams is not None:
-        scorer = BackedOffScorer(models, scorer, unigrams)
     if args.raw or args.surface:
         scorer = scorer_of_form(models, scorer, "raw" if args.raw else "surface")
     return models, scorer

@@ -15,9 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import torch
 
-from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns, PairScore, SentencePair
-from nmt_core.base.words import whole_number
 from nmt_core.batches.padding import group_by_length, pad
 from nmt_core.batches.prefix_tree import Ints, PrefixTree, grow
 from nmt_core.device import name_precision
@@ -32,9 +30,8 @@ from nmt_core.text.vocabulary import UNKNOWN_ID
 
 MAX_PADDED = 8_000_000  # words of the targets of a tree, with padding
 
-Softmax = Literal["full", "none"] | int
-"""Over which words probabilities are normalised: all, none (for models that normalise themselves), or
-that many of the most frequent ones together with those that the targets of the call have."""
+Softmax = Literal["full", "none"]
+"""Over which words probabilities are normalised: all, or none (for models that normalise themselves)."""
 
 
 class _EncodedPairs(NamedTuple):
@@ -59,8 +56,6 @@ class ModelPairScorer:
 
     def __init__(self, models: Sequence[LoadedModel], *, softmax: Softmax = "full") -> None:
         check_members(models)
-        if isinstance(softmax, int) and softmax < 1:
-            raise ConfigError("a softmax over some of the words needs a number of words of at least 1")
         self.models = tuple(models)
         self.order, self.copying = models[0].config.target_order, models[0].copying
         self.softmax: Softmax = softmax
@@ -122,7 +117,7 @@ class ModelPairScorer:
                 loaded.model,
                 ids,
                 tree,
-                score=self._scores(loaded, tree),
+                score=self._scores(loaded),
                 attention=attention,
                 query=None if spelled is None else spelled.query_of(loaded.model),
             )
@@ -175,32 +170,13 @@ class ModelPairScorer:
         """What an answer has of the weights of a pair."""
         return tuple(map(tuple, self.order.attention(weights_LS.tolist(), aligns)))
 
-    def _scores(self, loaded: LoadedModel, tree: PrefixTree) -> Scores:
-        """How edges are scored: by log-probabilities, by logits, or by log-probabilities among some words."""
+    def _scores(self, loaded: LoadedModel) -> Scores:
+        """How edges are scored: by log-probabilities, or by logits."""
         generator = loaded.model.generator
-        if self.softmax == "none":
-            return generator.logit_at
-        if self.softmax == "full":
-            return generator.log_prob_at
-        wanted = [np.arange(min(self.softmax, generator.words)), *(level.words for level in tree.levels)]
-        words_C = torch.from_numpy(np.unique(np.concatenate(wanted))).to(loaded.model.device)
-        some = generator.restricted_to(words_C)
-        return lambda readout_NL, rows_E, words_E: some.log_prob_at(
-            readout_NL, rows_E, torch.searchsorted(words_C, words_E)
-        )
+        return generator.logit_at if self.softmax == "none" else generator.log_prob_at
 
 
 def _mean_attention(members: Sequence[NodeAttention], nodes_L: Ints, width: int) -> Weights:
     """The attention of one pair, (L, S): the mean over ``members``."""
     mean_LS: Weights = np.mean([member.of_path(nodes_L, width) for member in members], axis=0)
     return mean_LS
-
-
-def choose_softmax(text: str) -> Softmax:
-    """What a user wrote: ``full``, ``none`` or a number of words. Raises ConfigError."""
-    if text in ("full", "none"):
-        return "full" if text == "full" else "none"
-    words = whole_number(text)
-    if not words:
-        raise ConfigError(f"softmax {text!r} is not full, none, or a number of words")
-    return words

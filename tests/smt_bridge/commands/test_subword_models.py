@@ -15,7 +15,6 @@ from smt_bridge.metadata import read_metadata
 from smt_bridge.models import ModelOptions
 from smt_bridge.nbest.formats import read_entries
 from tests.model_files import open_pair_scorer
-from tests.nmt_core.arpa import ARPA
 
 TABLE = [("the plan", "der Aktionsplan"), ("the plan &apos;s", "der Plan"), ("men", "M\u00e4nner"), ("see", "\u0416")]
 NBEST = ["der Aktionsplan ist gut .", "Hunde \u0416\u0416 gut .", "."]
@@ -96,12 +95,3 @@ def test_generated_phrases_are_limited_in_words_not_in_pieces(pieces: Path) -> N
     (drawn,) = generator.generate(["the man sees the plan &apos;s dog"])
     sizes = [len(reader.read(target).text.split()) for target in drawn]
     assert max(sizes) > 16  # a target of seven words has more than ten pieces
-
-
-def test_a_pieces_of_words_has_nothing_to_back_off(pieces: Path, tmp_path: Path, capsys) -> None:
-    (tmp_path / "lm.arpa").write_text(ARPA)
-    (tmp_path / "table").write_text("a ||| b ||| 1\n")
-    command = ["rescore-table", str(tmp_path / "table"), "--scorer", str(pieces), "--output", str(tmp_path / "new")]
-    assert main([*command, "--jobs", "1", "--unknown-backoff", str(tmp_path / "lm.arpa")]) == 2
-    assert "reads pieces of words; there is nothing to back off" in capsys.readouterr().err
-    assert not (tmp_path / "new").exists()

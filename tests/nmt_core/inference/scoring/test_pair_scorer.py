@@ -9,12 +9,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad, pad_pairs
 from nmt_core.inference.scoring import pair_scorer
 from nmt_core.inference.scoring import walk as tree_walk
-from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, choose_softmax
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
@@ -127,15 +126,6 @@ def test_a_damaged_model_gives_numbers_that_say_so() -> None:
     assert score.log_prob != score.log_prob
 
 
-def test_the_restricted_softmax_over_all_words_is_the_full_one() -> None:
-    pairs = [SentencePair("a b", "c d"), SentencePair("a", "unseen f")]
-    full = [score.log_prob for score in ModelPairScorer([MODELS["rnnsearch"]]).score(pairs)]
-    restricted = ModelPairScorer([MODELS["rnnsearch"]], softmax=8).score(pairs)
-    assert [score.log_prob for score in restricted] == pytest.approx(full, abs=1e-6)
-    fewer = ModelPairScorer([MODELS["rnnsearch"]], softmax=3).score(pairs)
-    assert all(few.log_prob > exact for few, exact in zip(fewer, full, strict=True))
-
-
 def test_without_the_normaliser_scores_are_sums_of_logits() -> None:
     model = MODELS["rnnencdec"]
     score = ModelPairScorer([model], softmax="none").score([SentencePair("a b", "c")])[0]
@@ -151,12 +141,5 @@ def test_the_signature_says_what_the_last_digits_depend_on() -> None:
     assert f"|dtype:float32|device:cpu|cpu:{instructions}|sums:" in signature
     assert f"|torch:{torch.__version__}|version:" in signature
     assert "exact:no" not in signature
-    for softmax in ("none", 5):
-        assert f"softmax:{softmax}|exact:no" in ModelPairScorer([MODELS["rnnsearch"]], softmax=softmax).signature
+    assert "softmax:none|exact:no" in ModelPairScorer([MODELS["rnnsearch"]], softmax="none").signature
     assert "exact:no|dtype:bfloat16" in ModelPairScorer([loaded("rnnsearch", dtype=torch.bfloat16)]).signature
-
-
-@pytest.mark.parametrize("wrong", ["", "half", "0", "-3", "1.5"])
-def test_a_softmax_that_does_not_exist_is_refused(wrong: str) -> None:
-    with pytest.raises(ConfigError, match="is not full, none"):
-        choose_softmax(wrong)
