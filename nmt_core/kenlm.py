@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from nmt_core.base.errors import ConfigError, InputError, unreadable
 from nmt_core.base.words import whole_number
-from nmt_core.files import open_input, packing_of, read_beginning, read_blocks
+from nmt_core.files import open_input, packing_of, read_beginning
 from nmt_core.files.reading import check_regular
 
 _HEAD = 1 << 16
@@ -147,40 +147,15 @@ def _damaged(path: str, problem: str) -> InputError:
 
 _LONGEST = 200  # characters of what is said; a word of a damaged file may have megabytes
 _SOURCE = re.compile(r"^[^ ]+\.(?:cc|hh):[0-9]+ in .*? threw [A-Za-z_:]+(?: because `.*?'\.|\.)\s", re.DOTALL)
-_PLACE = re.compile(r"(?: Error)?( in the [0-9]+-gram at byte [0-9]+)? Byte: ([0-9]+)$")
-_ADVICE = re.compile(r"\. (?=If |This is |For more )")  # for those who compile it
-_ENDS = ("End of file", 'Could not parse "" into a float')
 
 
 def refusal(path: str, error: Exception) -> InputError:
-    """The error to raise for what KenLM threw: of the packed data, where these are damaged, else of their content."""
-    text = _decoded(error).removeprefix(f"Cannot read model '{os.fsencode(path)!r}' (").removesuffix(")")
-    binary = read_beginning(path, len(MAGIC)) == MAGIC
-    found = None if binary else _PLACE.search(text)
-    line = None if found is None else _line_at(path, int(found[2]), begun=found[1] is not None)
-    problem = " ".join(_SOURCE.sub("", _PLACE.sub("", text)).split())
-    problem = _ADVICE.split(problem)[0].removesuffix(".")
-    if problem in _ENDS:
-        return InputError(path, "ends too early (a truncated file?); copy it again", line=line)
-    if len(problem) > _LONGEST:
-        problem = f"{problem[: _LONGEST // 2]} … {problem[-_LONGEST // 2 :]}"
-    return InputError(path, f"KenLM cannot read it as an ARPA or binary model ({problem})", line=line)
-
-
-def _decoded(error: Exception) -> str:
-    """Its text; KenLM's module gives up on one that is no UTF-8."""
-    if isinstance(error, UnicodeDecodeError):
-        return error.object.decode("utf-8", "backslashreplace")
-    return str(error)
-
-
-def _line_at(path: str, place: int, *, begun: bool) -> int:
-    """The number of the line that KenLM was at; where it had not ``begun`` an n-gram, it had just read the line.
-
-    Raises InputError for packed data that are damaged, and for a line above the limit.
-    """
-    left, lines = place if begun else place - 1, 1
-    for block in read_blocks(path, as_it_is=True):
-        lines += block.count(b"\n", 0, max(0, left))
-        left -= len(block)
-    return lines
+    """The error to raise for what KenLM threw, with its reason but without its C++."""
+    text = str(error)
+    if isinstance(error, UnicodeDecodeError):  # KenLM's module gives up on a message that is no UTF-8
+        text = error.object.decode("utf-8", "backslashreplace")
+    reason = text.removeprefix(f"Cannot read model '{os.fsencode(path)!r}' (").removesuffix(")")
+    reason = " ".join(_SOURCE.sub("", reason).split())
+    if len(reason) > _LONGEST:
+        reason = f"{reason[: _LONGEST // 2]} … {reason[-_LONGEST // 2 :]}"
+    return InputError(path, f"KenLM cannot read it as an ARPA or binary model; is it whole? ({reason})")

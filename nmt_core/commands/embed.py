@@ -1,4 +1,4 @@
-"""``nmt-core embed``: vectors of words, phrases and sentences, and which are near to which."""
+"""``nmt-core embed``: vectors of words, phrases and sentences."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ _EPILOG = """\
 examples:
   nmt-core embed --model runs/en-fr --what source-words > en.vec
   nmt-core embed --model runs/en-fr --output phrases.npy phrases.tok.en
-  nmt-core embed --model runs/en-fr --neighbours 10 --among phrases.tok.en queries.tok.en > near.tsv
 
 Words are written as word2vec's text format, which training.source_embeddings reads. Phrases and sentences are lines
 of INPUT as the model reads them: each with its numbers behind tabs, or, to FILE.npy, a float32 matrix. The vector of a
 line is what the encoder is left with: c of an RNNencdec, the ends of both directions of an RNNsearch, the last layer of
-a deep LSTM. --neighbours writes query, rank, cosine and line, tab between; the mean of the lines searched is taken off.
+a deep LSTM.
 """
 
 
@@ -31,8 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--what", choices=["lines", "source-words", "target-words"], default="lines", help="of what (default: lines)"
     )
-    parser.add_argument("--neighbours", type=int, metavar="K", help="write the K nearest lines of each line instead")
-    parser.add_argument("--among", type=InputFile, metavar="F", help="the lines searched (default: INPUT itself)")
     parser.add_argument(
         "--output", type=OutputFile, default="-", metavar="FILE", help="where to write; *.npy is a matrix ('-')"
     )

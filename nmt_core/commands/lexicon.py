@@ -1,4 +1,4 @@
-"""``nmt-core lexicon``: which target words a source word has, from Moses' lexicon, an alignment, or a corpus."""
+"""``nmt-core lexicon``: which target words a source word has, from Moses' lexicon or an aligned corpus."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ _EPILOG = """\
 examples:
   nmt-core lexicon --moses model/lex.f2e --top 10 --model runs/en-fr --output lex.en-fr.gz
   nmt-core lexicon --alignment aligned.grow-diag-final-and --source train.en --target train.fr > lex.en-fr
-  nmt-core lexicon --source train.tok.en --target train.tok.fr --aligner hmm --output lex.en-fr.gz
 
 Lines are 'target-word source-word p(target-word | source-word)' as in Moses' lex.f2e, by source word, the likeliest
-first. Moses' other file, lex.e2f, is the lexicon of the other direction; --model notices a mix-up. Without
---alignment the corpus is aligned by SIL Thot (pip install 'hybridmt[align]'), which holds it in memory.
+first. Moses' other file, lex.e2f, is the lexicon of the other direction; --model notices a mix-up. Moses,
+fast_align, eflomal and SIL Thot make alignments.
 """
 
 
@@ -31,8 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     origin(
         "--alignment", type=InputFile, metavar="F", help="its alignment, lines of source-target points such as 0-0 1-2"
     )
-    origin("--aligner", choices=["fast_align", "hmm"], help="aligns a corpus without --alignment (default: fast_align)")
-    origin("--iterations", type=int, default=5, metavar="N", help="of training the aligner (default: 5)")
     kept = parser.add_argument_group("kept").add_argument
     kept("--top", type=int, metavar="N", help="the N likeliest target words of a source word (default: all)")
     kept("--minimum-probability", type=float, default=0.0, metavar="P", help="leave out target words below it")

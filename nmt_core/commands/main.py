@@ -23,9 +23,7 @@ COMMANDS = {
     "tune-lm": Command("nmt_core.commands.tune_lm", "find the weight of an n-gram model in decode --lm"),
     "score": Command("nmt_core.commands.score", "score sentence or phrase pairs"),
     "aer": Command("nmt_core.commands.aer", "alignment error rate beside links that people made"),
-    "embed": Command(
-        "nmt_core.commands.embed", "vectors of words, phrases and sentences, and their nearest neighbours"
-    ),
+    "embed": Command("nmt_core.commands.embed", "vectors of words, phrases and sentences"),
     "serve": Command("nmt_core.commands.serve", "serve models over gRPC"),
     "client": Command("nmt_core.commands.client", "translate or score with a server, or ask whether it is ready"),
 }

@@ -1,4 +1,4 @@
-"""``nmt-core embed``: vectors of words, phrases and sentences, and which are near to which."""
+"""``nmt-core embed``: vectors of words, phrases and sentences."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import BinaryIO
 import numpy as np
 
 from nmt_core.base.errors import ConfigError, InputError
-from nmt_core.base.messages import counted, say
+from nmt_core.base.messages import say
 from nmt_core.base.words import check_factors, check_words, split_words
 from nmt_core.device import choose_device
 from nmt_core.files import open_output, read_text_lines
-from nmt_core.inference.embed import Vectors, nearest, source_vectors, word_vectors
+from nmt_core.inference.embed import Vectors, source_vectors, word_vectors
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.text.unknown_share import UnknownShare, usual_share
 from nmt_core.text.vocabulary import UNKNOWN_ID
@@ -24,25 +24,15 @@ def embed(args: argparse.Namespace) -> int:
     of_lines = args.what == "lines"
     if of_lines == (args.input is None):
         raise ConfigError("give INPUT for vectors of lines, and none for those of words")
-    if args.neighbours is not None and (not of_lines or args.neighbours < 1 or args.output.endswith(".npy")):
-        raise ConfigError("--neighbours needs lines, a number of at least 1, and an --output that is text")
-    if args.among is not None and args.neighbours is None:
-        raise ConfigError("--among goes with --neighbours")
     loaded = load_model(args.model, device=choose_device(args.device))
     if not of_lines:
         _write_words(args, loaded)
         return 0
     lines = _read(args.input, loaded, args.max_words)
-    among = lines if args.among is None else _read(args.among, loaded, args.max_words)
-    if args.neighbours is not None and args.neighbours > len(among):
-        raise ConfigError(f"--neighbours {args.neighbours}: only {counted(len(among), 'line')} to choose from")
-    _warn_of_unknown_words(loaded, lines if args.among is None else [*among, *lines])
+    _warn_of_unknown_words(loaded, lines)
     vectors = source_vectors(loaded, lines)
     with open_output(args.output) as stream:
-        if args.neighbours is not None:
-            searched = vectors if args.among is None else source_vectors(loaded, among)
-            _write_neighbours(stream, lines, among, (vectors, searched), args.neighbours)
-        elif args.output.endswith(".npy"):
+        if args.output.endswith(".npy"):
             _write_matrix(stream, vectors)
         else:
             for line, vector in zip(lines, vectors, strict=True):
@@ -91,15 +81,6 @@ def _write_matrix(stream: BinaryIO, vectors: Vectors) -> None:
     content = io.BytesIO()  # a pipe cannot tell its place, which NumPy asks for
     np.save(content, vectors, allow_pickle=False)
     stream.write(content.getbuffer())
-
-
-def _write_neighbours(
-    stream: BinaryIO, queries: list[str], lines: list[str], vectors: tuple[Vectors, Vectors], count: int
-) -> None:
-    found = nearest(*vectors, neighbours=count)
-    for query, places, cosines in zip(queries, found.places_QK.tolist(), found.cosines_QK.tolist(), strict=True):
-        for rank, (place, cosine) in enumerate(zip(places, cosines, strict=True), start=1):
-            stream.write(f"{query}\t{rank}\t{cosine:.6f}\t{lines[place]}\n".encode())
 
 
 def _row(text: str, vector: Vectors, separator: str) -> bytes:

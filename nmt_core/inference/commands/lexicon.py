@@ -1,20 +1,16 @@
-"""``nmt-core lexicon``: which target words a source word has, from Moses' lexicon, an alignment, or a corpus."""
+"""``nmt-core lexicon``: which target words a source word has, from Moses' lexicon or an aligned corpus."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import counted, say
-from nmt_core.base.words import split_words
-from nmt_core.files import read_parallel_lines
 from nmt_core.model_directory.directory import SOURCE_VOCABULARY, TARGET_VOCABULARY
 from nmt_core.model_directory.settings import read_settings
-from nmt_core.text.alignment import AlignedPair, read_aligned
+from nmt_core.text.alignment import read_aligned
 from nmt_core.text.lexicon import Keep, Lexicon, fit_lexicon, lexicon_of, read_lexicon
 from nmt_core.text.vocabulary import Vocabulary
-from nmt_core.text.word_aligner import align
 
 
 def make_lexicon(args: argparse.Namespace) -> int:
@@ -30,17 +26,11 @@ def make_lexicon(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    corpus = args.source, args.target
+    corpus = args.source, args.target, args.alignment
     if bool(args.moses) == any(corpus) or (any(corpus) and not all(corpus)):
-        raise ConfigError("give either --moses F, or --source F and --target F (with --alignment F, if there is one)")
-    if args.alignment and (args.moses or args.aligner):
-        raise ConfigError("--alignment is of --source and --target, and takes the place of --aligner")
-    if args.aligner and args.moses:
-        raise ConfigError("--aligner is for --source and --target; --moses is a lexicon already")
+        raise ConfigError("give either --moses F, or --source F, --target F and --alignment F")
     if args.top is not None and args.top < 1:
         raise ConfigError(f"--top {args.top}: expected at least 1")
-    if args.iterations < 1:
-        raise ConfigError(f"--iterations {args.iterations}: expected at least 1")
     if not 0.0 <= args.minimum_probability <= 1.0:
         raise ConfigError(f"--minimum-probability {args.minimum_probability}: expected 0 to 1")
 
@@ -49,24 +39,16 @@ def _lexicon(args: argparse.Namespace) -> Lexicon:
     keep = Keep(top=args.top, minimum=args.minimum_probability, null=args.null)
     if args.moses:
         return read_lexicon(args.moses, keep)
-    lexicon = lexicon_of(_aligned(args), keep)
+    lexicon = lexicon_of(read_aligned(args.source, args.target, args.alignment), keep)
     if not lexicon.entries:
-        raise InputError(args.alignment or args.source, "no two words are aligned with one another often enough")
+        raise InputError(args.alignment, "no two words are aligned with one another often enough")
     return lexicon
-
-
-def _aligned(args: argparse.Namespace) -> Iterator[AlignedPair]:
-    if args.alignment:
-        return read_aligned(args.source, args.target, args.alignment)
-    pairs = read_parallel_lines([args.source, args.target])
-    words = ((split_words(source), split_words(target)) for source, target in pairs)
-    return align(words, model=args.aligner or "fast_align", iterations=args.iterations)
 
 
 def _fitted(lexicon: Lexicon, args: argparse.Namespace) -> Lexicon:
     paths = (read_settings(args.model).path(args.model, name) for name in (SOURCE_VOCABULARY, TARGET_VOCABULARY))
     source, target = map(Vocabulary.load, paths)
-    fitted = fit_lexicon(lexicon, source, target, path=args.moses or args.alignment or args.source)
+    fitted = fit_lexicon(lexicon, source, target, path=args.moses or args.alignment)
     if fitted.remark:
         say(f"nmt-core lexicon: {fitted.remark}")
     return fitted.lexicon

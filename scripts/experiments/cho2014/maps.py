@@ -16,13 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.inference.embed import Vectors, nearest
+from nmt_core.inference.embed import Vectors
 
 Floats = npt.NDArray[np.float64]
 PERPLEXITY = 30.0
 _COMPONENTS = 50
 _ANGLE = 0.5
 _NEAREST = 10
+_BLOCK = 1 << 24  # cosines worked out at a time
 _FEWEST = 5
 _SAME = 1e-6  # of the largest number: what rounding may tell apart
 
@@ -100,10 +101,29 @@ def zoom(found: Map, text: str, *, points: int) -> Map:
     return Map([found.texts[place] for place in order.tolist()], (places_N2 - low_2) / span)
 
 
+def nearest(queries_QD: Vectors, vectors_MD: Vectors, *, neighbours: int) -> npt.NDArray[np.int64]:
+    """The places of the vectors with the largest cosines, (Q, K); of equals the first.
+
+    The mean of all M is taken off both, since states of a network have a large part in common.
+    """
+    mean_D = vectors_MD.mean(axis=0, dtype=np.float64).astype(np.float32)
+    unit_MD, unit_QD = _units(vectors_MD - mean_D), _units(queries_QD - mean_D)
+    rows = max(1, _BLOCK // len(unit_MD))
+    parts = (unit_QD[first : first + rows] @ unit_MD.T for first in range(0, len(unit_QD), rows))
+    return np.concatenate([np.argsort(-part_QM, axis=1, kind="stable")[:, :neighbours] for part_QM in parts])
+
+
+def _units(vectors: Vectors) -> Vectors:
+    """Of length 1; zeros stay zeros."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    units: Vectors = (vectors / np.where(lengths == 0.0, 1.0, lengths)).astype(np.float32)
+    return units
+
+
 def shares_of_neighbours(texts: Sequence[str], vectors_ND: Vectors) -> Shares:
     """What the 10 nearest of each point (by cosine, the mean taken off) have in common with it, itself left out."""
     count = min(_NEAREST + 1, len(texts))
-    near_NK = nearest(vectors_ND, vectors_ND, neighbours=count).places_QK
+    near_NK = nearest(vectors_ND, vectors_ND, neighbours=count)
     others_NK = [[place for place in row if place != own][: count - 1] for own, row in enumerate(near_NK.tolist())]
     words = [text.split(" ") for text in texts]
 
@@ -120,7 +140,7 @@ def share_told_apart(first_PD: Vectors, second_PD: Vectors, others_ND: Vectors) 
     The second phrase of a pair is looked for among those of all pairs and ``others_ND``, from the first one.
     """
     searched = np.concatenate([second_PD, others_ND])
-    near_PK = nearest(first_PD, searched, neighbours=min(_NEAREST, len(searched))).places_QK
+    near_PK = nearest(first_PD, searched, neighbours=min(_NEAREST, len(searched)))
     found = (near_PK == np.arange(len(first_PD))[:, None]).any(axis=1)
     return float(1.0 - found.mean())
 

@@ -1,4 +1,4 @@
-"""``nmt-core embed``: vectors are the encoders' (in NumPy), and neighbours those of brute force."""
+"""``nmt-core embed``: vectors are the encoders' (in NumPy)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 
 from nmt_core.commands.main import main
 from nmt_core.inference import embed as module
-from nmt_core.inference import embed as neighbours
-from nmt_core.inference.embed import nearest, source_vectors
+from nmt_core.inference.embed import source_vectors
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model, save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import AnyConfig, new_model
@@ -74,21 +73,6 @@ def test_batches_make_no_difference(tmp_path: Path, kind: str, monkeypatch: pyte
     np.testing.assert_allclose(source_vectors(loaded, LINES), together, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("block", [1, 40, 1 << 20])
-def test_neighbours_are_brute_force(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    generator = np.random.default_rng(2)
-    vectors = generator.normal(3.0, 1.0, (30, 6)).astype(np.float32)
-    queries = np.concatenate([vectors[:4], generator.normal(3.0, 1.0, (5, 6)).astype(np.float32)])
-    monkeypatch.setattr(neighbours, "_BLOCK", block)
-    found = nearest(queries, vectors, neighbours=7)
-    centred, wanted = vectors.astype(float) - vectors.mean(axis=0, dtype=float), queries - vectors.mean(axis=0)
-    for query, places, cosines in zip(wanted, *found, strict=True):
-        exact = centred @ query / np.linalg.norm(centred, axis=1) / np.linalg.norm(query)
-        assert places.tolist() == np.argsort(-exact)[:7].tolist()
-        np.testing.assert_allclose(cosines, np.sort(exact)[::-1][:7], rtol=0, atol=1e-5)
-    assert found.places_QK[:4, 0].tolist() == [0, 1, 2, 3]
-
-
 def test_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, lines = saved(tmp_path, "rnnencdec"), str(tmp_path / "lines")
     vectors = source_vectors(load_model(model), LINES)
@@ -98,11 +82,6 @@ def test_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert np.array_equal(np.array([row[1:] for row in rows], dtype=np.float32), vectors)
     assert main(["embed", "--model", model, "--output", str(tmp_path / "v.npy"), lines]) == 0
     assert np.array_equal(np.load(tmp_path / "v.npy", allow_pickle=False), vectors)
-    assert main(["embed", "--model", model, "--neighbours", "2", lines]) == 0
-    near = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert near[0] == ["a b c", "1", "1.000000", "a b c"]
-    assert near[1] == ["a b c", "2", "1.000000", "a b c"]  # it stands there twice
-    assert len(near) == 2 * len(LINES)
 
 
 @pytest.mark.parametrize(("line", "warned"), [("a zzz", True), ("a b", False)])
@@ -148,13 +127,9 @@ def test_words_that_are_not_utf8_are_written_as_they_are(tmp_path: Path) -> None
         ("cslm", ["--what", "source-words"], "has no vectors of source words"),
         ("rnnencdec", [], "give INPUT"),
         ("rnnencdec", ["--what", "source-words", "lines"], "give INPUT"),
-        ("rnnencdec", ["--neighbours", "0", "lines"], "--neighbours needs"),
-        ("rnnencdec", ["--neighbours", "8", "lines"], "only 7 lines to choose from"),
-        ("rnnencdec", ["--among", "lines", "lines"], "--among goes with --neighbours"),
         ("rnnencdec", ["empty"], "is empty"),
         ("rnnencdec", ["tabs"], "tabs:2: has a tab"),
         ("rnnencdec", ["long"], "long:2: has 1,001 words; up to 1,000 are taken"),
-        ("rnnencdec", ["lines", "--neighbours", "1", "--among", "long"], "long:2: has 1,001 words"),
         ("rnnencdec", ["long", "--max-words", "1000"], "long:2: has 1,001 words"),
     ],
 )

@@ -168,21 +168,14 @@ class TestLexicon:
             "",
         ]
 
-    def test_of_a_corpus_alone(self, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        pytest.importorskip("thot")
-        (files / "source").write_text("the group\nthe\nmen\ngroup\n")
-        (files / "target").write_text("le groupe\nle\nhommes\ngroupe\n")
-        assert main(["lexicon", *self.corpus(files), "--aligner", "hmm"]) == 0
-        assert capsys.readouterr().out == "groupe group 1.0000000\nhommes men 1.0000000\nle the 1.0000000\n"
-
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ([], "give either --moses F, or --source F and --target F"),
+            ([], "give either --moses F, or --source F, --target F and --alignment F"),
             (["--source", "source"], "give either"),
             (["--moses", "moses", "--source", "source", "--target", "target"], "give either"),
-            (["--moses", "moses", "--alignment", "points"], "--alignment is of --source and --target"),
-            (["--moses", "moses", "--aligner", "hmm"], "--moses is a lexicon already"),
+            (["--moses", "moses", "--alignment", "points"], "give either"),
+            (["--source", "source", "--target", "target"], "give either"),
             (["--moses", "moses", "--top", "0"], "--top 0: expected at least 1"),
             (["--moses", "moses", "--minimum-probability", "2"], "expected 0 to 1"),
             (["--moses", "source"], "source:1: expected 'word word probability'"),
