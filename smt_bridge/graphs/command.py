@@ -32,7 +32,7 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "prune": {"ini": _NEEDED, "weights": None, "gap": 1.0},
     "list-posteriors": {"scale": 1.0, "order": 4, "minimum": 0.001},
     "search": {
-        "ini": _NEEDED, "weights": None, "model": _NEEDED, "source": _NEEDED, "nbest": 1, "beam": 12, "exact": 0,
+        "ini": _NEEDED, "weights": None, "model": _NEEDED, "source": _NEEDED, "nbest": 1, "beam": 12,
         "graph_weight": 1.0,
     },
 }  # fmt: skip
