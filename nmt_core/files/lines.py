@@ -86,8 +86,8 @@ def _damage_named(shown: str, lines: Callable[[], int]) -> Iterator[None]:
         remedy = "which is not read; unpack it, or pack it once, with gzip, xz or zstd"
         raise InputError(shown, f"{error}, {remedy}") from error
     except EOFError as error:
-        problem = "the compressed data ends too early, here or a little later (a truncated file?); copy it again"
-        raise InputError(shown, problem, line=lines() + 1) from error
+        problem = "ends too early, here or a little later (a truncated file, or other bytes behind it?); copy it again"
+        raise InputError(shown, f"the compressed data {problem}", line=lines() + 1) from error
     except DAMAGED as error:
         problem = f"the compressed data is damaged, here or a little later ({error}); make or copy the file again"
         raise InputError(shown, problem, line=lines() + 1) from error

@@ -175,6 +175,7 @@ NOISE = {suffix: pack(os.urandom(100_000), suffix) for suffix in PACKERS}
         ),
         *((gzip.compress(pack(b"a\n", suffix)), "f: is packed twice, which is not read; unpack") for suffix in PACKERS),
         *((content[:kept], "ends too early") for content in NOISE.values() for kept in (8, -20_000)),
+        *((gzip.compress(b"a\n") + behind, "or other bytes behind it") for behind in (b"x", b"\0\0garbage")),
         *(
             (content[:50] + bytes(50) + content[100:], r"f:\d+: the compressed data is damaged")
             for content in NOISE.values()

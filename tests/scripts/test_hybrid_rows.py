@@ -75,39 +75,3 @@ def test_a_small_table_of_an_ensemble_goes_all_the_way_once(tmp_path: Path) -> N
     entries = list(read_entries(str(tmp_path / "more" / "val.rich.gz")))
     assert sum(entry.features["InMoses20"][0] for entry in entries) == 24
     assert {"TotalMoses20", "RankMoses20"} <= entries[0].features.keys()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("--data", "nowhere"), "nowhere/val.tok.en.gz is missing; give --data and --moses"),
-        (("--dada", "here"), "there is no option --dada; see --help"),
-        (("--list", "graph"), "--list needs NAME=DIR"),
-    ],
-)
-def test_bad_input_is_one_line(arguments: tuple[str, ...], told: str) -> None:
-    done = run(*arguments)
-    assert (done.returncode, done.stderr) == (2, f"hybrid_rows: {told}\n")
-
-
-def test_other_folders_are_no_models(tmp_path: Path) -> None:
-    for split in SETS:
-        for name in (f"{split}.tok.en.gz", f"{split}.fr.gz", f"{split}.nbest100.gz", "lm.fr.arpa.gz"):
-            (tmp_path / name).touch()
-    files = ("--data", tmp_path, "--moses", tmp_path, "--out", tmp_path / "out")
-    assert run(*files).stderr == "hybrid_rows: give --model DIR, or --model DIR,DIR for an ensemble\n"
-    told = f"hybrid_rows: {tmp_path} is no model folder; give --model and --reverse others\n"
-    assert run(*files, "--model", tmp_path).stderr == told
-    assert not (tmp_path / "out").exists()
-
-
-def test_lists_alone_are_made_without_a_table_and_not_made_again(tmp_path: Path) -> None:
-    for split in SETS:
-        for name in (f"{split}.tok.en.gz", f"{split}.fr.gz", f"{split}.nbest100.gz", f"{split}.rich.gz"):
-            (tmp_path / name).touch()
-    (tmp_path / "lm.fr.arpa.gz").touch()
-    (tmp_path / "config.yaml").touch()
-    files = ["--data", tmp_path, "--moses", tmp_path, "--model", tmp_path, "--out", tmp_path]
-    done = run(*files, "--lists-only")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert not (tmp_path / "results.md").exists()

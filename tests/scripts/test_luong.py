@@ -87,17 +87,6 @@ def test_parts_of_words_are_those_of_both_languages_and_are_words_again(tmp_path
     assert runner.units(luong.Row("", language="de"), "val", "de") == str(tmp_path / "val.tok.de.gz")
 
 
-def test_bad_input_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(monkeypatch, "--data", tmp_path / "nowhere", "--out", tmp_path / "out", "base") == 2
-    message = capsys.readouterr().err
-    assert message == f"luong: {tmp_path}/nowhere/train.tok.en.gz is missing; give the folder of the corpus as --data\n"
-    with pytest.raises(SystemExit, match="2"):
-        run(monkeypatch, "--data", tmp_path, "nothing")
-    assert "there is no row 'nothing'; rows: base, reverse" in capsys.readouterr().err
-
-
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     """A little of the example, with the names that the script wants."""

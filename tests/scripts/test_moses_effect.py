@@ -79,50 +79,6 @@ def test_both_systems_are_tuned_and_compared_once(system: Path) -> None:
     assert other.stderr.endswith("; give another --out\n") and len(other.stderr.splitlines()) == 1
 
 
-@pytest.mark.timeout(900)
-def test_mert_moses_pl_is_used_where_it_is_given(system: Path) -> None:
-    tuner = system / "mert-moses.pl"  # keeps the weights, and notes its arguments
-    tuner.write_text(
-        '#!/bin/sh\necho "$@" >> arguments\n'
-        'for word; do [ "$before" = --working-dir ] && work=$word; before=$word; done\n'
-        'mkdir "$work" && cp "$6" "$work/moses.ini"\n'
-    )
-    tuner.chmod(0o755)
-    done = run(system, *OPTIONS, "--seeds", "1", "--mert", "mert-moses.pl --mertdir /opt/bin")
-    assert done.returncode == 0, done.stderr
-    lines = (system / "arguments").read_text().splitlines()
-    assert [line.split()[:2] for line in lines] == [["--mertdir", "/opt/bin"]] * 2
-    assert [line.split()[5] for line in lines] == [f"{system}/out/{name}.ini" for name in ("without", "with")]
-    assert done.stdout.splitlines()[5].endswith("| 1.0000 |")  # the column has weight 0 still
-
-
-def test_without_moses_it_is_skipped_with_one_line(tmp_path: Path) -> None:
-    done = run(tmp_path, *OPTIONS)
-    told = "moses_effect: skipped: there is no moses on the PATH; give --moses PROGRAM\n"
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", told)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("--moses", "nowhere"), "nowhere is no program; give --moses another"),
-        (("--modle", "m"), "there is no option --modle; see --help"),
-        (NEEDED, "--test is missing; see --help"),
-        ((*NEEDED, "--test", "test.gz=test.ref"), "--test must be NAME=SOURCE=REFERENCE, not test.gz=test.ref"),
-        ((*OPTIONS, "--table", "nowhere"), "nowhere is missing; give --table another"),
-        ((*OPTIONS, "--seeds", "0"), "--seeds must be a number from 1 to 99"),
-    ],
-)
-def test_bad_input_is_one_line(arguments: tuple[str, ...], told: str, tmp_path: Path) -> None:
-    fake_moses(tmp_path)
-    for name in ("moses.ini", "table", "dev.in", "dev.ref", "test.gz", "test.ref"):
-        (tmp_path / name).write_text("")
-    done = run(tmp_path, *arguments)
-    assert (done.returncode, done.stderr) == (2, f"moses_effect: {told}\n")
-    assert not (tmp_path / "out").exists()
-
-
 def test_runs_of_a_system_are_one_row(tmp_path: Path) -> None:
     (tmp_path / "reference").write_text("a b c d e\nf g h i j\n")
     (tmp_path / "right").write_text("a b c d e\nf g h i j\n")

@@ -76,26 +76,6 @@ def test_means_are_per_word_and_end(split: Path) -> None:
     assert rows[4] == f"{count['held']} pairs held out, {count['held'] // 2} of them seen once."
 
 
-def test_a_table_without_counts_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "table").write_text("a ||| b ||| 1 1 1 1\n")
-    done = run("held_out_phrases.py", "split", tmp_path / "table", tmp_path / "pairs")
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"held_out_phrases: {tmp_path}/table:1: expected 'source ||| target ||| four scores")
-    assert list((tmp_path / "pairs").iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("--data", "nowhere"), "nowhere/val.tok.en.gz is missing; give --data and --moses"),
-        (("--data",), "--data needs a value"),
-    ],
-)
-def test_bad_input_is_one_line(arguments: tuple[str, ...], told: str) -> None:
-    done = run("phrase_columns", *arguments)
-    assert (done.returncode, done.stderr) == (2, f"phrase_columns: {told}\n")
-
-
 def test_other_columns_are_those_of_their_definitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("en").write_text("</s>\n<unk>\na\nb\nc\n")

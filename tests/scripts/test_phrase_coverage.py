@@ -47,19 +47,3 @@ def test_the_score_chooses_the_targets(folder: Path) -> None:
     for score, share in (("1", "40.0"), ("2", "0.0")):
         done = run(folder, "--source", "s", "--reference", "r", "--table", f"old=old:{score}", "--limit", "1")
         assert done.stdout.splitlines()[2] == f"| old | {share} | 0.0 | 0.0 | 0.0 |"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--source", "s", "--table", "old=old"], "--table old=old: expected NAME=FILE:SCORE, such as"),
-        (["--source", "s", "--table", "old=old:3"], "old:1: has 2 scores; there is no score 3"),
-        (["--source", "long", "--table", "old=old:1"], "r: has 2 lines, long 1"),
-        (["--source", "nowhere", "--table", "old=old:1"], "nowhere: "),
-    ],
-)
-def test_bad_input_is_one_line(folder: Path, arguments: list[str], told: str) -> None:
-    done = run(folder, "--reference", "r", *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    [line] = done.stderr.splitlines()
-    assert line.startswith(f"phrase_coverage: {told}")

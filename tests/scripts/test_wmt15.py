@@ -26,16 +26,3 @@ def test_without_a_network_it_says_so_and_leaves_no_half_file(tmp_path: Path, pa
     assert done.returncode == 2
     assert "cannot be downloaded; is there a network?" in done.stderr
     assert [file.suffix for file in (tmp_path / "out" / "raw").iterdir()] == [".part"]
-
-
-def test_another_pair_is_refused(tmp_path: Path) -> None:
-    done = run("run", "en", "fr", str(tmp_path / "out"))
-    assert done.returncode == 2
-    assert "en fr is not a pair of the paper" in done.stderr
-
-
-def test_missing_data_is_one_clear_line(tmp_path: Path) -> None:
-    done = run("multi30k", "de", "en", str(tmp_path / "nowhere"), str(tmp_path / "out"))
-    assert done.returncode == 2
-    assert "train.tok.de.gz is missing; give DATA" in done.stderr
-    assert len(done.stderr.splitlines()) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import math
@@ -14,11 +13,8 @@ from pathlib import Path
 import pytest
 
 from nmt_core.commands.main import main as nmt_core
-from scripts.experiments.cho2014 import analyse, analyse_maps, maps
 from scripts.experiments.cho2014.__main__ import main
 from scripts.experiments.cho2014.__main__ import main as cho2014
-from scripts.experiments.cho2014.map_page import ZOOMED
-from scripts.experiments.cho2014.table_study import Pool
 from smt_bridge.commands.main import main as smt_bridge
 from tests.metadata_files import describe
 from tests.scripts.cho2014.test_table_study import content
@@ -104,47 +100,6 @@ def test_what_a_model_proposes_is_marked_where_the_table_has_it(folder: Path) ->
     assert overlap["sources"] == 2
     assert 0.0 < overlap["share"] < 1.0
     assert re.search(r"What the model proposes.*x\u00a0\*", Path("page.html").read_text(), re.DOTALL)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["old"], "old.json: there is no such record; `rescore-table` writes it"),
-        (["sub"], "analyse: sub: is a folder; expected a table that `rescore-table` wrote"),
-        (["nmt", "--rare", "10"], "--rare 10 must be less than --frequent 10"),
-        (["nmt", "--phrases", "1"], "--phrases must be at least 2"),
-        (["nmt", "--top", "0"], "--top must be at least 1"),
-        (["nmt", "--proposals", "51"], "--proposals 51: only 50 targets are drawn"),
-        (["nmt", "--generator", "nowhere"], "'nowhere' is not a model folder"),
-        (["plain"], "plain:1: has no counts of target, source and pair"),
-        (["odd"], "odd:2: a count in the fifth field is not a plain number"),
-        (["other"], "other.json: describes other content than other has; remove it"),
-    ],
-)
-def test_what_does_not_fit_is_one_line_and_no_page(folder: Path, capsys, options: list[str], said: str) -> None:
-    Path("old").write_bytes(content())
-    Path("sub").mkdir()
-    Path("plain").write_bytes(b"a ||| x ||| 1 1 1 1 0.5 ||| 0-0\n")
-    describe("plain", RECORD)
-    Path("odd").write_bytes(content().replace(b"9 10 3", b"9 nan 3"))
-    describe("odd", RECORD)
-    Path("other").write_bytes(content() + b"z ||| z ||| 1 1 1 1 0.5 ||| 0-0 ||| 1 1 1\n")
-    Path("other.json").write_bytes(Path("nmt.json").read_bytes())
-    assert main(["analyse", *options, "--output", "page.html"]) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert said in lines[0]
-    assert not Path("page.html").exists()
-
-
-def test_what_the_paper_leaves_open_is_fixed_as_documented() -> None:
-    parser = argparse.ArgumentParser()
-    analyse.add_arguments(parser)
-    args = parser.parse_args(["nmt", "--output", "page.html"])
-    assert (args.minimum_words, args.frequent, args.rare, args.phrases, args.top) == (4, 10, 4, 12, 3)
-    assert (args.samples, args.proposals, args.seed) == (50, 5, 1)
-    assert Pool() == Pool(args.minimum_words, args.frequent, args.rare, args.phrases, args.seed)
-    assert (analyse_maps._WORDS, analyse_maps._POINTS, maps.PERPLEXITY, ZOOMED) == (2000, 5000, 30.0, 40)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from scripts.experiments.cho2014 import maps
 from scripts.experiments.cho2014.__main__ import main
 from tests.metadata_files import describe
 from tests.scripts.cho2014.test_analyse import Checker
-from tests.scripts.cho2014.test_table_study import LINES as OF_MANY_TARGETS
 from tests.scripts.cho2014.test_table_study import content
 
 LINES = [(" ".join(words), "x", 0.5, 1, 1, 0.1) for words in sorted(
@@ -94,38 +93,3 @@ def test_both_maps_are_drawn_of_the_models_own_vectors(folder: Path, flat: dict[
     assert neighbours["bags_of_words"]["length"] == neighbours["phrases"]["length"]
     assert main(["analyse", "nmt", "--vectors", "model", "--output", "target.html", "--side", "target"]) == 0
     assert {*"xyzuvw"} <= flat.keys()
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--zoom", "a"], "--zoom is for maps: give a model with --vectors"),
-        (["--vectors", "nowhere"], "'nowhere' is not a model folder"),
-        (["--vectors", "model", "--points", "9"], "--points 9: nmt has 8 source phrases of 4 words or more"),
-        (["--vectors", "model", "--minimum-words", "5"], "a map of phrases needs at least 5 of them; there are 2"),
-        (["--vectors", "model", "--perplexity", "4"], "--perplexity 4 must be between 1 and 2.333"),
-        (["--vectors", "model", "--seed", "-1"], "--seed must be from 0"),
-    ],
-)
-def test_what_does_not_fit_is_one_line_and_no_page(
-    folder: Path, flat: dict[str, Vectors], capsys, options: list[str], said: str
-) -> None:
-    assert main(["analyse", "nmt", "--output", "page.html", *options]) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert said in lines[0]
-    assert not Path("page.html").exists()
-
-
-@pytest.mark.parametrize(("option", "lines"), [("vectors", LINES), ("generator", OF_MANY_TARGETS)])
-def test_words_with_factors_are_for_a_model_that_reads_them(
-    folder: Path, flat: dict[str, Vectors], capsys, option: str, lines: list[tuple[object, ...]]
-) -> None:
-    tagged = [(" ".join(f"{word}|T" for word in str(source).split()), *line) for source, *line in lines]
-    Path("nmt").write_bytes(content(tagged))
-    describe("nmt", RECORD)
-    assert main(["analyse", "nmt", "--output", "page.html", f"--{option}", "model"]) == 2
-    said = f"nmt: the words have factors (das|ART), which the model of --{option} does not read; leave it out"
-    assert capsys.readouterr().err == f"cho2014 analyse: {said}\n"
-    assert not Path("page.html").exists()
-    assert main(["analyse", "nmt", "--output", "page.html"]) == 0

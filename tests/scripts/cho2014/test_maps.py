@@ -8,10 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nmt_core.base.errors import ConfigError, NmtError, ServiceError
-from scripts.experiments.cho2014 import analyse_maps, encoders, maps, phrase_sample
+from nmt_core.base.errors import ConfigError
+from scripts.experiments.cho2014 import analyse_maps, encoders, maps
 from scripts.experiments.cho2014.phrase_sample import Sample
-from smt_bridge.models import Remote
 from smt_bridge.tables import table as phrase_table
 
 
@@ -49,18 +48,6 @@ def test_phrases_of_the_same_words_are_found(tmp_path: Path) -> None:
     path = table(tmp_path, ["a b c d", "d c b a", "a c b d", "a a b c", "a b c c", "p q r s", "s p q r"])
     pairs = Sample(path, minimum_words=4, points=2, seed=1).reordered()
     assert sorted(pairs) == [("a b c d", "a c b d"), ("p q r s", "s p q r")]
-
-
-def test_groups_of_the_same_words_are_found_in_constant_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a table of any length: those of the smallest digests, as they would be found with all in memory."""
-    phrases = [phrase for n in range(100) for phrase in (f"a b c {n}", f"{n} c b a", f"x y z {n}")]
-    everything = Sample(table(tmp_path, phrases), minimum_words=4, points=2, seed=1)
-    assert len(everything.reordered()) == 100
-    monkeypatch.setattr(phrase_sample, "_MOST_BAGS", 20)
-    found = Sample(table(tmp_path, phrases), minimum_words=4, points=2, seed=1)
-    assert found.available == 300 and found.phrases == everything.phrases
-    pairs = found.reordered()
-    assert 0 < len(pairs) < 40 and pairs == everything.reordered()[: len(pairs)]
 
 
 def test_shares_of_neighbours_are_counted() -> None:
@@ -113,19 +100,6 @@ def test_points_and_perplexity_that_do_not_fit(points: int, perplexity: float | 
     assert said in str(caught.value)
 
 
-def test_the_perplexity_is_that_of_the_paper_or_what_so_few_points_allow() -> None:
-    assert maps.check_points(5000, None, "phrases") == 30.0
-    assert maps.check_points(31, None, "phrases") == 10.0
-    assert maps.check_points(31, 7.5, "phrases") == 7.5
-
-
-def test_a_part_of_a_map_has_the_nearest_points() -> None:
-    places = np.array([[0.0, 0.0], [0.1, 0.0], [0.0, 0.3], [1.0, 1.0]])
-    part = maps.zoom(maps.Map(["a", "b", "c", "d"], places), "b", points=3)
-    assert part.texts == ["b", "a", "c"]
-    np.testing.assert_allclose(part.places_N2, [[1 / 3, 0], [0, 0], [0, 1]])
-
-
 @pytest.mark.parametrize("noise", [0.0, 1e-8])
 def test_vectors_that_are_the_same_have_no_map(noise: float) -> None:
     chance = np.random.default_rng(1)
@@ -147,49 +121,3 @@ def test_a_map_is_the_same_again() -> None:
     distances = ((found.places_N2[:, None] - found.places_N2[None]) ** 2).sum(axis=2)
     nearest = np.argsort(distances, axis=1)[:, 1:6]
     assert (nearest // 30 == np.arange(90)[:, None] // 30).mean() > 0.95
-
-
-class Client:
-    """A server's client, whose vectors are lengths."""
-
-    model = "m"
-
-    def __init__(self, *, surface: str = "s", error: str = "") -> None:
-        self.surface, self.error, self.requests = surface, error, [0]
-
-    def models(self) -> list[SimpleNamespace]:
-        limits = SimpleNamespace(items=3)
-        return [SimpleNamespace(name="m", signature="s", surface_signature=self.surface, limits=limits)]
-
-    def encode(self, texts: list[str]) -> list[SimpleNamespace]:
-        self.requests.append(len(texts))
-        error = SimpleNamespace(message=self.error)
-        return [
-            SimpleNamespace(values=[len(text), 1.0], error=error, HasField=lambda name: bool(self.error))
-            for text in texts
-        ]
-
-
-def server_of(client: Client) -> Remote:
-    model = object.__new__(Remote)
-    model.client = client
-    return model
-
-
-def test_a_server_gives_vectors_of_phrases_alone() -> None:
-    client = Client()
-    remote = server_of(client)
-    assert encoders.encode(remote, ["a", "bb", "ccc", "d"]).tolist() == [[1, 1], [2, 1], [3, 1], [1, 1]]
-    assert max(client.requests) == 3
-    assert encoders.words_of(remote, "source", 5) is None
-    with pytest.raises(ConfigError, match="reads pieces of words"):
-        encoders.encode(server_of(Client(surface="other")), ["a"])
-    with pytest.raises(ServiceError, match="too long"):
-        encoders.encode(server_of(Client(error="too long")), ["a"])
-
-
-def test_an_ensemble_has_no_one_vector(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-    with pytest.raises(NmtError, match="give one model"):
-        encoders.open_encoder(f"{tmp_path / 'a'},{tmp_path / 'b'}")

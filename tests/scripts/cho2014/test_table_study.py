@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt_core.base.errors import NmtError
 from scripts.experiments.cho2014.table_study import (
     CLASSES,
     Pool,
@@ -128,18 +127,3 @@ def test_the_sign_test_is_the_binomial_tail() -> None:
     test = differences([-1.0, -2.0, 0.0, 1.0])
     assert (test.below, test.above, test.mean, test.p_value) == (2, 1, -0.5, 1.0)
     assert len(CLASSES) == 5
-
-
-@pytest.mark.parametrize(
-    ("table", "column", "said"),
-    [
-        (content(), 2, "has 2 scores before the model's"),
-        (content().replace(b" ||| 9 10 6 ||| |||", b" |||"), 4, "table:1: has no counts"),
-        (content().replace(b"9 10 3", b"9 ten 3"), 4, ":2: a count in the fifth field is not a plain number"),
-        (content() + content()[:60], 4, "stands in several places"),
-    ],
-)
-def test_tables_that_say_too_little_are_refused(tmp_path: Path, table: bytes, column: int, said: str) -> None:
-    (tmp_path / "table").write_bytes(table)
-    with pytest.raises(NmtError, match=said):
-        study(str(tmp_path / "table"), column=column, pool=Pool())
