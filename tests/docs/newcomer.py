@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
 from nmt_core.commands.main import main as nmt_core
-from tests.docs.commands import PROGRAMS, ROOT
+from tests.docs.commands import PROGRAMS, ROOT, blocks, commands, section
 
 EXAMPLE = ROOT / "examples" / "en-fr"
 SENTENCES = 30
@@ -69,6 +73,23 @@ def make_folder(folder: Path) -> None:
     for name, package in PROGRAMS.items():
         (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} -m {package} "$@"\n')
         (programs / name).chmod(0o755)
+
+
+def run_here(page: Path, heading: str) -> None:
+    """Run the commands of a section in this process, with the files that they read from and write to."""
+    for line in "".join(blocks(section(page, heading))).replace("\\\n", " ").splitlines():
+        for command in commands(line):
+            files = dict(re.findall(r" ([<>]) (\S+)", line))
+            main = importlib.import_module(f"{PROGRAMS[command.program]}.commands.main").main
+            with (
+                open(files.get("<", os.devnull)) as source,
+                open(files.get(">", os.devnull), "w") as output,
+                pytest.MonkeyPatch.context() as patch,
+                contextlib.redirect_stdout(output),
+            ):
+                patch.setattr(sys, "stdin", source)
+                patch.setattr(os, "sched_getaffinity", lambda _: {0})  # one job, which needs no further process
+                assert main(list(command.words)) == 0, command
 
 
 def run(script: str, folder: Path) -> str:

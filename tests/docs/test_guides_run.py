@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import importlib
 import os
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,8 +12,8 @@ import yaml
 
 from nmt_core.training.config import RunConfig
 from nmt_core.training.run import with_recipe
-from tests.docs.commands import PROGRAMS, ROOT, blocks, commands, section
-from tests.docs.newcomer import EXAMPLE, SENTENCES, beginning
+from tests.docs.commands import ROOT, section
+from tests.docs.newcomer import EXAMPLE, SENTENCES, beginning, run_here
 from tests.numpy_transformer import NumpyTransformer
 from tests.small_moses import decoder, needs_moses
 from tests.smt_bridge.hybrid.small_hybrid import fake_moses
@@ -25,22 +22,6 @@ pytestmark = pytest.mark.slow
 GUIDE, RECIPES = ROOT / "docs" / "guide-moses.md", ROOT / "docs" / "recipes.md"
 SMALL = {"hidden": 8, "embedding": 8, "maxout": 4}
 SHORT = {"max_updates": 2, "validate_every": 2, "batch_sentences": 8}
-
-
-def run(page: Path, heading: str) -> None:
-    """Run the commands of a section in this process, with the files that they read from and write to."""
-    for line in "".join(blocks(section(page, heading))).replace("\\\n", " ").splitlines():
-        for command in commands(line):
-            files = dict(re.findall(r" ([<>]) (\S+)", line))
-            main = importlib.import_module(f"{PROGRAMS[command.program]}.commands.main").main
-            with (
-                open(files.get("<", os.devnull)) as source,
-                open(files.get(">", os.devnull), "w") as output,
-                pytest.MonkeyPatch.context() as patch,
-                contextlib.redirect_stdout(output),
-            ):
-                patch.setattr(sys, "stdin", source)
-                assert main(list(command.words)) == 0, command
 
 
 def settings_of(page: Path) -> list[dict[str, dict[str, object]]]:
@@ -76,10 +57,9 @@ def make_system(folder: Path) -> None:
 
 @pytest.fixture
 def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The system in the current folder, where commands have one job, which needs no further process."""
+    """The system in the current folder."""
     make_system(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     return tmp_path
 
@@ -88,25 +68,25 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.timeout(900)  # sixteen commands, on a busy machine
 def test_the_guide_from_the_first_command_to_the_last(system: Path, make_moses) -> None:
     make_moses(system)
-    run(GUIDE, "1. Look at the system")
-    run(GUIDE, "2. Train")
-    run(GUIDE, "3. A column in the phrase table")
+    run_here(GUIDE, "1. Look at the system")
+    run_here(GUIDE, "2. Train")
+    run_here(GUIDE, "3. A column in the phrase table")
     assert "num-features=5" in (system / "nmt.ini").read_text()
-    run(GUIDE, "4. Lists with neural features")
-    run(GUIDE, "5. Tune and rerank")
+    run_here(GUIDE, "4. Lists with neural features")
+    run_here(GUIDE, "5. Tune and rerank")
     assert len((system / "test.best.fr").read_text().splitlines()) == SENTENCES
     assert (system / "report.html").exists()
-    run(GUIDE, "6. Merge, and deploy")
+    run_here(GUIDE, "6. Merge, and deploy")
     assert len((system / "test.fr").read_text().splitlines()) == SENTENCES
 
 
 def test_each_recipe_runs_by_itself(system: Path) -> None:
     (system / "moses.ini").unlink()
-    run(RECIPES, "Only a phrase table")
+    run_here(RECIPES, "Only a phrase table")
     assert (system / "table.html").exists()
-    run(RECIPES, "Only n-best lists")
+    run_here(RECIPES, "Only n-best lists")
     assert len((system / "test.best.fr").read_text().splitlines()) == SENTENCES
-    run(RECIPES, "Only text")
+    run_here(RECIPES, "Only text")
     assert len((system / "logprobs").read_text().splitlines()) == SENTENCES
 
 
@@ -114,7 +94,7 @@ def test_a_transformer_judges_lists(system: Path) -> None:
     """Its directory, which a converter makes of a model from the network, is a small one here."""
     words = (system / "dev.tok.en").read_text().split() + (system / "dev.tok.fr").read_text().split()
     NumpyTransformer(list(dict.fromkeys(words))).write(system / "opus-mt-en-fr")
-    run(RECIPES, "A Transformer as a judge")
+    run_here(RECIPES, "A Transformer as a judge")
     assert len((system / "test.judged.fr").read_text().splitlines()) == SENTENCES
     assert len(section(RECIPES, "A Transformer as a judge").splitlines()) <= 40
 

@@ -11,22 +11,23 @@ from pathlib import Path
 import pytest
 
 from tests.docs.commands import ROOT, blocks, section
-from tests.docs.newcomer import PHRASES, SENTENCES, run
+from tests.docs.newcomer import PHRASES, SENTENCES, run, run_here
 
 pytestmark = pytest.mark.slow
 README = ROOT / "README.md"
 
 
-def test_a_phrase_table(folder: Path) -> None:
-    shell = "".join(blocks(section(README, "1. Neural scores in a phrase table")))
-    run(shell, folder)
+def test_a_phrase_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    run_here(README, "1. Neural scores in a phrase table")
     assert len(gzip.decompress((folder / "runs" / "nmt-table.gz").read_bytes()).splitlines()) == PHRASES
     assert "num-features=5" in (folder / "runs" / "nmt.ini").read_text()
     assert (folder / "runs" / "table.html").exists()
 
 
-def test_lists(folder: Path) -> None:
-    run("".join(blocks(section(README, "2. N-best reranking"))), folder)
+def test_lists(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    run_here(README, "2. N-best reranking")
     assert len((folder / "runs" / "test.best.fr").read_text().splitlines()) == SENTENCES
     assert b"InNmt0= 1" in gzip.decompress((folder / "runs" / "test.merged.gz").read_bytes())
 

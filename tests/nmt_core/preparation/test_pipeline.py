@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.preparation.bundled import BundledPreprocessor, Preprocessor
+from nmt_core.preparation.corpus import read_chunks
 from nmt_core.preparation.pipeline import Preparation
 from nmt_core.preparation.record import Record, read_record
 from nmt_core.preparation.settings import PLAIN, PreparationConfig, models_in, open_steps
@@ -85,8 +86,9 @@ def test_a_replay_equals_the_first_pass(tmp_path: Path, settings: dict[str, Any]
     assert any("@s@" in line for line in lines(tmp_path / "out/train.de")) or "subwords" in settings
 
 
-def test_bytes_do_not_depend_on_processes(tmp_path: Path) -> None:
-    inputs = write(tmp_path, [f"{n} {line}" for n in range(1300) for line in ENGLISH], GERMAN * 1300)
+def test_bytes_do_not_depend_on_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_chunks, "__kwdefaults__", {"lines": 7})
+    inputs = write(tmp_path, [f"{n % 30} {line}" for n in range(40) for line in ENGLISH], GERMAN * 40)
     for jobs in (1, 2):
         prepare(tmp_path, inputs, name=str(jobs), jobs=jobs, filters={"duplicates": True}, **LEARNED)
     names = sorted(path.name for path in (tmp_path / "1").iterdir())
