@@ -15,7 +15,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when gRPC is loaded: mes
 _EPILOG = """\
 examples:
   nmt-core serve --model en-fr=runs/en-fr --port 50551
-  nmt-core serve --model en-fr=runs/a,runs/b --model fr-en=runs/c --device cuda:0,cuda:1
+  nmt-core serve --model en-fr=runs/a,runs/b --model fr-en=runs/c --device cuda:1
   nmt-core serve --hybrid en-fr=hybrid.json --model en-fr-neural=runs/search
   nmt-core serve --models /srv/models --host 0.0.0.0 --tls-cert server.pem --tls-key server.key \\
       --token-file tokens --metrics-port 9464 --access-log --limit idle=60 --limit client_calls=100
@@ -69,8 +69,7 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
         help="Moses and a neural model as a recipe of smt-bridge says, and its name",
     )
     parser.add_argument("--beam", type=int, default=12, metavar="K", help="where a request says nothing (default: 12)")
-    devices = "auto, cpu, cuda or cuda:N; several, with commas, have a copy of every model each (default: auto)"
-    parser.add_argument("--device", default="auto", help=devices)
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     add_precision(parser)
     parser.add_argument("--threads", type=int, metavar="N", help="threads of PyTorch on the CPU (default: its choice)")
 

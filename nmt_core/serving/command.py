@@ -19,7 +19,7 @@ from nmt_core.device import choose_device
 from nmt_core.serving.credentials import Certificates, check_exposure, read_tokens
 from nmt_core.serving.limits import read_limits
 from nmt_core.serving.loading import PluginModels, model_loader, open_hybrids
-from nmt_core.serving.models.devices import Load
+from nmt_core.serving.models.device import Load
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.service import NmtServicer
 from nmt_core.serving.telemetry import LogQueue, Metrics, OneLine, serve_metrics
@@ -48,7 +48,7 @@ def serve(args: argparse.Namespace) -> int:
 async def _serve(args: argparse.Namespace, plugins: PluginModels | None, metrics: Metrics, stack: ExitStack) -> None:
     """Start the server, load the models, and reload them on request, until a signal cancels this task."""
     _cancel_at_signal()
-    limits, address, devices = read_limits(args.limits, args.limit), read_address(args), read_devices(args)
+    limits, address, device = read_limits(args.limits, args.limit), read_address(args), read_device(args)
     load = model_loader(args, plugins, limits)
     tokens = read_tokens(args.token_file) if args.token_file else None
     if args.metrics_port is not None:
@@ -58,7 +58,7 @@ async def _serve(args: argparse.Namespace, plugins: PluginModels | None, metrics
     if args.access_log:
         log = LogQueue(_OUTPUT, metrics.log_dropped.labels("access").inc)
         stack.callback(log.close)
-    servicer = NmtServicer(devices=devices, limits=limits, metrics=metrics)
+    servicer = NmtServicer(device=device, limits=limits, metrics=metrics)
     server = NmtServer(servicer, address, tokens=tokens, log=log)  # a port in use shows before anything is loaded
     await server.start()
     try:
@@ -69,7 +69,7 @@ async def _serve(args: argparse.Namespace, plugins: PluginModels | None, metrics
         await reloader.run()
     except asyncio.CancelledError:
         finishing = "finishing what was accepted; a second signal ends at once"
-        _log.info(finishing if server.servicer.devices.models else "ended while the models were being loaded")
+        _log.info(finishing if server.servicer.device.models else "ended while the models were being loaded")
     finally:
         await server.stop(limits.grace, delay=limits.drain)
 
@@ -147,16 +147,13 @@ class Reloader:
         self._server.servicer.metrics.reloads.labels(outcome).inc()
 
 
-def read_devices(args: argparse.Namespace) -> list[str]:
-    """The devices to serve on. Raises ConfigError."""
-    devices = [str(choose_device(name)) for name in args.device.split(",")]
-    if len(set(devices)) < len(devices):
-        raise ConfigError(f"--device {args.device}: a device is named twice")
+def read_device(args: argparse.Namespace) -> str:
+    """The device to serve on. Raises ConfigError."""
     if args.threads is not None:
         if args.threads < 1:
             raise ConfigError(f"--threads {args.threads}: expected at least 1")
         torch.set_num_threads(args.threads)
-    return devices
+    return str(choose_device(args.device))
 
 
 def read_address(args: argparse.Namespace) -> Address:

@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 from nmt_core.base.errors import ConfigError
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.models.devices import Load
+from nmt_core.serving.models.device import Load
 from nmt_core.serving.models.opening import CandidateChoice, LexiconChoice, open_served_model
 from nmt_core.serving.models.served import ServedModel
 
@@ -38,7 +38,7 @@ class PluginModels(Protocol):
         ...
 
     def load(self, device: str, open_model: OpenModel) -> Mapping[str, ServedModel]:
-        """Make them for a device; called in a thread, again for every device and every reload. Raises NmtError."""
+        """Make them for a device; called in a thread, again for every reload. Raises NmtError."""
         ...
 
     def watch(self, registry: CollectorRegistry) -> None:

@@ -22,7 +22,7 @@ from nmt_core.serving.admission import Admission
 from nmt_core.serving.credentials import Certificates, Tokens
 from nmt_core.serving.errors import RpcError
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.models.devices import Load
+from nmt_core.serving.models.device import Load
 from nmt_core.serving.service import NmtServicer
 from nmt_core.serving.telemetry import SERVICE, LogQueue
 from nmt_core.v1 import nmt_pb2_grpc
@@ -50,7 +50,7 @@ class Address:
 class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # the library has no types
     """Health as gRPC defines it (doc/health-checking.md), of the server (the empty name) and of the service.
 
-    ``serving`` says whether devices work; an ``ending`` server is NOT_SERVING anyway.
+    ``serving`` says whether the device works; an ``ending`` server is NOT_SERVING anyway.
     """
 
     serving = ending = False
@@ -103,15 +103,15 @@ class NmtServer:
         gc.set_threshold(*gc.get_threshold()[:2], _GARBAGE)
         sys.setswitchinterval(min(_SWITCH, sys.getswitchinterval()))
         await self._server.start()
-        self._watchdog = asyncio.create_task(self._watch_devices())
+        self._watchdog = asyncio.create_task(self._watch_device())
 
     async def load(self, load: Load) -> None:
         """Load and warm the models, then say SERVING; later: exchange them. Raises what ``load`` raises."""
         try:
-            await self.servicer.devices.load(load)
+            await self.servicer.device.load(load)
         finally:
             _freeze()
-        self.health.serving = self.servicer.devices.works
+        self.health.serving = self.servicer.device.works
 
     async def stop(self, grace: float = 30.0, *, delay: float = 0.0) -> None:
         """Say NOT_SERVING, go on for ``delay`` seconds, then refuse new calls and answer those accepted.
@@ -127,20 +127,20 @@ class NmtServer:
             await asyncio.wait(self.admission.unfinished, timeout=end - time.monotonic())
         await asyncio.wait([stopping], timeout=_LAST)
         await self._server.stop(None)
-        await self.servicer.devices.close(max(0.0, end - time.monotonic()))
+        await self.servicer.device.engine.close(max(0.0, end - time.monotonic()))
         if self._watchdog is not None:
             self._watchdog.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._watchdog
 
-    async def _watch_devices(self) -> None:
-        """Health follows the devices: one that has failed, or hangs, does not serve."""
+    async def _watch_device(self) -> None:
+        """Health follows the device: one that has failed, or hangs, does not serve."""
         while True:
             await asyncio.sleep(_WATCHDOG)
-            works = self.servicer.devices.works
+            works = self.servicer.device.works
             if works != self.health.serving:
-                if not works and self.servicer.devices.models:
-                    _log.error("no device answers any more; health is NOT_SERVING")
+                if not works and self.servicer.device.models:
+                    _log.error("the device does not answer any more; health is NOT_SERVING")
                 self.health.serving = works
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from nmt_core.serving.accounts import ACCOUNT, Memory
@@ -20,7 +20,7 @@ from nmt_core.serving.methods.encode import encode
 from nmt_core.serving.methods.plan import Method, Reply, check_cost
 from nmt_core.serving.methods.score import score
 from nmt_core.serving.methods.translate import translate
-from nmt_core.serving.models.devices import Devices
+from nmt_core.serving.models.device import Device
 from nmt_core.serving.models.served import describe
 from nmt_core.serving.streams import Read, Stream
 from nmt_core.serving.telemetry import CALL, Metrics
@@ -43,25 +43,25 @@ def _stream(method: Method, message: Callable[..., Any]) -> Any:
 
 
 class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
-    """Answers the methods of the service (see the .proto), UNAVAILABLE before ``devices`` have models."""
+    """Answers the methods of the service (see the .proto), UNAVAILABLE before the ``device`` has models."""
 
     def __init__(
         self,
         *,
-        devices: Sequence[str] = ("cpu",),
+        device: str = "cpu",
         limits: Limits | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self.metrics = metrics or Metrics()
         self.memory = memory = Memory(self.limits.memory_bytes)
-        self.devices = Devices(devices, self.limits, self.metrics)
+        self.device = Device(device, self.limits, self.metrics)
         self._streams: set[Stream] = set()
         self.metrics.held.set_function(lambda: memory.held.total + memory.waiting.total)
 
     def begin_drain(self) -> None:
         """Read nothing more from streams; what was read is answered."""
-        self.devices.draining = True
+        self.device.draining = True
         for stream in self._streams:
             stream.stop_reading()
 
@@ -71,7 +71,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> bytes:
         """Describe the models that the caller may use."""
-        models = [self._describe(name) for name in self.devices.names(CALL.get().models)]
+        models = [self._describe(name) for name in self.device.names(CALL.get().models)]
         return pb.ListModelsResponse(models=models).SerializeToString()
 
     async def GetModel(self, request: pb.GetModelRequest, context: Any) -> bytes:
@@ -79,17 +79,17 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         return pb.GetModelResponse(model=self._describe(request.name)).SerializeToString()
 
     async def answer(self, method: Method, request: Any, context: Any) -> bytes:
-        """Plan a request, submit it to the device with the shortest queue, and make the reply. Raises RpcError."""
+        """Plan a request, submit it to the device, and make the reply. Raises RpcError."""
         call, held, left = CALL.get(), ACCOUNT.get(), context.time_remaining()
         deadline = None if left is None else time.monotonic() + left
         # texts that are cut into words first take long even where the request is small
         slow = getattr(request, "raw", False) or getattr(request, "form", pb.TEXT_FORM_UNSPECIFIED)
-        route = self.devices.find(request.model, call.models)
+        route = self.device.find(request.model, call.models)
         call.model = route.name
         plan = await off_loop(math.inf if slow else held.messages, method, request, route, self.limits)
         held.charge(plan.cost.memory)
         held.messages += plan.cost.answer
-        found = await route.engine.submit(plan.key, plan.parts, client=call.client, deadline=deadline)
+        found = await self.device.engine.submit(plan.key, plan.parts, client=call.client, deadline=deadline)
         call.count(len(plan.items))
         reply = await off_loop(math.inf if slow else held.messages, plan.finish, found)
         self._count(route.name, reply)
@@ -104,8 +104,8 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
             self.metrics.item_errors.labels(model, reason).inc(items)
 
     def _describe(self, name: str) -> pb.Model:
-        route = self.devices.find(name, CALL.get().models)
-        return describe(route.name, route.model, self.limits, route.engine.device)
+        route = self.device.find(name, CALL.get().models)
+        return describe(route.name, route.model, self.limits, self.device.engine.device)
 
     async def answer_stream(self, read: Read, context: Any, method: Method, message: Callable[..., Any]) -> None:
         """Answer the requests of a stream; all have its deadline. Raises RpcError."""
@@ -113,9 +113,9 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         stream = Stream(context, answer, message, self.limits, self.memory, self.metrics)
         self._streams.add(stream)
         try:
-            if not self.devices.draining:
+            if not self.device.draining:
                 await stream.run(read)
         finally:
             self._streams.discard(stream)
-        if self.devices.draining:
+        if self.device.draining:
             raise draining()

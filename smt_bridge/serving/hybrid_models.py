@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import hashlib
 import os
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -63,7 +62,6 @@ class HybridModels(Collector):
         self._recipes = recipes
         self._running: dict[str, tuple[object, MosesQueue]] = {}  # what each was made of
         self._queues: list[MosesQueue] = []  # those of earlier loads, too
-        self._loading = threading.Lock()
         self._closed = False
         self._degraded: dict[str, Counter[str]] = {name: Counter() for name in recipes}
 
@@ -124,22 +122,21 @@ class HybridModels(Collector):
             recipe, program=recipe.moses_program, threads=recipe.moses_threads, timeout=recipe.moses_timeout
         )
         made_of = options, _stamp(recipe.moses_ini), recipe.graph
-        with self._loading:  # devices share it
-            before, running = self._running.get(name, (None, None))
-            if running is not None and before == made_of:
-                return running
-            queue = MosesQueue(options, graph_reader_of(recipe))
-            self._queues.append(queue)
-            if self._closed:
-                queue.close()
-            error = queue.ask("", WORD).answer.exception()  # once it has loaded
-            if error is not None and not recipe.degrade:
-                queue.close()
-                raise error
-            self._running[name] = made_of, queue
-            if running is not None:
-                running.retire()
-            return queue
+        before, running = self._running.get(name, (None, None))
+        if running is not None and before == made_of:
+            return running
+        queue = MosesQueue(options, graph_reader_of(recipe))
+        self._queues.append(queue)
+        if self._closed:
+            queue.close()
+        error = queue.ask("", WORD).answer.exception()  # once it has loaded
+        if error is not None and not recipe.degrade:
+            queue.close()
+            raise error
+        self._running[name] = made_of, queue
+        if running is not None:
+            running.retire()
+        return queue
 
     def watch(self, registry: CollectorRegistry) -> None:
         """Add what each Moses and each hybrid counts."""

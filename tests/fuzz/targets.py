@@ -399,7 +399,7 @@ def _service(folder: str) -> tuple[Any, Any]:
 
     async def begin() -> NmtServicer:
         servicer = NmtServicer(limits=Limits(items=100, characters=200, words=20, beam=5, nbest=5))
-        await servicer.devices.load(
+        await servicer.device.load(
             lambda device: {"m": open_served_model([folder], DecodingConfig(beam=2), device=device, dtype="float32")}
         )
         return servicer

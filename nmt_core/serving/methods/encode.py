@@ -9,7 +9,7 @@ from nmt_core.serving.errors import RpcError, not_supported, to_error
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.plan import Cost, Plan, Words, make_plan
 from nmt_core.serving.methods.texts import check_items, read_texts
-from nmt_core.serving.models.devices import Route
+from nmt_core.serving.models.device import Route
 from nmt_core.serving.models.served import Key, Vector
 from nmt_core.serving.wire import ITEMS, delimited
 from nmt_core.v1 import nmt_pb2 as pb

@@ -22,7 +22,7 @@ from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine.work import LARGE, Item
 from nmt_core.serving.errors import RpcError, internal, invalid
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.models.devices import Route
+from nmt_core.serving.models.device import Route
 from nmt_core.serving.models.served import Key, Proportions
 from nmt_core.v1 import nmt_pb2 as pb
 

@@ -17,7 +17,7 @@ from nmt_core.serving.errors import RpcError, invalid, to_error
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.plan import Plan, Words, make_plan, score_cost
 from nmt_core.serving.methods.texts import ReadText, check_items, read_text
-from nmt_core.serving.models.devices import Route
+from nmt_core.serving.models.device import Route
 from nmt_core.serving.models.served import Key
 from nmt_core.serving.wire import ITEMS, delimited, floats
 from nmt_core.v1 import nmt_pb2 as pb

@@ -10,7 +10,7 @@ from nmt_core.base.pauses import yield_point
 from nmt_core.base.words import count_words, factors_problem
 from nmt_core.serving.errors import RpcError, invalid
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.models.devices import Route
+from nmt_core.serving.models.device import Route
 
 
 class ReadText(NamedTuple):

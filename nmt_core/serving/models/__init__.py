@@ -1,1 +1,1 @@
-"""The models of a server: how they are opened, what they can do, and the devices they are on."""
+"""The models of a server: how they are opened, what they can do, and the device they are on."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import functools
 import inspect
 import json
+import logging
 import os
 import shutil
 import signal
@@ -15,14 +17,19 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TextIO
+from unittest import mock
 
 import grpc
 import pytest
+import torch
 
+from nmt_core.commands import serve
 from nmt_core.commands.main import main
+from nmt_core.serving import command as serving
 from nmt_core.serving.client.connection import OPTIONS
 from nmt_core.serving.engine.engine import Engine
+from nmt_core.serving.telemetry import LogQueue, Metrics, OneLine
 from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.http2 import RudeClient
 
@@ -60,30 +67,22 @@ def rude() -> Iterator[Callable[..., RudeClient]]:
         yield lambda *arguments, **options: stack.enter_context(RudeClient(*arguments, **options))
 
 
-class ServerProcess:
-    """``nmt-core serve`` in its own process. ``lines`` is what it wrote so far."""
+class AnyServer:
+    """A server that writes ``lines``, those of its access log too."""
 
-    def __init__(self, *arguments: str, prefix: Sequence[str] = (), **environment: str) -> None:
-        command = [*prefix, sys.executable, "-m", "nmt_core", "serve", "--device", "cpu", "--port", "0", *arguments]
-        variables = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **environment}
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=variables
-        )
+    def __init__(self) -> None:
         self.lines: list[str] = []
         self._ready = threading.Event()
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
 
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        with self.process.stdout as stream:
+    def _read(self, stream: TextIO) -> None:
+        with stream:
             for line in stream:
                 self.lines.append(line.rstrip("\n"))
                 if "ready on" in line:
                     self._ready.set()
         self._ready.set()
 
-    def wait_ready(self) -> ServerProcess:
+    def wait_ready(self) -> Self:
         assert self._ready.wait(180)
         assert any("ready on" in line for line in self.lines), self.lines
         return self
@@ -113,6 +112,28 @@ class ServerProcess:
     def stub(self) -> Any:
         return nmt_pb2_grpc.NmtServiceStub(self.channel)
 
+    def stop(self) -> None:
+        if "channel" in vars(self):
+            self.channel.close()
+
+
+class ServerProcess(AnyServer):
+    """``nmt-core serve`` in its own process."""
+
+    def __init__(self, *arguments: str, prefix: Sequence[str] = (), **environment: str) -> None:
+        super().__init__()
+        command = [*prefix, sys.executable, "-m", "nmt_core", "serve", "--device", "cpu", "--port", "0", *arguments]
+        variables = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **environment}
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=variables
+        )
+        assert self.process.stdout is not None
+        self._reader = threading.Thread(target=self._read, args=(self.process.stdout,))
+        self._reader.start()
+
+    def hang_up(self) -> None:
+        self.process.send_signal(signal.SIGHUP)
+
     def terminate(self) -> None:
         self.process.send_signal(signal.SIGTERM)
 
@@ -122,11 +143,72 @@ class ServerProcess:
         return code
 
     def stop(self) -> None:
-        if "channel" in vars(self):
-            self.channel.close()
+        super().stop()
         if self.process.poll() is None:
             self.process.kill()
         self.wait()
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """Keeps what is to be done at signals, which only the main thread may have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.handlers: dict[int, Callable[..., object]] = {}
+
+    def add_signal_handler(self, sig: int, callback: Callable[..., Any], *args: Any) -> None:
+        self.handlers[sig] = callback
+
+
+class ServerThread(AnyServer):
+    """The same in a thread of this process, which starts sooner; with a ``grace`` of a second."""
+
+    def __init__(self, *arguments: str) -> None:
+        super().__init__()
+        parser = argparse.ArgumentParser()
+        serve.add_arguments(parser)
+        options = ["--device", "cpu", "--port", "0", "--limit", "grace=1"]
+        self._args = parser.parse_args([*options, *arguments])
+        self._loop, self._task = Loop(), None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._output, self._written = os.pipe()
+        with mock.patch.object(serving, "_OUTPUT", self._written):
+            self._thread.start()
+            self.wait_ready()
+
+    def _run(self) -> None:
+        reader = threading.Thread(target=self._read, args=(os.fdopen(self._output),))
+        reader.start()
+        log, logger, mine = LogQueue(self._written, print), logging.getLogger("nmt_core.serving"), threading.get_ident()
+        log.setFormatter(OneLine("nmt-core serve"))
+        log.addFilter(lambda record: record.levelno > logging.INFO or record.thread == mine)
+        logger.addHandler(log)
+        logger.setLevel(logging.INFO)
+        threads = torch.get_num_threads()
+        try:
+            with contextlib.ExitStack() as stack, asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._serve(stack))
+        finally:
+            self._close(log, logger, threads, reader)
+
+    def _close(self, log: LogQueue, logger: logging.Logger, threads: int, reader: threading.Thread) -> None:
+        torch.set_num_threads(threads)
+        logger.removeHandler(log)
+        log.close()
+        os.close(self._written)
+        reader.join()
+
+    async def _serve(self, stack: contextlib.ExitStack) -> None:
+        self._task = asyncio.current_task()
+        await serving._serve(self._args, None, Metrics(), stack)
+
+    def hang_up(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.handlers[signal.SIGHUP])
+
+    def stop(self) -> None:
+        super().stop()
+        self._loop.call_soon_threadsafe(self._task.cancel)
+        self._thread.join(60)
 
 
 @contextlib.contextmanager
@@ -144,6 +226,20 @@ def servers() -> Iterator[Callable[..., ServerProcess]]:
     finally:
         for server in started:
             server.stop()
+
+
+@pytest.fixture(scope="module")
+def start_here() -> Iterator[Callable[..., ServerThread]]:
+    """Starts a server with these options in this process; it ends with the tests of the module."""
+    started: list[ServerThread] = []
+
+    def begin(*arguments: str) -> ServerThread:
+        started.append(ServerThread(*arguments))
+        return started[-1]
+
+    yield begin
+    for server in started:
+        server.stop()
 
 
 @pytest.fixture(scope="module")
@@ -180,21 +276,18 @@ def folder(models: Path) -> str:
     return str(models / "search")
 
 
-@pytest.fixture(scope="session")
-def server(folder: str) -> Iterator[ServerProcess]:
+@pytest.fixture(scope="module")
+def server(start_here, folder: str) -> ServerThread:
     """A server of one model with small limits."""
-    limits = ["--limit", "items=6000", "--limit", "characters=60", "--limit", "words=12", "--limit", "beam=10"]
-    more = ["--limit", "nbest=9", "--beam", "4", "--metrics-port", "0", "--access-log"]
-    with servers() as begin:
-        sizes = ["--limit", "message_mib=4", "--limit", "request_mib=3", "--limit", "streams=50"]
-        yield begin("--model", f"m={folder}", *sizes, *limits, *more)
+    limits = ["items=6000", "characters=60", "words=12", "beam=10", "nbest=9", "message_mib=4", "request_mib=3"]
+    options = [word for limit in [*limits, "streams=50"] for word in ("--limit", limit)]
+    return start_here("--model", f"m={folder}", *options, "--beam", "4", "--metrics-port", "0", "--access-log")
 
 
-@pytest.fixture(scope="session")
-def both(models: Path) -> Iterator[ServerProcess]:
+@pytest.fixture(scope="module")
+def both(start_here, models: Path) -> ServerThread:
     """A server of two models from a folder, with the limits as they are."""
-    with servers() as begin:
-        yield begin("--models", str(models), "--beam", "4")
+    return start_here("--models", str(models), "--beam", "4")
 
 
 @pytest.fixture

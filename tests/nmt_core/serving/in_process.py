@@ -76,7 +76,7 @@ class Running(NamedTuple):
 
     @property
     def engine(self) -> Any:
-        return self.server.servicer.devices.engines["cpu"]
+        return self.server.servicer.device.engine
 
 
 @contextlib.asynccontextmanager

@@ -38,12 +38,12 @@ def token_file(tmp_path_factory) -> str:
 
 
 @pytest.fixture(scope="module")
-def strict(start, folder: str, token_file: str):
+def strict(start_here, folder: str, token_file: str):
     """A server with short times, and a token."""
     times = ["--limit", "body=0.5", "--limit", "idle=1.5", "--limit", "unread=1"]
     limits = ["--limit", "client_streams=4", "--metrics-port", "0", "--limit", "memory_mib=16"]
     limits += ["--limit", "steps=20000000"]
-    return start("--model", f"m={folder}", "--token-file", token_file, *times, *limits)
+    return start_here("--model", f"m={folder}", "--token-file", token_file, *times, *limits)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt_core.serving.client.client import NmtClient
-from tests.nmt_core.serving.conftest import ServerProcess
+from tests.nmt_core.serving.conftest import AnyServer
 from tests.without import BASE, NEURAL, program, run_without
 
 ALONE = (*BASE, *NEURAL, "cryptography", "prometheus_client")
@@ -20,7 +20,7 @@ with NmtClient(sys.argv[1]) as client:
 
 
 @pytest.mark.parametrize("compressed", [False, True], ids=["plain", "gzip"])
-def test_the_command_translates(server: ServerProcess, tmp_path: Path, compressed: bool) -> None:
+def test_the_command_translates(server: AnyServer, tmp_path: Path, compressed: bool) -> None:
     source = tmp_path / "source"
     source.write_bytes(gzip.compress(b"a b\nb c\n") if compressed else b"a b\nb c\n")
     found = run_without(ALONE, program("nmt_core"), "client", "translate", "--address", server.address, str(source))
@@ -29,7 +29,7 @@ def test_the_command_translates(server: ServerProcess, tmp_path: Path, compresse
     assert found.stdout.splitlines() == expected, found.stderr
 
 
-def test_the_class_scores_and_the_command_asks_for_health(server: ServerProcess) -> None:
+def test_the_class_scores_and_the_command_asks_for_health(server: AnyServer) -> None:
     found = run_without(ALONE, _CLASS, server.address)
     with NmtClient(server.address) as client:
         assert float(found.stdout) == client.score([("a b", "b a")])[0].log_prob, found.stderr
@@ -37,7 +37,7 @@ def test_the_class_scores_and_the_command_asks_for_health(server: ServerProcess)
     assert found.returncode == 0, found.stderr
 
 
-def test_zstd_is_asked_for(server: ServerProcess, tmp_path: Path) -> None:
+def test_zstd_is_asked_for(server: AnyServer, tmp_path: Path) -> None:
     (tmp_path / "source.zst").write_bytes(b"\x28\xb5\x2f\xfd and more")
     arguments = ["client", "translate", "--address", server.address, str(tmp_path / "source.zst")]
     found = run_without(ALONE, program("nmt_core"), *arguments)

@@ -75,11 +75,11 @@ def most_memory(process: int) -> float:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux' /proc")
-def test_metadata_without_end_is_not_kept(server, rude) -> None:
-    Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")  # forgets what it had at most
-    before = most_memory(server.process.pid)
-    rude(server.address).send_metadata("/nmt_core.v1.NmtService/Translate", 400 << 20)
-    assert most_memory(server.process.pid) - before < 100  # it was up to 740
+def test_metadata_without_end_is_not_kept(short_lived, rude) -> None:
+    Path(f"/proc/{short_lived.process.pid}/clear_refs").write_text("5")  # forgets what it had at most
+    before = most_memory(short_lived.process.pid)
+    rude(short_lived.address).send_metadata("/nmt_core.v1.NmtService/Translate", 400 << 20)
+    assert most_memory(short_lived.process.pid) - before < 100  # it was up to 740
 
 
 async def test_calls_that_come_all_at_once_take_nobody_elses_place(rude) -> None:

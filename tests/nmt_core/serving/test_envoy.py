@@ -28,7 +28,7 @@ from nmt_core.serving.client.connection import Access, health_problem
 from nmt_core.serving.limits import Limits
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
-from tests.nmt_core.serving.conftest import ROOT, ServerProcess
+from tests.nmt_core.serving.conftest import ROOT, AnyServer
 from tests.nmt_core.serving.support import eventually, metrics_of
 from tests.nmt_core.serving.test_deploy import DEPLOY
 from tests.nmt_core.serving.test_security import Authority
@@ -234,7 +234,7 @@ METADATA = [("authorization", f"Bearer {TOKEN}")]
 class Guarded(NamedTuple):
     """A server with tokens and short times, and Envoy in front of it."""
 
-    server: ServerProcess
+    server: AnyServer
     proxy: Proxy
 
     def answers(self) -> None:
@@ -256,7 +256,7 @@ def guarded(start, folder: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
     proxy.stop()
 
 
-def taken(server: ServerProcess) -> dict[str, float]:
+def taken(server: AnyServer) -> dict[str, float]:
     """Calls that the server has begun, by method."""
     return {key: value for key, value in metrics_of(server).items() if key.startswith("grpc_server_started_total")}
 

@@ -67,7 +67,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def server(start: Callable[..., Any], folders: dict[str, str], folder: str, tmp_path_factory) -> Any:
+def server(start_here: Callable[..., Any], folders: dict[str, str], folder: str, tmp_path_factory) -> Any:
     """All of them, models of both orders again with candidate lists, and one model with several lexicons."""
     lexicon, few = (tmp_path_factory.mktemp("lexicons") / name for name in ("lexicon", "few"))
     lexicon.write_text("none zéro 1.0\nborn né 0.9\none un 1\n")
@@ -77,7 +77,7 @@ def server(start: Callable[..., Any], folders: dict[str, str], folder: str, tmp_
     options = [argument for name, path in models.items() for argument in ("--model", f"{name}={path}")]
     options += ["--lexicon", f"lexicon={lexicon}", "--lexicon", f"names={lexicon},lexicon-lowercase"]
     options += ["--lexicon", f"few={few}", "--candidates", "few=2"]
-    return start(*options, "--candidates", "few-l2r=9", "--candidates", "few-r2l=9", "--beam", "3")
+    return start_here(*options, "--candidates", "few-l2r=9", "--candidates", "few-r2l=9", "--beam", "3")
 
 
 @pytest.fixture

@@ -51,13 +51,13 @@ async def test_loading_and_draining_are_seen_from_outside() -> None:
         await stream.write(pb.ScoreStreamRequest(id="last", request=one_pair("a", "abc")))
         await gate.is_entered()
         accepted = stub.Score(one_pair("a", "abc"))
-        await until(lambda: server.servicer.devices.engines["cpu"].waiting_tokens)
+        await until(lambda: server.servicer.device.engine.waiting_tokens)
         stopping = asyncio.create_task(server.stop(20.0))
         await until(lambda: server.health.ending)
         assert (await server.health.Check(service, None)).status == NOT_SERVING
-        await until(lambda: server.servicer.devices.draining)
+        await until(lambda: server.servicer.device.draining)
         with pytest.raises(RpcError, match="the server is shutting down"):
-            server.servicer.devices.find("", None)
+            server.servicer.device.find("", None)
         assert await code_of(stub.Score(pb.ScoreRequest())) in (UNAVAILABLE, grpc.StatusCode.CANCELLED)  # not begun
         gate.open.set()
         assert [score.log_prob for score in (await accepted).scores] == [-3.0]
@@ -122,32 +122,6 @@ async def test_a_busy_server_is_asked_again_when_it_says_so() -> None:
         await asyncio.sleep(0)  # it is sent
         running.gate.open.set()
         assert [(await one)[0].log_prob for one in asked] == [-1.0, -2.0, -3.0]
-
-
-async def test_every_device_has_its_thread_and_the_shortest_queue_is_chosen() -> None:
-    gates = {"cpu": Gate(), "cpu:1": Gate()}
-
-    async with (
-        serving(Limits(calls=3), loads=False, devices=tuple(gates)) as (server, _, address, *_),
-        AsyncNmtClient(address, first_wait=0.01, timeout=60) as client,
-        AsyncNmtClient(address, first_wait=0.01, timeout=0.3) as other,
-    ):
-        for gate in gates.values():
-            gate.open.set()
-        await server.load(lambda device: gated(gates[device])(device))
-        for gate in gates.values():
-            gate.close()
-        calls = []
-        for length, gate in enumerate(gates.values(), start=1):
-            calls.append(asyncio.create_task(client.score([("a", "b" * length)])))
-            await gate.is_entered()
-        calls.append(asyncio.create_task(client.score([("a", "bbb")])))
-        await until(lambda: server.servicer.devices.engines["cpu"].waiting_tokens)
-        with pytest.raises(ServiceError, match="3 calls are open already"):
-            await other.models()
-        for gate in gates.values():
-            gate.open.set()
-        assert [(await call)[0].log_prob for call in calls] == [-1.0, -2.0, -3.0]
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from nmt_core.serving.methods.encode import encode
 from nmt_core.serving.methods.plan import Method, Plan
 from nmt_core.serving.methods.score import ReadPair, read_pairs, restored, score, score_answer
 from nmt_core.serving.methods.translate import translate, translate_answer
-from nmt_core.serving.models.devices import Route
+from nmt_core.serving.models.device import Route
 from nmt_core.serving.models.opening import ArrayPairScorer, open_served_model
 from nmt_core.serving.models.served import Key, ServedModel
 from nmt_core.serving.wire import in_stream
@@ -92,7 +92,7 @@ def test_every_answer_says_which_model_made_it(method: Method, request_: Any, fo
         encode=lambda phrases: [],
         description=pb.Model(version="3f2a"),
     )
-    plan = method(request_, Route("m", model, None), Limits())  # type: ignore[arg-type]
+    plan = method(request_, Route("m", model), Limits())  # type: ignore[arg-type]
     content = plan.finish([[found]]).content
     answer = response.FromString(content)
     streamed = pb.ScoreStreamResponse.FromString(in_stream("é 7", content))
@@ -103,7 +103,7 @@ def test_every_answer_says_which_model_made_it(method: Method, request_: Any, fo
 
 def test_vectors() -> None:
     model: Any = ServedModel(SimpleNamespace(signature=""), decoder=None, encode=lambda phrases: [])  # type: ignore[arg-type]
-    plan = encode(pb.EncodeRequest(texts=["a", "b"]), Route("m", model, None), Limits())  # type: ignore[arg-type]
+    plan = encode(pb.EncodeRequest(texts=["a", "b"]), Route("m", model), Limits())  # type: ignore[arg-type]
     answer = pb.EncodeResponse.FromString(plan.finish([[((0.5, 0.25), 1), REFUSED]]).content)
     assert (answer.vectors[0].values, answer.vectors[0].unknown_words) == ([0.5, 0.25], 1)
     assert answer.vectors[1].error == to_error(REFUSED)
@@ -179,7 +179,7 @@ def planned(groups: list[tuple[str, list[str]]], reader: Letters | None = None) 
     model: Any = ServedModel(SimpleNamespace(signature="fake"), decoder=None, description=described)  # type: ignore[arg-type]
     model.__dict__["reader_of"] = lambda form: reader
     asked = [pb.SourceGroup(source=source, targets=targets) for source, targets in groups]
-    return score(pb.ScoreRequest(groups=asked, with_attention=True), Route("m", model, None), LIMITS)  # type: ignore[arg-type]
+    return score(pb.ScoreRequest(groups=asked, with_attention=True), Route("m", model), LIMITS)  # type: ignore[arg-type]
 
 
 def test_words_are_counted_as_the_model_reads_them() -> None:

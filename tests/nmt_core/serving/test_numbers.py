@@ -35,8 +35,8 @@ def pairs_of(chance: random.Random, count: int) -> list[SentencePair]:
     return [SentencePair(text(), text()) for _ in range(count)]
 
 
-def test_scores_alone_and_in_company(start, confident: Path) -> None:
-    server = start("--model", f"m={confident}", "--threads", "1")
+def test_scores_alone_and_in_company(start_here, confident: Path) -> None:
+    server = start_here("--model", f"m={confident}", "--threads", "1")
     scorer = ModelPairScorer([load_model(str(confident))])
     pairs = pairs_of(random.Random(1), 12)
     remote = RemotePairScorer(server.address)

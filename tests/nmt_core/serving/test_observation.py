@@ -15,7 +15,7 @@ import pytest
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
-from tests.nmt_core.serving.conftest import ServerProcess
+from tests.nmt_core.serving.conftest import AnyServer
 from tests.nmt_core.serving.support import eventually, metrics_of, wait_for_quiet
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -31,7 +31,7 @@ def named(name: str) -> list[tuple[str, str]]:
     return [("x-request-id", name)]
 
 
-def logged(server: ServerProcess, name: str, count: int) -> list[dict]:
+def logged(server: AnyServer, name: str, count: int) -> list[dict]:
     """The lines of the calls of that id, which are written beside the calls."""
 
     def lines() -> list[dict]:

@@ -124,7 +124,7 @@ FILES = ("unix", "unix:/tmp/s", "unix-abstract:s", "/tmp/s", "./s")
         ("--tls-cert /no --tls-key /no", "/no: cannot be read"),
         ("--tls-client-ca c", "--tls-client-ca needs"),
         ("--token-file /no", "/no: cannot be read"),
-        ("--device cpu,cpu", "a device is named twice"),
+        ("--device cpu,cpu", "--device cpu,cpu: expected auto, cpu, cuda or cuda:N"),
         ("--threads 0", "--threads 0"),
         ("--lexicon x=F", "the model x is none of m, phrases"),
         ("--lexicon m", "expected NAME=FILE"),

@@ -55,7 +55,7 @@ class Exchanged:
         return version, self.client.score([("un deux", "one two")])[0].log_prob
 
     def reload(self) -> None:
-        self.server.process.send_signal(signal.SIGHUP)
+        self.server.hang_up()
 
     def give(self, folder: Path) -> None:
         """Let it have the model of a folder."""
@@ -66,8 +66,8 @@ class Exchanged:
 
 
 @pytest.fixture(scope="module")
-def of_module(start, folder: str, tmp_path_factory: pytest.TempPathFactory) -> Exchanged:
-    return Exchanged(start, folder, tmp_path_factory.mktemp("exchanged"))
+def of_module(start_here, folder: str, tmp_path_factory: pytest.TempPathFactory) -> Exchanged:
+    return Exchanged(start_here, folder, tmp_path_factory.mktemp("exchanged"))
 
 
 @pytest.fixture
@@ -144,14 +144,14 @@ async def test_streams_go_on_while_a_broken_model_is_rejected_and_end_with_the_s
         asking = [asyncio.create_task(ask(stub.TranslateStream())) for _ in range(5)]
         content = (own / "model.safetensors").read_bytes()
         (own / "model.safetensors").write_bytes(content[:100])
-        server.process.send_signal(signal.SIGHUP)
+        server.hang_up()
         await asyncio.to_thread(eventually, lambda: any("stay" in line for line in server.lines))
         before = answers
         while answers < before + 50:
             assert not any(task.done() for task in asking)
             await asyncio.sleep(0.05)
         (own / "model.safetensors").write_bytes(content)
-        server.process.send_signal(signal.SIGHUP)
+        server.hang_up()
         server.terminate()
         assert await asyncio.gather(*asking) == [grpc.StatusCode.UNAVAILABLE] * 5
         assert await asyncio.to_thread(server.wait) == 0
@@ -211,7 +211,7 @@ def test_a_job_ends_and_goes_on_with_its_first_model_only(
 
     def exchanging(outputs: Outputs, shard: Any, piece: Any) -> None:
         append(outputs, shard, piece)
-        if outputs.finished == 3:
+        if outputs.kept == 3:
             exchanged.give(other)
 
     assert main([*command, str(tmp_path / "whole")]) == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 from pathlib import Path
 
@@ -33,9 +32,9 @@ def tokens(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def limited(start, models: Path, tokens: Path):
+def limited(start_here, models: Path, tokens: Path):
     """A server of the models ``search`` and ``phrases``."""
-    return start("--models", str(models), "--token-file", str(tokens), "--beam", "2", "--access-log")
+    return start_here("--models", str(models), "--token-file", str(tokens), "--beam", "2", "--access-log")
 
 
 def client(server, token: str, model: str = "") -> NmtClient:
@@ -95,7 +94,7 @@ def test_rights_that_change_hold_for_the_next_request_of_an_open_stream(limited,
         yield request
         assert first.wait(60)
         write_tokens(tokens, "phrases")
-        limited.process.send_signal(signal.SIGHUP)
+        limited.hang_up()
         eventually(lambda: [model.name for model in client(limited, ONE).models()] == ["phrases"])
         yield request
 
@@ -112,7 +111,7 @@ def test_a_token_is_revoked_at_once_and_the_log_follows_its_name(limited, tokens
     assert client(limited, GONE).models() == []
     eventually(lambda: any(line.get("user") == "carol" for line in limited.calls))
     tokens.write_text(f"dave {ALL}\n")
-    limited.process.send_signal(signal.SIGHUP)
+    limited.hang_up()
 
     def revoked() -> bool:
         try:
@@ -134,9 +133,9 @@ def test_a_token_is_revoked_at_once_and_the_log_follows_its_name(limited, tokens
         (make_fifo, "is a pipe"),
     ):
         break_tokens()
-        limited.process.send_signal(signal.SIGHUP)
+        limited.hang_up()
         eventually(lambda: any(problem in line for line in limited.lines))  # noqa: B023 (called at once)
         assert client(limited, ALL).models()
     tokens.unlink()
     tokens.write_text(before)
-    limited.process.send_signal(signal.SIGHUP)
+    limited.hang_up()

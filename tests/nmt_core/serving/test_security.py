@@ -84,13 +84,13 @@ def authority(tmp_path_factory) -> Authority:
 
 
 @pytest.fixture(scope="module")
-def guarded(start, folder: str, authority: Authority):
+def guarded(start_here, folder: str, authority: Authority):
     """A server that wants a client's certificate and a token."""
     tokens = authority.folder / "tokens"
     tokens.write_text(f"# people\nalice {TOKEN}\nbob {TOKEN}-2\n")
     certificate, key = authority.issue("server")
     tls = ["--tls-cert", certificate, "--tls-key", key, "--tls-client-ca", authority.path]
-    return start("--model", f"m={folder}", "--token-file", str(tokens), *tls, "--access-log")
+    return start_here("--model", f"m={folder}", "--token-file", str(tokens), *tls, "--access-log")
 
 
 def logged(server) -> set[tuple[str | None, str | None, str]]:
@@ -250,8 +250,8 @@ class Rotated:
 
 
 @pytest.fixture(scope="module")
-def exchanged(start, folder: str, tmp_path_factory) -> Rotated:
-    return Rotated(start, folder, tmp_path_factory.mktemp("rotated"))
+def exchanged(start_here, folder: str, tmp_path_factory) -> Rotated:
+    return Rotated(start_here, folder, tmp_path_factory.mktemp("rotated"))
 
 
 @pytest.fixture
