@@ -83,7 +83,6 @@ _EXTRAS = {
     "cryptography": ("cryptography", "serve"),
     "prometheus_client": ("prometheus-client", "serve"),
     "ray": ("Ray", "ray"),
-    "shtab": ("shtab", "completion"),
     "sklearn": ("scikit-learn", "analysis"),
 }
 _BASE = {"numpy", "pydantic", "yaml", "isal", "backports", "sacrebleu", "sacremoses", "tqdm"}

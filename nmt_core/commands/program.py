@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from nmt_core.base.errors import FULL_GPU, NmtError, is_full_gpu, what_is_missing
 from nmt_core.base.messages import say
-from nmt_core.commands.completion import COMPLETION, SHELLS, PrintCompletion
 from nmt_core.commands.parser import Parser
 from nmt_core.files import DISK_FULL, check_files
 from nmt_core.version import VERSION
@@ -110,16 +109,9 @@ def parser_of(program: Program, words: Sequence[str] | None = None) -> argparse.
     parser = Parser(prog=program.name, description=program.description, epilog=program.epilog, formatter_class=layout)
     parser.add_argument("--version", action="version", version=f"hybridmt {VERSION}")
     parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
-    parser.add_argument(
-        COMPLETION,
-        action=PrintCompletion,
-        choices=SHELLS,
-        metavar="SHELL",
-        help=f"print the script that completes command lines in {', '.join(SHELLS[:-1])} or {SHELLS[-1]}",
-    )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    everything = words is None or COMPLETION in words
-    chosen = [*program.commands] if everything else [word for word in words or () if word in program.commands][:1]
+    known = [*program.commands] if words is None else [word for word in words if word in program.commands]
+    chosen = known if words is None else known[:1]
     for name, command in program.commands.items():
         subparser = subparsers.add_parser(name, help=command.help, formatter_class=layout)
         if name in chosen:

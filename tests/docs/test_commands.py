@@ -97,7 +97,7 @@ def test_a_command_is_taken(place: str, command: Command) -> None:
 
 def options() -> set[str]:
     """Every option in the usage of a command."""
-    found = {"--debug", "--help", "--print-completion", "--version"}
+    found = {"--debug", "--help", "--version"}
     for name in PROGRAMS:
         for command_name in program_of(name).commands:
             for kind in ([], *([use] for use in USES.get(command_name, ()))):
