@@ -52,7 +52,7 @@ class Counting(Reporter):
     """Keeps what each update but the first waited for."""
 
     def __init__(self, config: TrainingConfig, gpu: PretendedGPU) -> None:
-        super().__init__(config, folder="nowhere", quiet=True, interval=math.inf)
+        super().__init__(config, quiet=True, interval=math.inf)
         self.gpu, self.ends, self.updates = gpu, list[int](), list[Counter[str]]()
 
     def update(self, *given: Any) -> None:
