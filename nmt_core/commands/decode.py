@@ -58,7 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_device(models)
     add_precision(models)
     _add_search_options(parser.add_argument_group("search"))
-    _add_wishes(parser.add_argument_group("what translations must have"))
     _add_file_options(parser.add_argument_group("input and output"))
     parser.add_argument(
         "--jobs",
@@ -78,26 +77,22 @@ def _add_search_options(group: argparse._ArgumentGroup) -> None:
         metavar="F=WEIGHT",
         help="an n-gram model of the target (ARPA or KenLM's binary) re-ranks the beam",
     )
-    add_unknown_words(group)
-    group.add_argument("--window", type=positive, default=1000, metavar="N", help="lines read ahead and sorted (1000)")
-
-
-def _add_wishes(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
-    add(
+    group.add_argument(
         "--xml-input",
         choices=("exclusive", "inclusive", "ignore", "pass-through"),
         default="pass-through",
         help='Moses\' markup in the source, <np translation="a||b" prob="0.7||0.3">words</np>: one of the'
         " translations is used, competes, markup is taken out, or is text (default: pass-through)",
     )
-    add(
+    group.add_argument(
         "--guidance",
         type=InputFile,
         metavar="F",
         help="posteriors of n-grams, 'line ||| n-gram ||| p', lines counted from 0: translations that have likely ones"
         " rank higher",
     )
+    add_unknown_words(group)
+    group.add_argument("--window", type=positive, default=1000, metavar="N", help="lines read ahead and sorted (1000)")
 
 
 def _add_file_options(group: argparse._ArgumentGroup) -> None:

@@ -14,8 +14,8 @@ from nmt_core.base.interfaces import Guide
 from nmt_core.inference.output.finish import search_is_coarse
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.search.guided import GuideInIds
+from nmt_core.inference.search.predictor import make_predictor
 from nmt_core.inference.search.requests import Finished, Request, checked
 from nmt_core.model_directory.ensembles import shared_preparation
 from nmt_core.model_directory.loaded_model import LoadedModel

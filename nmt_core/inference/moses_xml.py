@@ -2,13 +2,12 @@
 
     das <np translation="the house||a house" prob="0.7||0.3">Haus</np> schläft
 
-Modes are those of Moses' ``-xml-input``. A neural model has no spans of a phrase table to replace; what a user of
-Moses asks for becomes constraints on the translation:
+Modes are those of Moses' ``-xml-input``, of which ``pass-through`` leaves text as it is. A neural model has no spans of
+a phrase table to replace; what a user of Moses asks for becomes constraints on the translation:
 
     exclusive      one of the translations is in the output
     inclusive      the translations compete with what the model would write, and the best score decides
     ignore         markup is taken out of the text and has no effect
-    pass-through   text is text
 
 The logarithm of ``prob`` (1 where none is given) is added to the score of a hypothesis, as Moses adds it to its own.
 As in Moses ``english`` is another name for ``translation``, elements without either are only taken out, and ``<``
@@ -30,7 +29,7 @@ from typing import Literal, NamedTuple
 from nmt_core.base.words import split_words
 from nmt_core.inference.lines import PhraseConstraint, SourceLine
 
-XmlMode = Literal["exclusive", "inclusive", "ignore", "pass-through"]
+XmlMode = Literal["exclusive", "inclusive", "ignore"]
 
 _SEPARATOR = "||"
 _TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w.-]*+)(?P<attributes>(?:[^<>\"]|\"[^\"]*\")*?)(?P<empty>/?)>")
@@ -48,7 +47,7 @@ class _Element(NamedTuple):
 
 def parse_xml_line(text: str, *, mode: XmlMode) -> SourceLine:
     """The text without markup, and its constraints. Raises ValueError with the problem."""
-    if mode == "pass-through" or not ("<" in text or ">" in text):
+    if not ("<" in text or ">" in text):
         return SourceLine(text)
     parts: list[str] = []
     words, end = 0, 0

@@ -19,8 +19,7 @@ from nmt_core.inference.output.finish import Finisher, Translation, search_is_co
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search.ensemble import make_predictor
-from nmt_core.inference.search.predictor import Predictor
+from nmt_core.inference.search.predictor import Predictor, make_predictor
 from nmt_core.inference.search.requests import Finished, Request, checked
 from nmt_core.inference.search.sampling import sample_all
 from nmt_core.model_directory.ensembles import open_raw_text, signature_of
@@ -74,7 +73,8 @@ class Translator:
             rescores=candidates is None and search_is_coarse(models),
             unknowns=unknowns,
         )
-        self._check()
+        if unknowns is not None:
+            self._check_replaces()
 
     def __repr__(self) -> str:
         return f"Translator({self.predictor!r}, {self.config!r})"
@@ -89,11 +89,11 @@ class Translator:
         if self.predictor.aligns is None:
             raise ConfigError(f"{purpose} needs a model with attention (such as rnnsearch); {self._folders} has none")
 
-    def _check(self) -> None:
-        """Raises ConfigError for what these models cannot do."""
-        if self.unknowns is not None and self.copying is None:
+    def _check_replaces(self) -> None:
+        """Raises ConfigError where these models write no ``<unk>``, or do not say where it comes from."""
+        if self.copying is None:
             self.check_attends("replacing <unk>")
-        if self._finisher.spells and self.unknowns is not None:
+        if self._finisher.spells:
             raise ConfigError(f"replacing <unk> is for models that write it; {self._folders} spells unknown words")
 
     @property

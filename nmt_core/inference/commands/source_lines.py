@@ -29,12 +29,16 @@ def read_source_lines(args: argparse.Namespace, search: SearchOptions) -> Iterat
 
 def _lines(args: argparse.Namespace) -> Iterator[SourceLine]:
     for number, text in enumerate(read_text_lines(args.input), start=1):
-        try:
-            line = parse_xml_line(text, mode=args.xml_input)
-        except ValueError as error:
-            raise InputError(args.input, str(error), line=number) from error
+        line = SourceLine(text) if args.xml_input == "pass-through" else _without_markup(args, number, text)
         check_words(line.text, args.max_words, path=args.input, line=number)
         yield line
+
+
+def _without_markup(args: argparse.Namespace, number: int, text: str) -> SourceLine:
+    try:
+        return parse_xml_line(text, mode=args.xml_input)
+    except ValueError as error:
+        raise InputError(args.input, str(error), line=number) from error
 
 
 class _Posteriors(NamedTuple):

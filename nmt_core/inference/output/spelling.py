@@ -29,8 +29,7 @@ from nmt_core.batches.transfer import on_device
 from nmt_core.inference.scoring.walk import EdgeQuery, walk
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search.ensemble import Ensemble
-from nmt_core.inference.search.predictor import Prediction, Predictor, block_maxima, log_normalizer
+from nmt_core.inference.search.predictor import Ensemble, Prediction, Predictor, block_maxima, log_normalizer
 from nmt_core.inference.search.requests import Finished, Hypothesis, Request, checked
 from nmt_core.inference.search.sampling import sample
 from nmt_core.layers.characters import SpellingDecoder

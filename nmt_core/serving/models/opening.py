@@ -19,7 +19,7 @@ from nmt_core.inference.scoring.forms import scorer_of_form
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.scoring.walk import Weights
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.search.ensemble import make_predictor
+from nmt_core.inference.search.predictor import make_predictor
 from nmt_core.model_directory.ensembles import open_raw_text
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models
 from nmt_core.models.rnnencdec import RNNencdec

@@ -13,7 +13,7 @@ from nmt_core.inference.output.finish import Finisher, search_is_coarse
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.beam import BeamSearch
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.search.ensemble import make_predictor
+from nmt_core.inference.search.predictor import make_predictor
 from nmt_core.inference.search.requests import Finished, Request
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.serving.engine.work import LARGE, Unfinished

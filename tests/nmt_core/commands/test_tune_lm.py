@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sacrebleu
@@ -16,7 +15,6 @@ from nmt_core.inference.output.lm_tuning import parse_grid
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
-from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.nmt_core.arpa import ARPA
@@ -26,18 +24,16 @@ kenlm = pytest.importorskip("kenlm")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A translation model, two language models, a development set."""
+    """A translation model, a language model, a development set."""
     folder = tmp_path_factory.mktemp("tune")
     source = Vocabulary([*SPECIAL_WORDS, "a", "group", "of", "men"])
     target = Vocabulary([*SPECIAL_WORDS, "un", "groupe", "hommes", "."])
-    sizes: dict[str, Any] = {"embedding": 4, "hidden": 5}
-    search = RNNsearchConfig(alignment=3, maxout=4, **sizes)
-    for name, config, words in (("search", search, source), ("rnnlm", RNNLMConfig(**sizes), Vocabulary(SPECIAL_WORDS))):
-        model = new_model(config, len(words), len(target), seed=1)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.mul_(20)  # to have opinions
-        save_model(str(folder / name), model, words, target, FolderConfig(model=config))
+    config = RNNsearchConfig(alignment=3, maxout=4, embedding=4, hidden=5)
+    model = new_model(config, len(source), len(target), seed=1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(20)  # to have opinions
+    save_model(str(folder / "search"), model, source, target, FolderConfig(model=config))
     (folder / "lm.arpa").write_text(ARPA)
     (folder / "bad.arpa").write_text("nothing\n")
     (folder / "source").write_text("a group of men\n\nmen of a group\nmen\na a group\n")
@@ -76,8 +72,6 @@ def test_decode_reranks_the_whole_beam(folder: Path) -> None:
 
 def test_weight_zero_is_decode_without(folder: Path) -> None:
     assert decode(folder, "--lm", f"{folder}/lm.arpa=0") == decode(folder)
-    assert decode(folder, "--lm", f"{folder}/rnnlm=0") == decode(folder)
-    assert decode(folder, "--lm", f"{folder}/rnnlm=1") != decode(folder)
 
 
 def test_tune_lm_finds_what_decoding_with_every_weight_finds(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,11 +107,8 @@ def test_both_ends_of_a_grid_count(grid: str, weights: list[float]) -> None:
     ("options", "problem"),
     [
         (("bad.arpa=1",), "bad.arpa"),
-        (("lm.arpa=1", "lm.arpa=2"), "give one n-gram model"),
-        (("rnnlm=1", "rnnlm=2"), "give one model directory"),
         (("lm.arpa=1", "--search=samples=2"), "leave out --search samples"),
-        (("rnnlm=1", "--search=samples=2"), "leave out --search samples"),
-        (("search=1",), "no language model"),
+        (("search=1",), "search"),
         (("nowhere=1",), "nowhere"),
     ],
 )

@@ -11,8 +11,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.batches.padding import pad, pad_pairs
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search.ensemble import Ensemble
-from nmt_core.inference.search.predictor import ModelPredictor, Predictor
+from nmt_core.inference.search.predictor import Ensemble, ModelPredictor, Predictor
 from nmt_core.inference.translator import Translator
 from nmt_core.text.lexicon import Candidate, Lexicon
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary

@@ -25,7 +25,6 @@ def test_a_span_gets_its_translation() -> None:
     assert (constraint.phrases, constraint.log_probs, constraint.required) == (("a cute place",), (), True)
     assert not parse_xml_line(GUIDE, mode="inclusive").constraints[0].required
     assert parse_xml_line(GUIDE, mode="ignore") == SourceLine("das ist ein kleines haus .")
-    assert parse_xml_line(GUIDE, mode="pass-through") == SourceLine(GUIDE)
 
 
 def test_alternatives_have_probabilities() -> None:
@@ -82,11 +81,7 @@ def test_any_text_is_a_line_or_an_error(text: str, mode: str) -> None:
         line = parse_xml_line(text, mode=mode)
     except ValueError:
         return
-    if mode == "pass-through":
-        assert line.text == text
-    else:
-        assert "<" not in line.text
-        assert ">" not in line.text
+    assert "<" not in line.text and ">" not in line.text
     assert all(phrase for one in line.constraints for phrase in one.words)
 
 

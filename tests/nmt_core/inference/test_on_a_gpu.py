@@ -25,7 +25,7 @@ from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring import walk as tree_walk
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search.ensemble import make_predictor
+from nmt_core.inference.search.predictor import make_predictor
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig

@@ -22,8 +22,7 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad, pad_pairs
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.search.ensemble import Ensemble
-from nmt_core.inference.search.predictor import ModelPredictor
+from nmt_core.inference.search.predictor import Ensemble, ModelPredictor
 from nmt_core.layers.losses import LossOptions
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model, save_model
 from nmt_core.model_directory.settings import FolderConfig

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt_core.batches.layout import Layout
-from nmt_core.inference.search.ensemble import Ensemble
-from nmt_core.inference.search.predictor import ModelPredictor, Prediction, Predictor
+from nmt_core.inference.search.predictor import Ensemble, ModelPredictor, Prediction, Predictor
 from nmt_core.models.interface import TranslationModel
 from tests.nmt_core.native.test_probabilities import AT_MOST, ROWS, SUM, device, with_logits_of
 

@@ -16,8 +16,7 @@ from nmt_core.batches.padding import pad_pairs
 from nmt_core.inference.search.choices import allocate
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.constraints import MAX_MATCHES, Constraint, Progress, Rules
-from nmt_core.inference.search.ensemble import Ensemble
-from nmt_core.inference.search.predictor import ModelPredictor
+from nmt_core.inference.search.predictor import Ensemble, ModelPredictor
 from nmt_core.inference.search.requests import Finished, Hypothesis, Request, checked
 from nmt_core.models.interface import TranslationModel
 from nmt_core.text.sentence import Sentence

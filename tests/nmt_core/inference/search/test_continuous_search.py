@@ -16,8 +16,7 @@ from nmt_core.base.errors import ModelError
 from nmt_core.batches.padding import pad
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.search.ensemble import Ensemble
-from nmt_core.inference.search.predictor import ModelPredictor, Predictor
+from nmt_core.inference.search.predictor import Ensemble, ModelPredictor, Predictor
 from nmt_core.inference.search.requests import Hypothesis, Request, checked
 from nmt_core.models.interface import NO_WORD, TranslationModel
 from nmt_core.text.sentence import Sentence

@@ -16,8 +16,8 @@ from nmt_core.base.interfaces import GuideStep, SentencePair
 from nmt_core.inference.guided_search import GuidedTranslator
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.search.guided import GuideInIds
+from nmt_core.inference.search.predictor import make_predictor
 from nmt_core.inference.search.requests import Request
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.sentence import TargetOrder

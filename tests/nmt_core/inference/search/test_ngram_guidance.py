@@ -16,8 +16,8 @@ from nmt_core.inference.lines import SourceLine
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.constraints import Constraint
-from nmt_core.inference.search.ensemble import make_predictor
 from nmt_core.inference.search.ngram_guidance import FACTORS, JoinedGuidance, WordGuidance
+from nmt_core.inference.search.predictor import make_predictor
 from nmt_core.inference.search.requests import Finished, Request
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel

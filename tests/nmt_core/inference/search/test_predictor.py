@@ -10,8 +10,7 @@ import torch
 from nmt_core.batches.padding import Padded, pad
 from nmt_core.batches.tensor_tree import _map
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.search.ensemble import Ensemble
-from nmt_core.inference.search.predictor import ModelPredictor
+from nmt_core.inference.search.predictor import Ensemble, ModelPredictor
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.interface import NO_WORD, TranslationModel
