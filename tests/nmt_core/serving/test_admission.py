@@ -138,14 +138,9 @@ def test_one_client_cannot_have_all_the_streams(strict, stub) -> None:
 
 
 def test_answers_that_nobody_reads_are_given_up(strict, stub) -> None:
-    text = " ".join(["un"] * 60)
-    request = pb.TranslateRequest(texts=[text] * 10, beam=4, nbest=4, with_attention=True)
-
-    def requests() -> Iterator[pb.TranslateStreamRequest]:
-        for number in range(400):
-            yield pb.TranslateStreamRequest(id=str(number), request=request)
-
-    call = stub.TranslateStream(requests(), metadata=METADATA)
+    pairs = [pb.Pair(source="un " * 150, target="one " * 150)] * 3
+    request = pb.ScoreStreamRequest(request=pb.ScoreRequest(pairs=pairs, with_attention=True))
+    call = stub.ScoreStream(iter([request] * 20), metadata=METADATA)
     eventually(lambda: metrics_of(strict)["nmt_memory_held_bytes"])
     with NmtClient(strict.address, access=Access(token=TOKEN), timeout=30) as other:
         assert other.translate(["un"])[0].translations

@@ -89,7 +89,7 @@ def test_the_options_in_the_dockerfile_exist() -> None:
     assert (health.what, Path(health.tls_ca).parent) == ("health", Path(args.tls_cert).parent)
 
 
-def test_the_image_s_server_passes_the_image_s_health_check(start, models: Path, tmp_path: Path, capsys) -> None:
+def test_the_image_s_server_passes_the_image_s_health_check(start_here, models: Path, tmp_path: Path, capsys) -> None:
     """With folders of here in place of those that are mounted."""
     authority = Authority(tmp_path, "ca")
     Path(authority.path).rename(tmp_path / "ca.crt")
@@ -97,13 +97,11 @@ def test_the_image_s_server_passes_the_image_s_health_check(start, models: Path,
     here = {"/models": str(models), "0.0.0.0": "127.0.0.1", "9464": "0"}
     found = {name: yaml.safe_load(rest.rpartition("CMD ")[2] or rest) for name, rest in instructions()[-3:]}
     command = found["ENTRYPOINT"][2:] + found["CMD"]
-    server = start(*(here.get(word, word.replace("/tls/", f"{tmp_path}/")) for word in command))
+    server = start_here(*(here.get(word, word.replace("/tls/", f"{tmp_path}/")) for word in command))
     here = {"localhost:50551": f"localhost:{server.address.rpartition(':')[2]}"}
     health = [here.get(word, word.replace("/tls/", f"{tmp_path}/")) for word in found["HEALTHCHECK"][1:]]
     assert main(health) == 0, capsys.readouterr().err
     assert main([word for word in health if not word.endswith(("--tls-ca", "ca.crt"))]) == 1
-    server.terminate()
-    assert server.wait() == 0
 
 
 def pinned(path: Path) -> dict[str, str]:

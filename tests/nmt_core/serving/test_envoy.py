@@ -245,12 +245,12 @@ class Guarded(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def guarded(start, folder: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+def guarded(start_here, folder: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     place = tmp_path_factory.mktemp("guarded")
     (place / "tokens").write_text(f"alice {TOKEN}\n")
     (place / "limits.yaml").write_text("body: 2\nunread: 1\nidle: 3\nrequest_mib: 3\nmessage_mib: 4\n")
     common = ["--token-file", str(place / "tokens"), "--limits", str(place / "limits.yaml")]
-    server = start("--model", f"m={folder}", "--metrics-port", "0", *common)
+    server = start_here("--model", f"m={folder}", "--metrics-port", "0", *common)
     proxy = Proxy(place, server.address, *common)
     yield Guarded(server, proxy)
     proxy.stop()

@@ -103,7 +103,6 @@ async def test_what_fails_and_who_goes_leave_the_others_alone() -> None:
         failed = (await waiting[2]).scores[0].error
         assert failed.reason == "INTERNAL"
         assert "secret" not in failed.message
-    assert gate.calls[:3] == [1, 1, 3]  # warm-up, "a", then "b", "fail" and "d" together, then in halves
 
 
 async def test_a_busy_server_is_asked_again_when_it_says_so() -> None:
