@@ -30,12 +30,12 @@ from typing import Any, Literal, NamedTuple
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import NgramGuidance, PairScore, PairScorer, SentencePair
 from nmt_core.base.words import factors_read, split_words, whole_number
+from nmt_core.ct2 import CT2
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.unknown_share import UnknownShare, usual_share
 from smt_bridge.nbest.entry import BLANKS, NbestEntry
 
 REMOTE = "grpc:"
-CT2 = "ct2:"
 
 
 class ModelOptions(NamedTuple):

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.commands.options import add_device, add_models, add_precision, add_shard_arguments, add_word_limit
+from nmt_core.commands.options import (
+    CONVERTED,
+    add_device,
+    add_models,
+    add_precision,
+    add_shard_arguments,
+    add_word_limit,
+)
 from nmt_core.commands.parser import positive
 from nmt_core.commands.search_options import SEARCH_KEYS, add_search, add_unknown_words
 from nmt_core.files import InputFile, OutputFile
@@ -54,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
     models = parser.add_argument_group("models")
-    add_models(models)
+    add_models(models, CONVERTED)
     add_device(models)
     add_precision(models)
     _add_search_options(parser.add_argument_group("search"))

@@ -11,6 +11,8 @@ from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile
 from nmt_core.jobs.ray_workers import Ray
 
+CONVERTED = "; ct2:DIR is a Transformer in CTranslate2"
+
 
 def models(text: str) -> InputFile:
     """The type of ``--model`` where several directories are an ensemble."""
@@ -19,14 +21,14 @@ def models(text: str) -> InputFile:
     return InputFile(text)
 
 
-def add_models(group: argparse._ActionsContainer) -> None:
-    """``--model``: one model, or an ensemble."""
+def add_models(group: argparse._ActionsContainer, or_else: str = "") -> None:
+    """``--model``: one model, or an ensemble, ``or_else`` something that the command takes."""
     group.add_argument(
         "--model",
         type=models,
         required=True,
         metavar="DIR[,DIR...]",
-        help="model directory; several, with commas, are an ensemble",
+        help=f"model directory; several, with commas, are an ensemble{or_else}",
     )
 
 

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.base.messages import counted, say, show
+from nmt_core.ct2 import CT2
 from nmt_core.files.reading import check_regular
 from smt_bridge.doctor import findings as words
 from smt_bridge.doctor import lists
 from smt_bridge.doctor.case import examine_case, examine_case_of_model, first_words
 from smt_bridge.doctor.configuration import examine_ini, examine_model, language_models, readable_tables
+from smt_bridge.doctor.converted import examine_converted
 from smt_bridge.doctor.findings import Finding, error, warning
 from smt_bridge.doctor.table import Table
 from smt_bridge.metadata import find_metadata, metadata_path
@@ -109,6 +111,9 @@ def _examine_words(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
             yield from words.examine_escapes(source, table.source)
             yield from examine_case(source, table.source, begin)
     if not files.scorer:
+        return
+    if files.scorer.startswith(CT2):
+        yield from examine_converted(files.scorer, files.source, files.reference)
         return
     for folder in files.scorer.split(","):
         try:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.interfaces import SentencePair
+from nmt_core.commands.main import main as nmt_core
 from nmt_core.ct2.model import Ct2Model
 from smt_bridge.commands.main import main
 from smt_bridge.models import SearchOptions, open_model
@@ -97,3 +98,34 @@ def test_what_such_a_model_cannot_do_is_one_line(
         assert main(["rescore-table", str(table), *more, *options]) == 2
         assert expected in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_score_writes_the_number_of_the_column(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("source").write_text("a b\nb\n")
+    Path("list").write_text("0 ||| x y ||| LM0= -1 ||| -1\n1 ||| z ||| LM0= -2 ||| -2\n")
+    Path("pairs").write_text("a b\tx y\nb\tz\n")
+    options = ["--nbest", "list", "--source", "source", "--output", "rich", "--quiet", "--jobs", "1"]
+    assert main(["add-features", "--scorer", f"ct2:{folder}", *options]) == 0
+    column = [float(line.split("NMT0= ")[1].split()[0]) for line in Path("rich").read_text().splitlines()]
+    capfd.readouterr()
+    assert nmt_core(["score", "--model", f"ct2:{folder}", "pairs"]) == 0
+    assert [float(line) for line in capfd.readouterr().out.splitlines()] == pytest.approx(column, abs=2e-6)
+
+
+def test_doctor_says_a_model_of_the_other_direction_and_one_that_is_none(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bare = Ct2Model(str(folder), threads=1)
+    scores = {word: bare.score([SentencePair("a a a a", " ".join([word] * 4))])[0].log_prob for word in "abxyz"}
+    likely, unlikely = max(scores, key=scores.__getitem__), min(scores, key=scores.__getitem__)
+    for name, word in (("likely", likely), ("unlikely", unlikely)):
+        Path(name).write_text(f"{' '.join([word] * 4)}\n" * 60)
+    for source, reference, warnings in (("unlikely", "likely", 0), ("likely", "unlikely", 1)):
+        assert main(["doctor", "--scorer", f"ct2:{folder}", "--source", source, "--reference", reference]) == 0
+        assert capfd.readouterr().out.count("is it of the other direction") == warnings
+    assert main(["doctor", "--scorer", f"ct2:{tmp_path}"]) == 1
+    assert "no model of CTranslate2" in capfd.readouterr().out

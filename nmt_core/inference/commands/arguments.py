@@ -15,6 +15,7 @@ from pydantic import Field, field_validator
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.config import Config, YamlProblem, parse_yaml
+from nmt_core.ct2 import CT2
 from nmt_core.files import InputFile
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 
@@ -84,6 +85,12 @@ class LanguageModel(InputFile):
 
 
 _MARKUP = ("--xml-input exclusive", "--xml-input inclusive")
+_CONVERTED = "--model ct2:DIR"
+_NOT_OF_CONVERTED = (
+    *_MARKUP, "--xml-input ignore", "--raw", "--guidance", "--lm", "--replace-unk", "--lexicon", "--alignments",
+    "--per-word", "--word-alignment", "--softmax none",
+    *(f"--search {key}" for key in KEYS if key not in ("forbid_unknown", "batch_tokens")),
+)  # fmt: skip
 
 _EXCLUDED = (
     ((*_MARKUP, "--xml-input ignore"), "is for tokenised text, in the words of the model", ("--raw",)),
@@ -93,6 +100,8 @@ _EXCLUDED = (
     (("--search samples",), "writes N translations a line already", ("--nbest",)),
     (("--nbest", "--search samples=N"), "writes an n-best list, which holds the scores", ("--scores",)),
     (("--replace-unk",), "needs an <unk> to replace", ("--search forbid_unknown",)),
+    ((_CONVERTED,), "takes and writes words as they are, with one number a text, and searches by beam alone",
+     _NOT_OF_CONVERTED),
 )  # fmt: skip
 """Options, why they exclude others, and which."""
 
@@ -109,7 +118,8 @@ def _given(args: argparse.Namespace, search: SearchOptions) -> set[str]:
     """The names of the options given, where others depend on them."""
     given = {f"--{name.replace('_', '-')}": value for name, value in vars(args).items()}
     given |= {f"--search {key}": getattr(search, key) for key in search.model_fields_set}
-    given |= {f"--xml-input {given.get('--xml-input')}": True, f"--replace-unk {args.replace_unk}": True}
+    given |= {f"{name} {given.get(name)}": True for name in ("--xml-input", "--replace-unk", "--softmax")}
+    given[_CONVERTED] = args.model.startswith(CT2)
     given |= {"--nbest": given.get("--nbest", 1) > 1, "--search samples=N": search.samples > 1}
     return {name for name, value in given.items() if value is not None and value is not False}
 

@@ -9,17 +9,18 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from nmt_core.base.errors import unreadable
 from nmt_core.base.words import check_factors
+from nmt_core.ct2 import CT2
 from nmt_core.device import choose_device
+from nmt_core.inference.commands.converted import ConvertedWorker
 from nmt_core.inference.commands.options import TranslatorOptions, open_translator, translator_options
-from nmt_core.inference.commands.output_lines import Notices, distinct, open_writers
-from nmt_core.inference.commands.source_lines import read_source_lines
-from nmt_core.inference.lines import SourceLine
+from nmt_core.inference.commands.output_lines import Notices, distinct, open_writers, written_lines
+from nmt_core.inference.commands.source_lines import Window, read_source_lines
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import reranked, unknown_share
 from nmt_core.jobs.journal import Shard
@@ -31,13 +32,6 @@ from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.unknown_share import usual_share
 
 _WITHOUT_EFFECT = ("input", "output", "quiet", "jobs", "shards", "restart", "engine", "device", "debug")
-
-
-class Window(NamedTuple):
-    """Lines that are translated together; ``first`` is the number of the first, from 1."""
-
-    first: int
-    lines: list[SourceLine]
 
 
 def decode(args: argparse.Namespace) -> int:
@@ -87,7 +81,9 @@ def _read_windows(
 
 def _open_worker(
     args: argparse.Namespace, options: TranslatorOptions, number: int, *, all_threads: bool
-) -> DecodeWorker:
+) -> DecodeWorker | ConvertedWorker:
+    if args.model.startswith(CT2):
+        return ConvertedWorker(args, options, threads=0 if all_threads else 1)
     keep_memory_of_tensors()
     if options.device == "auto" and torch.cuda.device_count() > 1:
         options = replace(options, device=f"cuda:{number % torch.cuda.device_count()}")
@@ -120,9 +116,7 @@ class DecodeWorker:
         found = [self._chosen(one) for one in found]
         for name in ("copied", "translated"):
             counts[name] = float(sum(getattr(each.unknown, name) for one in found for each in one))
-        numbered = list(enumerate(found, start=first))
-        texts = ["".join(f"{line}\n" for one in numbered for line in write(*one)) for write in self._writers]
-        return Result(tuple(text.encode("utf-8", "surrogateescape") for text in texts), counts)
+        return Result(written_lines(self._writers, found, first=first), counts)
 
     def _chosen(self, found: list[Translation]) -> list[Translation]:
         """The translations that are written of those that were found."""

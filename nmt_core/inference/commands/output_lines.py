@@ -40,6 +40,15 @@ def _nbest_lines(number: int, found: Sequence[Translation]) -> Iterable[str]:
         yield nbest_line(number, one.text, f"NMT0= {one.log_prob:.6f}{lm}", one.score)
 
 
+def written_lines(
+    writers: Iterable[Writer], found: Sequence[Sequence[Translation]], *, first: int
+) -> tuple[bytes, ...]:
+    """What each writes of translations; the number of the first line counts from 0."""
+    numbered = list(enumerate(found, start=first))
+    texts = ["".join(f"{line}\n" for one in numbered for line in write(*one)) for write in writers]
+    return tuple(text.encode("utf-8", "surrogateescape") for text in texts)
+
+
 def distinct(found: Sequence[Translation], most: int) -> list[Translation]:
     """Of translations with the same text the first, ``most`` of them."""
     texts: dict[str, Translation] = {}
@@ -58,6 +67,8 @@ class Notices:
 
     def add(self, counts: Mapping[str, float]) -> None:
         """Take note of a window, counted by ``DecodeWorker``."""
+        if not counts:  # of a model in CTranslate2
+            return
         if self._share is None:
             hint = "" if self._args.raw else "Raw text needs --raw"
             serve, usual = counts["serve"] > 0, counts["usual"] or None

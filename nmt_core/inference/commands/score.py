@@ -12,6 +12,7 @@ from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair, unknown_words_serve
 from nmt_core.base.messages import say
 from nmt_core.base.words import check_factors, check_words, split_words
+from nmt_core.ct2 import CT2
 from nmt_core.files import (
     open_output,
     read_parallel_lines,
@@ -20,6 +21,8 @@ from nmt_core.files import (
     write_lines,
 )
 from nmt_core.files.progress import progress_bar
+from nmt_core.inference.commands.arguments import SearchOptions, check_together
+from nmt_core.inference.commands.converted import open_converted
 from nmt_core.inference.output.alignment import AlignedPair, line_writer
 from nmt_core.inference.output.copies import annotated_pair
 from nmt_core.inference.scoring.forms import scorer_of_form
@@ -32,6 +35,7 @@ from nmt_core.text.unknown_share import UnknownShare, usual_share
 
 def score_files(args: argparse.Namespace) -> int:
     """Score. Raises ConfigError for options that do not go together."""
+    check_together(args, SearchOptions())
     if args.alignments and args.raw:
         raise ConfigError("--alignments has the words of the text; leave out --raw, or prepare the text first")
     if args.word_alignment and (args.raw or args.surface):
@@ -41,11 +45,11 @@ def score_files(args: argparse.Namespace) -> int:
     if args.word_alignment:
         pairs = _annotated_pairs(args, models)
     else:
-        pairs = _pairs(args, 0 if args.raw else len(models[0].factors))
+        pairs = _pairs(args, 0 if args.raw or not models else len(models[0].factors))
     share = UnknownShare(
         args.model,
         _warn,
-        hint="" if args.raw else "Raw text needs --raw",
+        hint="" if args.raw or not models else "Raw text needs --raw",
         serve=unknown_words_serve(scorer.signature),
         usual=usual_share(vocabulary for model in models for vocabulary in (model.source, model.target)),
     )
@@ -70,7 +74,9 @@ def score_files(args: argparse.Namespace) -> int:
 
 
 def _open(args: argparse.Namespace) -> tuple[list[LoadedModel], PairScorer]:
-    """The models, and their scorer for text as it is given."""
+    """The models, none where CTranslate2 has it, and their scorer for text as it is given."""
+    if args.model.startswith(CT2):
+        return [], open_converted(args)
     models = load_models(args.model.split(","), device=args.device, dtype=args.dtype)
     scorer: PairScorer = ModelPairScorer(models, softmax=args.softmax)
     if args.word_alignment:

@@ -21,6 +21,13 @@ from nmt_core.inference.search.ngram_guidance import FACTORS
 _ROUNDING = 1e-6
 
 
+class Window(NamedTuple):
+    """Lines that are translated together; ``first`` is the number of the first, from 1."""
+
+    first: int
+    lines: list[SourceLine]
+
+
 def read_source_lines(args: argparse.Namespace, search: SearchOptions) -> Iterator[SourceLine]:
     """The lines of ``--input`` with what is asked of them. Raises InputError for a bad or long line."""
     lines = _lines(args)

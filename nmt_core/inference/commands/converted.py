@@ -1,0 +1,53 @@
+"""``nmt-core decode`` and ``score`` with a model in CTranslate2. ``arguments`` says what such a model cannot do."""
+
+from __future__ import annotations
+
+import argparse
+
+from nmt_core.base.interfaces import SentencePair
+from nmt_core.ct2 import CT2
+from nmt_core.ct2.model import Ct2Model
+from nmt_core.inference.commands.options import TranslatorOptions
+from nmt_core.inference.commands.output_lines import open_writers, written_lines
+from nmt_core.inference.commands.source_lines import Window
+from nmt_core.inference.output.finish import Translation
+from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.jobs.outputs import Result
+
+
+def open_converted(args: argparse.Namespace, *, threads: int = 0) -> Ct2Model:
+    """The model of ``--model ct2:DIR``. Raises ConfigError and ModelError."""
+    folder = args.model.removeprefix(CT2)
+    return Ct2Model(folder, device=args.device, compute_type=args.dtype, threads=threads)
+
+
+class ConvertedWorker:
+    """Translates windows, as ``DecodeWorker``. A line without words has the empty translation."""
+
+    def __init__(self, args: argparse.Namespace, options: TranslatorOptions, *, threads: int) -> None:
+        assert isinstance(options.config, DecodingConfig)  # samples are not for such a model
+        self._nbest, self._search = args.nbest, options.config
+        self._writers = open_writers(args, many=args.nbest > 1)
+        self._writes_scores = args.scores or args.nbest > 1
+        self._model = open_converted(args, threads=threads)
+        self.description = {"translator": self._model.signature}
+
+    def __call__(self, window: Window) -> Result:
+        """The lines of its translations."""
+        texts = [line.text for line in window.lines]
+        beam, forbid_unknown = self._search.beam, self._search.forbid_unknown
+        lists = self._model.nbest(texts, beam=beam, nbest=self._nbest, forbid_unknown=forbid_unknown)
+        found = [
+            [_translation(source, one.text, one.log_prob) for one in listed] or [self._empty(source)]
+            for source, listed in zip(texts, lists, strict=True)
+        ]
+        return Result(written_lines(self._writers, found, first=window.first - 1), {})
+
+    def _empty(self, source: str) -> Translation:
+        """The number of the empty translation, which not all models have for an empty source, where it is written."""
+        pair = SentencePair(source, "")
+        return _translation(*pair, self._model.score([pair])[0].log_prob if self._writes_scores else 0.0)
+
+
+def _translation(source: str, text: str, log_prob: float) -> Translation:
+    return Translation(text, tuple(text.split(" ")), log_prob, log_prob, (), tuple(source.split(" ")))
