@@ -11,10 +11,10 @@ import dataclasses
 import functools
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from isal.isal_zlib import crc32
-from pydantic.dataclasses import dataclass
+from pydantic import BaseModel, BeforeValidator, InstanceOf, PlainSerializer, ValidationError
 
 from nmt_core.base.errors import ConfigError, InputError, unreadable
 from nmt_core.files import PARTIAL, beside, file_digest, is_written_through, open_output
@@ -109,20 +109,32 @@ _ENDING = ".json"
 _BLOCK = 1 << 20  # bytes read at once
 
 
-@dataclass(frozen=True)
-class Metadata:
-    """What is known of a list or table.
+def _parsed(value: Any) -> Any:
+    return Signature.parse(value) if isinstance(value, str) else value
 
-    ``columns`` maps the name of a column to its signature, in the order of the columns. ``scores_before`` is the number
-    of scores that a rescored table had before, None for a list. ``content`` is all that the file has.
+
+_Signature = Annotated[Signature, BeforeValidator(_parsed), PlainSerializer(str)]
+
+
+class Metadata(BaseModel, frozen=True):
+    """What is known of a list or table: the content of its file, where what is None is left out.
+
+    ``columns`` maps the name of a column to its signature, in the order of the columns. Of a rescored table alone,
+    ``scores_before`` is the number of scores that it had before, ``rules`` whether it is of rules, ``signatures`` those
+    of its scorers by the name of their option, and ``filtered`` what was left out of it later. ``file`` is the identity
+    of the bytes that are described.
     """
 
-    input: str
-    columns: Mapping[str, Signature]
-    counts: Mapping[str, float]
-    options: Mapping[str, Any]
+    input: InstanceOf[str]
+    version: str = VERSION
+    columns: dict[str, _Signature]
+    counts: Mapping[str, int | float]
+    options: dict[str, Any]
     scores_before: int | None = None
-    content: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
+    rules: bool | None = None
+    signatures: dict[str, str] | None = None
+    filtered: list[Any] | None = None
+    file: dict[str, Any] | None = None
 
 
 def metadata_path(path: str) -> str:
@@ -139,9 +151,8 @@ def find_metadata(path: str) -> Metadata | None:
     if not (os.path.isfile(path) and os.path.isfile(beside)):
         return None
     found = read_metadata(beside)
-    described = found.content.get("file")
-    length = described.get("bytes") if isinstance(described, dict) else None
-    if length != os.path.getsize(path) or described != identity(path):  # mostly the length tells
+    length = (found.file or {}).get("bytes")
+    if length != os.path.getsize(path) or found.file != identity(path):  # mostly the length tells
         raise InputError(beside, f"describes other content than {path} has; remove it, or make both again")
     return found
 
@@ -154,11 +165,12 @@ def known_columns(path: str) -> Mapping[str, Signature]:
 
 def read_metadata(path: str) -> Metadata:
     """Read ``FILE.json`` itself. Raises InputError where it cannot be read or is something else."""
-    content = read_json(path)
     try:
-        return _of_table(content) if "scores_before" in content else _of_list(content)
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        problem = f"is not a record of add-features or rescore-table ({error!r:.80}); remove it or write it again"
+        return Metadata.model_validate(read_json(path))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        wrong = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        problem = f"is not a record of add-features or rescore-table ({wrong:.80}); remove it or write it again"
         raise InputError(path, problem) from error
 
 
@@ -179,26 +191,14 @@ def new_metadata(output: str) -> str | None:
     return path
 
 
-def write_metadata(output: str, content: Mapping[str, Any]) -> None:
+def write_metadata(output: str, metadata: Metadata) -> None:
     """Write the metadata of ``output``, which is complete and has no name yet, with its identity.
 
     Until it gets its name, they are metadata of other content, which nobody uses.
     """
+    described = metadata.model_copy(update={"file": identity(beside(output, PARTIAL))})
     with open_output(metadata_path(output)) as stream:
-        stream.write(json_bytes({**content, "file": identity(beside(output, PARTIAL))}, indent=2))
-
-
-def content_of_list(
-    source: str, columns: Mapping[str, Signature], counts: Mapping[str, float], options: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What is written down of a list that was made from ``source``."""
-    return {
-        "input": source,
-        "version": VERSION,
-        "columns": {name: str(signature) for name, signature in columns.items()},
-        "counts": dict(counts),
-        "options": dict(options),
-    }
+        stream.write(json_bytes(described.model_dump(exclude_none=True), indent=2))
 
 
 def identity(path: str) -> dict[str, Any]:
@@ -211,21 +211,3 @@ def identity(path: str) -> dict[str, Any]:
     except OSError as error:
         raise unreadable(path, error) from error
     return {"bytes": size, "crc32": f"{crc:08x}"}
-
-
-def _of_list(content: Mapping[str, Any]) -> Metadata:
-    columns = {str(name): Signature.parse(text) for name, text in content["columns"].items()}
-    return Metadata(content["input"], columns, content["counts"], content["options"], content=content)
-
-
-def _of_table(content: Mapping[str, Any]) -> Metadata:
-    """A table names its scorers; p(source|target) is the reverse one's, everything else the direct one's."""
-    signatures, options = content["signatures"], content["options"]
-    columns = {}
-    for name in content["added"]:
-        reverse = "reverse_scorer" in signatures and name.startswith("p(source")
-        text = signatures["reverse_scorer" if reverse else "scorer"]
-        direction = "reverse" if reverse else "forward"
-        columns[str(name)] = Signature.parse(text).with_field("direction", direction, first=True)
-    counts, before = content.get("counts", {}), int(content["scores_before"])
-    return Metadata(options["input"], columns, counts, options, before, content)

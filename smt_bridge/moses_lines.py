@@ -12,7 +12,7 @@ without blanks around them, wherever they stand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError
@@ -78,18 +78,6 @@ def pick_factor(words: bytes, factor: int) -> bytes:
             raise ValueError(f"the word '{shown}' has no factor {factor} (counted from 0)")
         found.append(parts[factor])
     return b" ".join(found)
-
-
-def pick_factors(words: bytes, factors: Sequence[int]) -> bytes:
-    """Those factors of every word, in this order, with a bar between them; ValueError as of ``pick_factor``.
-
-    >>> pick_factors(b"das|ART|d Haus|NN|h", [2, 0])
-    b'd|das h|Haus'
-    """
-    if not split_tokens(words):
-        return b""
-    found = (pick_factor(words, factor).split(b" ") for factor in factors)
-    return b" ".join(map(_BAR.join, zip(*found, strict=True)))
 
 
 def factors_of(words: bytes) -> int:

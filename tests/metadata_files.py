@@ -15,6 +15,9 @@ def metadata_of(path: str, content: dict[str, Any]) -> bytes:
 
 
 def describe(path: str | Path, content: dict[str, Any]) -> None:
-    """Write the metadata of the file at ``path``; what ``content`` lacks of a table's metadata is added."""
-    usual = {"scores_before": 4, "signatures": {"scorer": "fake:<table>"}, "options": {"input": "phrase-table"}}
-    Path(metadata_path(str(path))).write_bytes(metadata_of(str(path), {**usual, **content}))
+    """Write the metadata of a table at ``path``: ``content``, where ``added`` names the columns, and what it lacks."""
+    given = dict(content)
+    columns = dict.fromkeys(given.pop("added"), "fake:<table>")
+    usual = {"input": "phrase-table", "version": "0.1.0", "columns": columns, "counts": {}, "options": {}}
+    usual |= {"scores_before": 4, "signatures": {"scorer": "fake:<table>"}}
+    Path(metadata_path(str(path))).write_bytes(metadata_of(str(path), {**usual, **given}))

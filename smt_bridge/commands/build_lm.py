@@ -6,7 +6,7 @@ import argparse
 
 from nmt_core.files import InputFile, OutputFile
 
-RUN = "smt_bridge.lm.build:build_lm"
+RUN = "smt_bridge.lm:build_lm"
 _EXAMPLE = """examples:
   smt-bridge build-lm --order 5 < train.tok.fr > lm.fr.arpa
   smt-bridge build-lm --order 4 --input train.tok.fr.gz --output lm.fr.arpa.gz

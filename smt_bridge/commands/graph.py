@@ -1,4 +1,4 @@
-"""`smt-bridge graph`: what Moses searched, beyond its n-best lists: longer lists, smaller graphs, neural search."""
+"""`smt-bridge graph`: what Moses searched, beyond its n-best lists: longer lists, neural search."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile
 
 RUN = "smt_bridge.graphs.command:run"
-USES = ("nbest", "prune", "search", "list-posteriors")
+USES = ("nbest", "search", "list-posteriors")
 _EXAMPLE = """examples:
   moses -f moses.ini -output-search-graph-extended graphs < test.tok.en
   smt-bridge graph nbest graphs --ini moses.ini --nbest 1000 | gzip > test.nbest1000.gz
-  smt-bridge graph prune graphs --ini moses.ini --gap 1 | gzip > small.gz
-  smt-bridge graph nbest small.gz --ini moses.ini --weights runs/weights > test.nbest
-  smt-bridge graph search small.gz --ini moses.ini --model runs/search --source test.tok.en --nbest 12 > test.nbest
+  smt-bridge graph nbest graphs --ini moses.ini --weights runs/weights > test.nbest
+  smt-bridge graph search graphs --ini moses.ini --model runs/search --source test.tok.en --nbest 12 > test.nbest
   smt-bridge graph list-posteriors test.nbest100.gz --scale 5 > ngrams
 
 uses:
   nbest            the best distinct translations of every graph, as an n-best list of Moses
-  prune            the same graphs without the arcs that only bad paths use
   search           of every graph the translations that a neural model likes best
   list-posteriors  how likely n-grams are to be in the translation, by an n-best list with totals
 
@@ -37,7 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--ini", type=InputFile, metavar="FILE", help="the moses.ini of the run, which names the features of graphs")
     add("--weights", type=InputFile, metavar="FILE", help="rank with these, such as those of tune (the moses.ini's)")
     add("--nbest", type=positive, metavar="N", help="nbest, search: so many of a sentence (nbest 100, search 1)")
-    add("--gap", type=float, metavar="G", help="prune: keep arcs whose best path is at most G worse than the best (1)")
     ngrams = parser.add_argument_group("list-posteriors")
     add = ngrams.add_argument
     add("--scale", type=float, metavar="A", help="a hypothesis has the weight exp(A times its total) (1)")
@@ -54,4 +51,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="G",
         help="of Moses' total (1); that of the model is NMT0 of --weights, or 1",
     )
+    add("--gap", type=float, metavar="G", help="leave out arcs whose best path is more than G worse than the best (1)")
     add_word_limit(search, "source")

@@ -10,9 +10,7 @@ from nmt_core.commands.program import Command, Program, run_command
 COMMANDS = {
     "new": Command("smt_bridge.commands.new", "from a Moses system to a served hybrid: make the steps and run them"),
     "rescore-table": Command("smt_bridge.commands.rescore_table", "add neural scores to a Moses phrase or rule table"),
-    "filter-table": Command(
-        "smt_bridge.commands.filter_table", "keep of a table what a text needs, or the better targets of every source"
-    ),
+    "filter-table": Command("smt_bridge.commands.filter_table", "keep of a table what a text needs"),
     "wire": Command("smt_bridge.commands.wire", "make the moses.ini that uses a rescored phrase table"),
     "graph": Command(
         "smt_bridge.commands.graph",

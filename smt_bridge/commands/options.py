@@ -12,8 +12,6 @@ from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile
 from smt_bridge.moses.process import check_further_options
 
-_WITHOUT_FILE = ("mbrbleu", "mbrchrf")  # features whose argument is a kind of weights
-
 
 class FeatureSpec(InputFile):
     """``kenlm:FILE``, ``mbrbleu:posterior``, ``wordcount``; ``path`` is also the directory of a model."""
@@ -22,7 +20,7 @@ class FeatureSpec(InputFile):
     def path(self) -> str:
         """The file; empty where the feature takes none."""
         name, _, file = self.partition(":")
-        return "" if name in _WITHOUT_FILE else file
+        return "" if name == "mbrbleu" else file  # whose argument is a kind of weights
 
 
 def add_nbest_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +41,7 @@ def add_format_argument(parser: argparse.ArgumentParser) -> None:
         "--nbest-format",
         default="auto",
         metavar="NAME",
-        help="moses, factors:N, scored, fairseq, json, tabs or lines:N (auto: by the first lines, but for lines:N)",
+        help="moses, factors:N, scored, fairseq or lines:N (auto: by the first lines, but for lines:N)",
     )
 
 

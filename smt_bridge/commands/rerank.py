@@ -17,9 +17,9 @@ One line per source line comes out, blank where the list has no hypothesis. With
 the reference are plain; without it both are tokenised. Without --source, as many lines as the highest id asks for.
 
 With --reference, on stderr: BLEU, chrF and TER of each system that made the list and of the choice, with sacrebleu's
-signatures, 95 % confidence intervals and p-values against the best system alone; BLEU of the best choice and of a
-choice by chance; BLEU by length of the source. --report writes all of it: a page
-(*.html, one file without network or scripts) or JSON (*.json, docs/lists.md)."""
+signatures, 95 % confidence intervals and p-values against the best system alone; BLEU of the best choice; BLEU by
+length of the source. --report writes all of it: a page (*.html, one file without network or scripts) or JSON (*.json,
+docs/lists.md)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from nmt_core.kenlm import check_binary
 from smt_bridge.doctor import lists
 from smt_bridge.doctor.findings import Finding, error, note, warning
 from smt_bridge.doctor.table import Table
-from smt_bridge.moses.feature_functions import binary_scores, missing_parts, section_lines
+from smt_bridge.moses.feature_functions import BEFORE_2013, binary_scores, missing_parts, section_lines
 from smt_bridge.moses.ini import Feature, MosesIni, PathOption
 from smt_bridge.moses.weights import all_weights
 from smt_bridge.tables.wire import why_not_unpacked
@@ -92,8 +92,7 @@ def language_models(ini: MosesIni) -> list[tuple[str, int | None]]:
 def examine_ini(ini: MosesIni, tables: Mapping[str, Table]) -> Iterator[Finding]:
     """Every finding about the ini; ``tables`` are those of ``readable_tables`` by their paths."""
     if ini.is_before_2013:
-        problem = "names its tables in [ttable-file], as before 2013: nothing of it was looked into"
-        yield error(ini.path, problem, "give an ini with [feature] and [weight] sections")
+        yield error(ini.path, *BEFORE_2013.split("; "))
         return
     features = {feature.name: feature for feature in ini.features}
     for option in ini.paths:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.base.messages import counted, say, show
@@ -13,10 +13,9 @@ from nmt_core.ct2 import CT2
 from nmt_core.files.reading import check_regular
 from smt_bridge.doctor import findings as words
 from smt_bridge.doctor import lists
-from smt_bridge.doctor.case import examine_case, examine_case_of_model, first_words
 from smt_bridge.doctor.configuration import examine_ini, examine_model, language_models, readable_tables
 from smt_bridge.doctor.converted import examine_converted
-from smt_bridge.doctor.findings import Finding, error, warning
+from smt_bridge.doctor.findings import Finding, error, examine_case, examine_case_of_model, first_words, warning
 from smt_bridge.doctor.table import Table
 from smt_bridge.metadata import find_metadata, metadata_path
 from smt_bridge.models import REMOTE, open_model
@@ -142,11 +141,10 @@ def _examine_record(path: str, scorer: str) -> Iterator[Finding]:
         yield warning(record, error.problem, "it is not a record of ours: remove or rename it")
         return
     if found is not None and scorer:
-        yield from _examine_fingerprint(record, found.content, scorer)
+        yield from _examine_fingerprint(record, " ".join(map(str, found.columns.values())), scorer)
 
 
-def _examine_fingerprint(record: str, content: Mapping[str, Any], scorer: str) -> Iterator[Finding]:
-    recorded = json.dumps(dict(content))
+def _examine_fingerprint(record: str, recorded: str, scorer: str) -> Iterator[Finding]:
     try:
         signature = open_model(scorer).signature
     except NmtError:

@@ -58,7 +58,7 @@ def examine_ids(summary: NbestSummary, path: str) -> Iterator[Finding]:
     """Whether a source or reference has a line for every id."""
     lines = sum(1 for _ in read_lines(path))
     if summary.last is not None and summary.last.sentence >= lines:
-        found = beyond(summary.path, summary.last, path, lines)
+        found = beyond(summary.path, summary.last.sentence, path, lines, line=summary.last.line)
         yield error(f"{found.path}:{found.line}", found.problem, "take the file that was translated")
 
 

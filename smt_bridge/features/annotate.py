@@ -57,9 +57,8 @@ def annotate(
 
 
 def _candidates(group: NbestList, names: Sequence[str], sources: Sequence[str], *, path: str) -> Candidates:
-    first = group.entries[0]
     if group.sentence >= len(sources):
-        raise beyond(path, first, "the source file", len(sources))
+        raise beyond(path, group.sentence, "the source file", len(sources), line=group.entries[0].line)
     for entry in group.entries:
         clash = next((name for name in names if name in entry.features), None)
         if clash is not None:

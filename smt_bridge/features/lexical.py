@@ -1,16 +1,17 @@
-"""Columns of lexicons and n-gram models.
+"""Columns of words, lexicons and n-gram models.
 
-``Model1`` is IBM Model 1 of a hypothesis and its source (Brown et al. 1993, section 4.1):
-p(e | f) = prod_j 1/(l+1) sum_i t(e_j | f_i), with i over the l words of f and NULL. As a feature of n-best lists it
-helped more than any other of Och et al. 2004 ("A Smorgasbord of Features"): it sees whether every word is accounted
-for, wherever it stands. ``Lexicon`` is a table of Moses, lex.e2f or lex.f2e. The features of KenLM are the
-log-probability of a hypothesis, the same per word, and its unknown words.
+``WordCount`` is the example to copy for a feature of your own. ``Model1`` is IBM Model 1 of a hypothesis and its
+source (Brown et al. 1993, section 4.1): p(e | f) = prod_j 1/(l+1) sum_i t(e_j | f_i), with i over the l words of f and
+NULL. As a feature of n-best lists it helped more than any other of Och et al. 2004 ("A Smorgasbord of Features"): it
+sees whether every word is accounted for, wherever it stands. ``Lexicon`` is the table lex.f2e of Moses. The features
+of KenLM are the log-probability of a hypothesis, and its unknown words.
 
-Shapes: N hypotheses, W distinct words of them, S source words.
+Shapes: N hypotheses, W distinct words of them.
 """
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Sequence
 from functools import lru_cache
@@ -24,6 +25,40 @@ from smt_bridge.errors import WiringError
 from smt_bridge.features.base import Candidates
 from smt_bridge.metadata import Signature, file_fingerprint
 from smt_bridge.ordered_sum import ordered_sum
+
+
+class WordCount:
+    """The number of words of a hypothesis; its weight is what a word is worth."""
+
+    def __init__(self, name: str = "WordCount0") -> None:
+        self.names: tuple[str, ...] = (name,)
+        self.signature = str(Signature.of("wordcount"))
+
+    def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
+        """Words are what stands between spaces."""
+        return [[(float(len(_words(text))),) for text in group.hypotheses] for group in groups]
+
+
+class LengthRatio:
+    """Target words per source word, and how far that is from one: |log ratio|.
+
+    The first rewards long hypotheses more where the source is short; the second is the same for twice and
+    half as long. An empty side counts as one word.
+    """
+
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] = ("LengthRatio0", "LengthRatiolog0")
+        self.signature = str(Signature.of("lengthratio"))
+
+    def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
+        """Both numbers of every hypothesis."""
+        return [[_ratios(text, group.source) for text in group.hypotheses] for group in groups]
+
+
+def _ratios(target: str, source: str) -> tuple[float, float]:
+    words, length = len(_words(target)), max(len(_words(source)), 1)
+    return words / length, abs(math.log(max(words, 1) / length))
+
 
 _SHIFT = 32
 
@@ -76,24 +111,18 @@ Floats = npt.NDArray[np.float64]
 
 
 class Model1:
-    """log p(hypothesis | source), or log p(source | hypothesis) where ``reverse``.
+    """log p(hypothesis | source); ``path`` is a lexicon of p(target word | source word), ``lex.f2e``."""
 
-    ``path`` is a lexicon of p(target word | source word), ``lex.f2e``; for ``reverse`` of
-    p(source word | target word), ``lex.e2f``.
-    """
-
-    def __init__(self, path: str, *, reverse: bool = False) -> None:
-        self.names: tuple[str, ...] = ("ModelOnereverse0" if reverse else "ModelOne0",)
+    def __init__(self, path: str) -> None:
+        self.names: tuple[str, ...] = ("ModelOne0",)
         self._lexicon = Lexicon(path)
-        self._reverse = reverse
         self._checked = False
 
     @property
     def signature(self) -> str:
-        """Direction, floor and the lexicon's fingerprint."""
-        direction = "reverse" if self._reverse else "forward"
+        """Floor and the lexicon's fingerprint."""
         model = file_fingerprint(self._lexicon.path)
-        signature = Signature.of("model1", direction=direction, model=model, log="e", norm="none", floor=f"{FLOOR:g}")
+        signature = Signature.of("model1", direction="forward", model=model, log="e", norm="none", floor=f"{FLOOR:g}")
         return str(signature.with_field("dtype", "float64"))
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
@@ -106,36 +135,23 @@ class Model1:
         source = _words(group.source)
         words, counts_NW = _counts(group.hypotheses)
         lengths_N = ordered_sum(counts_NW)
-        if self._reverse:
-            sums_NS = _products(counts_NW, self._lexicon.table(source, words)) + self._lexicon.table(source, [NULL]).T
-            logs: Floats = ordered_sum(np.log(np.maximum(sums_NS, FLOOR))) - len(source) * np.log(lengths_N + 1.0)
-        else:
-            sums_W = ordered_sum(self._lexicon.table(words, [*source, NULL]))
-            logs = ordered_sum(counts_NW * np.log(np.maximum(sums_W, FLOOR))) - lengths_N * np.log(len(source) + 1.0)
-        return logs
+        sums_W = ordered_sum(self._lexicon.table(words, [*source, NULL]))
+        logs_N = ordered_sum(counts_NW * np.log(np.maximum(sums_W, FLOOR)))
+        scores: Floats = logs_N - lengths_N * np.log(len(source) + 1.0)
+        return scores
 
     def _check_direction(self, groups: Sequence[Candidates]) -> None:
         """The lexicon of the other direction knows the words too, but on the wrong side."""
         sources = list({word for group in groups for word in _words(group.source)})
         targets = list({word for group in groups for text in group.hypotheses for word in _words(text)})
-        generated, given = (sources, targets) if self._reverse else (targets, sources)
-        right = self._lexicon.knows_generated(generated) + self._lexicon.knows_given(given)
-        wrong = self._lexicon.knows_generated(given) + self._lexicon.knows_given(generated)
+        right = self._lexicon.knows_generated(targets) + self._lexicon.knows_given(sources)
+        wrong = self._lexicon.knows_generated(sources) + self._lexicon.knows_given(targets)
         if wrong > 2 * right:
-            other = "model1" if self._reverse else "model1reverse"
             raise WiringError(
                 f"{self._lexicon.path}: the lexicon is of the other direction ({wrong} words of the list fit that way, "
-                f"{right} this way); use it with {other}"
+                f"{right} this way); give lex.f2e, which has p(target word | source word)"
             )
         self._checked = bool(sources and targets)
-
-
-def _products(counts_NW: Floats, table_SW: Floats) -> Floats:
-    """The product (N, S) of the first with the second transposed, word by word, without BLAS."""
-    sums_NS = np.zeros((len(counts_NW), len(table_SW)))
-    for word in range(counts_NW.shape[1]):
-        sums_NS += counts_NW[:, word, None] * table_SW[:, word]
-    return sums_NS
 
 
 def _words(text: str) -> list[str]:
@@ -158,21 +174,19 @@ def _counts(hypotheses: Sequence[str]) -> tuple[list[str], Floats]:
 class KenLMFeature:
     """Natural log of p(hypothesis) with sentence boundaries, and the count of words outside the model.
 
-    ``per_word``: the first alone, divided by the number of words and the end. ``path`` is an ARPA file (plain or gzip)
-    or a binary of ``build_binary``. Raises ConfigError when the kenlm module is not installed and InputError when the
-    file is not a model.
+    ``path`` is an ARPA file (plain or gzip) or a binary of ``build_binary``. Raises ConfigError when the kenlm module
+    is not installed and InputError when the file is not a model.
     """
 
-    def __init__(self, path: str, *, per_word: bool = False) -> None:
-        self.names: tuple[str, ...] = ("KenLMnorm0",) if per_word else ("KENLM0", "KenLMoov0")
-        self._path, self._model, self._per_word = path, _load(path), per_word
+    def __init__(self, path: str) -> None:
+        self.names: tuple[str, ...] = ("KENLM0", "KenLMoov0")
+        self._path, self._model = path, _load(path)
 
     @property
     def signature(self) -> str:
         """Order and fingerprint of the model."""
-        feature, norm = ("kenlmnorm", "words") if self._per_word else ("kenlm", "none")
         model = {"lm": f"kenlm{self._model.order}", "model": file_fingerprint(self._path)}
-        return str(Signature.of(feature, direction="target", **model, log="e", norm=norm, dtype="float32"))
+        return str(Signature.of("kenlm", direction="target", **model, log="e", norm="none", dtype="float32"))
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """The numbers of every hypothesis; equal texts are scored once."""
@@ -181,10 +195,7 @@ class KenLMFeature:
 
     def _score(self, text: str) -> tuple[float, ...]:
         words = _words(text)
-        log_prob = self._model.log_prob(words)
-        if self._per_word:
-            return (log_prob / (len(words) + 1),)
-        return log_prob, float(sum(word not in self._model for word in words))
+        return self._model.log_prob(words), float(sum(word not in self._model for word in words))
 
 
 @lru_cache(maxsize=4)

@@ -2,10 +2,9 @@
 
 Kumar and Byrne 2004, section 2: the hypothesis with the least expected loss, the loss being one minus a metric against
 every other hypothesis, weighed by how probable that one is. Here the expectation is a column among others, and its
-weight is tuned. The metrics are sentence BLEU and chrF2 (Popović 2015 and 2016: character n-grams up to 6, recall twice
-as important as precision), which gives credit for parts of words.
+weight is tuned. The metric is sentence BLEU.
 
-How many n-grams every two sequences share, clipped as these metrics clip them: the k-th occurrence of an n-gram in a
+How many n-grams every two sequences share, clipped as BLEU clips them: the k-th occurrence of an n-gram in a
 sequence is one *item*; two sequences share min(a, b) occurrences exactly when they share that many items. So the shared
 n-grams of all pairs are one product of a binary matrix (sequences by items) with itself.
 
@@ -14,7 +13,7 @@ Shapes: N distinct hypotheses of a list, P symbols of all of them one behind the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -151,44 +150,33 @@ def _mean_of_systems(group: Candidates, scale: float) -> Floats:
     return weights
 
 
-def agreement_with_list(
-    group: Candidates, weighting: Weighting, metric: Callable[[Sequence[str]], Floats]
-) -> list[tuple[float, ...]]:
-    """The expected ``metric`` of every hypothesis, itself among the others; lines of equal text add their weights.
-
-    ``metric`` takes distinct hypotheses to a matrix: the row is scored, the column is the reference.
-    """
-    if not group.hypotheses:
-        return []
-    numbers = {text: number for number, text in enumerate(dict.fromkeys(group.hypotheses))}
-    of_line = np.array([numbers[text] for text in group.hypotheses])
-    weights = np.bincount(of_line, weights=weighting.of(group), minlength=len(numbers))
-    expected = ordered_sum(metric(list(numbers)) * weights)
-    return [(value,) for value in expected[of_line].tolist()]
-
-
 BLEU_ORDER = 4
 
 
-class Agreement:
-    """The mean of a ``metric`` in 0..1 of a hypothesis against all of its list; ``weighting`` says how they count."""
+class ExpectedBleu:
+    """The expected sentence BLEU in 0..1 of every hypothesis against its list, itself among the others.
 
-    def __init__(self, name: str, metric: Callable[[Sequence[str]], Floats], weighting: str, **fields: str) -> None:
-        self.names: tuple[str, ...] = (f"{name.upper()}0",)
-        self._metric, self._weighting = metric, Weighting.parse(weighting)
-        self.signature = str(Signature.of(name, weights=str(self._weighting), **fields))
+    It is sacrebleu's, of words as they stand: orders without a match are smoothed by halving, orders longer than the
+    hypothesis left out. ``weighting`` says how the hypotheses count; lines of equal text add their weights.
+    """
+
+    def __init__(self, weighting: str = "") -> None:
+        self.names: tuple[str, ...] = ("MBRBLEU0",)
+        self._weighting = Weighting.parse(weighting)
+        self.signature = str(Signature.of("mbrbleu", weights=str(self._weighting), smooth="exp", eff="yes"))
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """One number per hypothesis; raises WiringError where totals are needed and absent."""
-        return [agreement_with_list(group, self._weighting, self._metric) for group in groups]
+        return [self._expected(group) for group in groups]
 
-
-def expected_bleu(weighting: str = "") -> Agreement:
-    """Sentence BLEU of words as they stand.
-
-    It is sacrebleu's: orders without a match smoothed by halving, orders longer than the hypothesis left out.
-    """
-    return Agreement("mbrbleu", bleu_of_all, weighting, smooth="exp", eff="yes")
+    def _expected(self, group: Candidates) -> list[tuple[float, ...]]:
+        if not group.hypotheses:
+            return []
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(group.hypotheses))}
+        of_line = np.array([numbers[text] for text in group.hypotheses])
+        weights = np.bincount(of_line, weights=self._weighting.of(group), minlength=len(numbers))
+        expected = ordered_sum(bleu_of_all(list(numbers)) * weights)
+        return [(value,) for value in expected[of_line].tolist()]
 
 
 def bleu_of_all(hypotheses: Sequence[str]) -> Floats:
@@ -211,32 +199,4 @@ def bleu_of_all(hypotheses: Sequence[str]) -> Floats:
     orders = np.clip(lengths, 1, BLEU_ORDER)[:, None]
     brevity = np.minimum(0.0, 1.0 - lengths[None, :] / np.maximum(lengths, 1)[:, None])
     scores: Floats = np.where(related, np.exp(log_sum / orders + brevity), 0.0)
-    return scores
-
-
-CHRF_ORDER = 6
-_BETA_2 = 4.0
-
-
-def expected_chrf(weighting: str = "") -> Agreement:
-    """Sentence chrF2, without spaces."""
-    return Agreement("mbrchrf", chrf_of_all, weighting, nc=str(CHRF_ORDER), nw="0", space="no")
-
-
-def chrf_of_all(hypotheses: Sequence[str]) -> Floats:
-    """Sentence chrF2 (N, N) in 0..1 of each hypothesis, the row, against each as reference, as sacrebleu has it."""
-    texts = ["".join(text.split()) for text in hypotheses]  # every kind of space, as the metric is defined
-    symbols = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.int64)
-    lengths = np.array([len(text) for text in texts], dtype=np.int64)
-    precision = np.zeros((len(texts), len(texts)))
-    recall, orders = np.zeros_like(precision), np.zeros_like(precision)
-    for order, matches in enumerate(shared_ngrams(symbols, lengths, orders=CHRF_ORDER)):
-        totals = np.maximum(lengths - order, 0)
-        both = (totals[:, None] > 0) & (totals[None, :] > 0)
-        precision += matches / np.maximum(totals, 1)[:, None]
-        recall += matches / np.maximum(totals, 1)[None, :]
-        orders += both
-    precision, recall = precision / np.maximum(orders, 1), recall / np.maximum(orders, 1)
-    below = _BETA_2 * precision + recall
-    scores: Floats = (1.0 + _BETA_2) * precision * recall / np.where(below > 0, below, 1.0)
     return scores

@@ -4,8 +4,7 @@
 answer. ``LOG_PROB`` is the log-probability, other measures are per word, of the weakest word, or of unknown words.
 ``COVERAGE`` is the penalty of Wu et al. 2016 ("Google's Neural Machine Translation System", section 7): the sum of
 log min(sum_j a_ji, 1) over the source words i, where a_ji is the attention of target word j; attention at the source's
-end is left out. ``ATTENTION_SHAPE`` reads the soft alignment of Bahdanau et al. 2015, section 3.1, as Moses reads a
-hard one.
+end is left out.
 
 ``PhraseSum`` is the feature of Cho et al. 2014 as it is in the decoder (section 3.1): the sum of ln p over the phrase
 pairs a hypothesis used. On lists that mark the pairs it can be tuned without decoding again. A word that Moses copied
@@ -18,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
@@ -149,14 +147,6 @@ WEAKEST_WORD = PairMeasure("nmtmin", ("NMTmin",), weakest_word, per_word=True)
 UNKNOWN_WORDS = PairMeasure("nmtunk", ("NMTunk",), lambda pair, score: (float(score.unknown_target),))
 
 
-def unknown_in_source(pair: SentencePair, score: PairScore) -> tuple[float]:
-    """For a reverse model, which reads the hypothesis as its source."""
-    return (float(score.unknown_source),)
-
-
-UNKNOWN_WORDS_REVERSE = PairMeasure("nmtunk", ("NMTunk",), unknown_in_source)
-
-
 CONTINUOUS_SPACE = PairMeasure(
     "cslm", ("CSLM", "CSLMunk"), lambda pair, score: (score.log_prob, float(score.unknown_target))
 )
@@ -226,40 +216,6 @@ def attention_of_words(score: PairScore) -> list[float]:
 
 
 COVERAGE = PairMeasure("coverage", ("NMTcoverage", "NMTuncovered"), coverage, attention=True)
-
-
-def attention_shape(pair: SentencePair, score: PairScore) -> tuple[float, float, float]:
-    """Entropy, distortion and backward moves of one pair.
-
-    Entropy is the mean over target words and the end, in nats. A target word stands at the mean source
-    position of its attention; distortion is the mean over target words of how far that is from the place
-    after the one before (the distortion of Koehn et al. 2003, without the sign), in source words. A move is
-    backward where the word most looked at lies left of the one before; given is their fraction.
-    """
-    rows = score.attention or ()
-    entropy = math.fsum(map(_entropy, rows)) / max(len(rows), 1)
-    words = rows[:-1]
-    if not words:
-        return entropy, 0.0, 0.0
-    places = [-1.0, *map(_mean_position, words)]
-    distortion = math.fsum(abs(here - before - 1.0) for before, here in pairwise(places)) / len(words)
-    best = [max(range(len(row)), key=row.__getitem__) for row in words]
-    backward = sum(here < before for before, here in pairwise(best)) / len(words)
-    return entropy, distortion, backward
-
-
-def _entropy(row: Sequence[float]) -> float:
-    return -math.fsum(weight * math.log(weight) for weight in row if weight > 0.0)
-
-
-def _mean_position(row: Sequence[float]) -> float:
-    return math.fsum(place * weight for place, weight in enumerate(row))
-
-
-ATTENTION_SHAPE = PairMeasure(
-    "attention", ("NMTentropy", "NMTdistortion", "NMTbackward"), attention_shape, attention=True
-)
-
 
 _LOG_FLOOR = math.log(FLOOR)
 

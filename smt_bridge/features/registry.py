@@ -14,16 +14,14 @@ from typing import NamedTuple
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.base.interfaces import PairScorer
 from smt_bridge.features.base import AdaptedFeature, Feature
-from smt_bridge.features.lexical import KenLMFeature, Model1
-from smt_bridge.features.mbr import expected_bleu, expected_chrf
+from smt_bridge.features.lexical import KenLMFeature, LengthRatio, Model1, WordCount
+from smt_bridge.features.mbr import ExpectedBleu
 from smt_bridge.features.neural import (
-    ATTENTION_SHAPE,
     CONTINUOUS_SPACE,
     COVERAGE,
     LENGTH_NORMALISED,
     LOG_PROB,
     UNKNOWN_WORDS,
-    UNKNOWN_WORDS_REVERSE,
     WEAKEST_WORD,
     Direction,
     PairFeature,
@@ -31,7 +29,6 @@ from smt_bridge.features.neural import (
     PhraseSum,
     SharedScorer,
 )
-from smt_bridge.features.plain import Copied, LengthRatio, WordCount
 
 GROUP = "smt_bridge.features"
 
@@ -82,29 +79,20 @@ _OF_A_MODEL: Mapping[str, Make] = {
     "nmtmin": _pair(WEAKEST_WORD),
     "nmtunk": _pair(UNKNOWN_WORDS),
     "coverage": _pair(COVERAGE),
-    "attention": _pair(ATTENTION_SHAPE),
     "nmtreverse": _pair(LOG_PROB, "reverse"),
-    "nmtnormreverse": _pair(LENGTH_NORMALISED, "reverse"),
-    "nmtminreverse": _pair(WEAKEST_WORD, "reverse"),
-    "nmtunkreverse": _pair(UNKNOWN_WORDS_REVERSE, "reverse"),
     "phrases": lambda spec, scorers: PhraseSum(scorers.scorer(spec)),
     "phrasesreverse": lambda spec, scorers: PhraseSum(scorers.scorer(spec), "reverse"),
     "rnnlm": _pair(LOG_PROB, "target", ("RNNLM0",)),
-    "rnnlmnorm": _pair(LENGTH_NORMALISED, "target", ("RNNLMnorm0",)),
     "cslm": _pair(CONTINUOUS_SPACE, "target"),
 }
 _WEIGHTS = "[uniform|posterior[:SCALE]|systems[:SCALE]]"
 
 BUILT_IN: Mapping[str, BuiltIn] = {name: BuiltIn("SPEC", make) for name, make in _OF_A_MODEL.items()} | {
     "kenlm": BuiltIn("FILE", lambda path, _: KenLMFeature(path)),
-    "kenlmnorm": BuiltIn("FILE", lambda path, _: KenLMFeature(path, per_word=True)),
     "wordcount": BuiltIn("", lambda *_: WordCount()),
     "lengthratio": BuiltIn("", lambda *_: LengthRatio()),
-    "copied": BuiltIn("", lambda *_: Copied()),
     "model1": BuiltIn("LEX.F2E", lambda path, _: Model1(path)),
-    "model1reverse": BuiltIn("LEX.E2F", lambda path, _: Model1(path, reverse=True)),
-    "mbrbleu": BuiltIn(_WEIGHTS, lambda weights, _: expected_bleu(weights)),
-    "mbrchrf": BuiltIn(_WEIGHTS, lambda weights, _: expected_chrf(weights)),
+    "mbrbleu": BuiltIn(_WEIGHTS, lambda weights, _: ExpectedBleu(weights)),
 }
 
 

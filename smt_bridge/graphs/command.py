@@ -1,4 +1,4 @@
-"""What Moses searched, as lists, smaller graphs and n-gram posteriors: the work of `smt-bridge graph`."""
+"""What Moses searched, as lists and n-gram posteriors: the work of `smt-bridge graph`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nmt_core.base.messages import counted, say
 from nmt_core.base.words import check_words
 from nmt_core.files import open_output
 from smt_bridge.errors import WiringError
-from smt_bridge.graphs.best import best_strings, nbest_entry
 from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.phrase_graph import PhraseGraph, within_gap
 from smt_bridge.graphs.posteriors import posteriors_of
-from smt_bridge.graphs.reading import format_graph, read_graphs, with_lines
+from smt_bridge.graphs.reading import read_graphs, with_lines
 from smt_bridge.graphs.search import FEATURE, WINDOW, SearchedGraph, Searcher, search_window
+from smt_bridge.graphs.strings import best_strings, nbest_entry
 from smt_bridge.models import REMOTE, ModelOptions, open_model
 from smt_bridge.moses_lines import text_of
 from smt_bridge.nbest.entry import NbestEntry, format_entry
@@ -29,10 +29,9 @@ _NEEDED = "needed"  # an option without default
 _MOST_WORDS = 9  # of an n-gram
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "nbest": {"ini": _NEEDED, "weights": None, "nbest": 100},
-    "prune": {"ini": _NEEDED, "weights": None, "gap": 1.0},
     "list-posteriors": {"scale": 1.0, "order": 4, "minimum": 0.001},
     "search": {
-        "ini": _NEEDED, "weights": None, "model": _NEEDED, "source": _NEEDED, "nbest": 1, "beam": 12,
+        "ini": _NEEDED, "weights": None, "model": _NEEDED, "source": _NEEDED, "nbest": 1, "beam": 12, "gap": 1.0,
         "graph_weight": 1.0,
     },
 }  # fmt: skip
@@ -47,8 +46,7 @@ def run(args: argparse.Namespace) -> int:
         _write(_list_posteriors(args))
         return 0
     features = GraphFeatures(args.ini, args.weights, besides=[FEATURE] if args.use == "search" else [])
-    works = {"nbest": _lists, "prune": _smaller, "search": _searched}
-    work = works[args.use]
+    work = _lists if args.use == "nbest" else _searched
     _write(work(args, features, read_graphs(args.graphs, features)))
     return 0
 
@@ -96,15 +94,6 @@ def _written(entries: Iterable[NbestEntry]) -> bytes:
     return b"".join(format_entry(entry) + b"\n" for entry in entries)
 
 
-def _smaller(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
-    counts = _Counts()
-    for graph in graphs:
-        kept = within_gap(graph, features.scores(graph), args.gap)
-        counts.add(graph, kept=kept.arcs)
-        yield format_graph(kept)
-    counts.tell(args)
-
-
 def _list_posteriors(args: argparse.Namespace) -> Iterator[bytes]:
     """``id ||| n-gram ||| probability``, shorter n-grams and likelier ones first."""
     with ordered_lists(args.graphs) as lists:
@@ -130,7 +119,8 @@ def _search_graphs(
     weight = _nmt_weight(args, features)
     searcher = _open_searcher(args)
     pairs = with_lines(graphs, args.source, path=args.graphs)
-    sentences = ((_source(args, line, graph), graph) for line, graph in pairs)
+    pruned = ((line, within_gap(graph, features.scores(graph), args.gap)) for line, graph in pairs)
+    sentences = ((_source(args, line, graph), graph) for line, graph in pruned)
     while window := list(itertools.islice(sentences, WINDOW)):
         yield from search_window(searcher, features, window, nmt_weight=weight, graph_weight=args.graph_weight)
 
@@ -166,7 +156,6 @@ class _Counts:
 
     _NAMES: ClassVar = {
         "translations": "translations",
-        "kept": "arcs kept",
         "without": "without a translation",
     }
 

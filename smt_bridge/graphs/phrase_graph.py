@@ -19,16 +19,12 @@ Words = tuple[bytes, ...]
 
 
 class PhraseGraph(NamedTuple):
-    r"""The hypotheses of a phrase-based decoder: N nodes, E arcs with a target phrase and D dense features each.
+    """The hypotheses of a phrase-based decoder: N nodes, E arcs with a target phrase and D dense features each.
 
     A path from node 0 to node N-1 is a derivation; the sum of its arcs' features is what an n-best list shows. Nodes
     are in topological order, arcs in the order of their ends. An arc's phrase is ``phrases[phrases_E[arc]]``, which may
     be empty. ``sparse`` has the sparse features of the arcs that have some. Where no arc ends at node N-1 the decoder
-    found no translation.
-
-    ``lines`` are the arcs' lines as they stood, without ``\n``, in the order of the file, where ``head`` came before
-    them; ``lines_E`` are places in ``lines``, -1 for an arc that no line is of. ``line`` is the number of the first
-    line of the graph.
+    found no translation. ``line`` is the number of the first line of the graph.
     """
 
     sentence: int
@@ -39,9 +35,6 @@ class PhraseGraph(NamedTuple):
     phrases: tuple[Words, ...]
     features_ED: Floats
     sparse: Mapping[int, Mapping[str, float]]
-    lines_E: Ints
-    lines: tuple[bytes, ...]
-    head: bytes
     line: int
 
     @property
@@ -61,7 +54,6 @@ class PhraseGraph(NamedTuple):
             ends_E=self.ends_E[kept],
             phrases_E=self.phrases_E[kept],
             features_ED=self.features_ED[kept],
-            lines_E=self.lines_E[kept],
             sparse=sparse,
         )
 

@@ -29,6 +29,7 @@ from smt_bridge.graphs.features import GraphFeatures, totals
 from smt_bridge.graphs.phrase_graph import Floats, Ints, PhraseGraph, Words
 from smt_bridge.moses.graph_pipe import beginnings
 from smt_bridge.moses_lines import split_tokens
+from smt_bridge.nbest.checks import beyond
 from smt_bridge.nbest.entry import LARGEST
 
 _LARGEST_GRAPH = 1 << 30  # bytes of one sentence
@@ -89,16 +90,9 @@ def with_lines(graphs: Iterable[PhraseGraph], text: str, *, path: str) -> Iterat
         while number < graph.sentence:
             found = next(lines, None)
             if found is None:
-                problem = f"has a graph of sentence {graph.sentence} but {text} has only {counted(number + 1, 'line')}"
-                raise FormatError(path, f"{problem} (ids begin at 0)", line=graph.line)
+                raise beyond(path, graph.sentence, text, number + 1, line=graph.line)
             number, line = found
         yield line.removesuffix(b"\r"), graph
-
-
-def format_graph(graph: PhraseGraph) -> bytes:
-    """The lines of the graph's arcs as they stood and in their order, behind the first line."""
-    kept = np.unique(graph.lines_E[graph.lines_E >= 0]).tolist()
-    return b"\n".join([graph.head, *(graph.lines[place] for place in kept)]) + b"\n"
 
 
 def _parse(blocks: Iterator[bytes], features: GraphFeatures, path: str) -> Iterator[PhraseGraph]:
@@ -162,12 +156,10 @@ def _read_graph(content: bytes, features: GraphFeatures, path: str, line: int) -
         phrases=tuple(_words(target, int(root[1]), path, line) for target in phrases),
         features_ED=np.concatenate([features_ED, np.zeros((extra, features_ED.shape[1]))])[order],
         sparse={int(new_places[arc]): values for arc, values in _sparse(sparse, path, line + 1).items()},
-        lines_E=np.append(np.arange(size), np.full(extra, -1))[order],
-        lines=lines,
-        head=head,
         line=line,
     )
-    _check_totals(graph, _numbers(transitions, 1, path, line + 1, features.path)[:, 0], features, path)
+    given = _numbers(transitions, 1, path, line + 1, features.path)[:, 0]
+    _check_totals(graph, new_places[:size], given, features, path)
     return graph
 
 
@@ -268,18 +260,16 @@ def _nodes(
     return len(numbers) + 1, starts, ends
 
 
-def _check_totals(graph: PhraseGraph, transitions: Floats, features: GraphFeatures, path: str) -> None:
-    """Raises WiringError where the features are not what the decoder added up."""
+def _check_totals(graph: PhraseGraph, arcs: Ints, transitions: Floats, features: GraphFeatures, path: str) -> None:
+    """Raises WiringError where the features are not what the decoder added up; ``arcs`` are those of the lines."""
     weights = features.decoder_weights_D
-    found = totals(graph, weights, features.decoder_sparse)
-    sizes = np.abs(graph.features_ED) @ np.abs(weights)
-    arcs = np.flatnonzero(graph.lines_E >= 0)
-    given = transitions[graph.lines_E[arcs]]
-    most = _ROUNDING * (1 + np.abs(weights).sum()) + _SLACK * sizes[arcs]
-    wrong = np.flatnonzero(np.abs(found[arcs] - given) > most)
+    found = totals(graph, weights, features.decoder_sparse)[arcs]
+    sizes = (np.abs(graph.features_ED) @ np.abs(weights))[arcs]
+    most = _ROUNDING * (1 + np.abs(weights).sum()) + _SLACK * sizes
+    wrong = np.flatnonzero(np.abs(found - transitions) > most)
     if wrong.size:
-        arc = min(wrong.tolist(), key=lambda one: int(graph.lines_E[arcs[one]]))
+        line = int(wrong[0])
         raise WiringError(
-            f"{path}:{graph.line + 1 + int(graph.lines_E[arcs[arc]])}: the scores times the weights of {features.path}"
-            f" are {found[arcs[arc]]:.3f} but transition={given[arc]:.3f}; give the moses.ini of this run"
+            f"{path}:{graph.line + 1 + line}: the scores times the weights of {features.path} are {found[line]:.3f}"
+            f" but transition={transitions[line]:.3f}; give the moses.ini of this run"
         )

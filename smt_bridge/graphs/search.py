@@ -10,11 +10,10 @@ import numpy as np
 
 from nmt_core.base.interfaces import Guide, GuideStep
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.graphs.best import BEGINNING, Derivation, Prefix, Reached, ended, followed, nbest_entry
 from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph, potentials, within_gap
 from smt_bridge.graphs.reading import read_graph
-from smt_bridge.graphs.word_graph import word_graph
+from smt_bridge.graphs.strings import BEGINNING, Derivation, Prefix, Reached, ended, followed, nbest_entry, word_graph
 from smt_bridge.moses_lines import text_of
 from smt_bridge.nbest.entry import NbestEntry, rounded
 
@@ -135,10 +134,10 @@ class GraphReader:
 
 
 def _alone(graph: PhraseGraph) -> PhraseGraph:
-    """The same without lines and phrases that no arc is of."""
+    """The same without phrases that no arc is of."""
     used, phrases_E = np.unique(graph.phrases_E, return_inverse=True)
     phrases = tuple(graph.phrases[number] for number in used.tolist())
-    return graph._replace(phrases_E=phrases_E, phrases=phrases, lines=(), head=b"")
+    return graph._replace(phrases_E=phrases_E, phrases=phrases)
 
 
 class GraphLists:

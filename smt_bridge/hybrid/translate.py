@@ -30,7 +30,7 @@ from smt_bridge.hybrid.chooser import (
 )
 from smt_bridge.hybrid.options import recipe_of
 from smt_bridge.hybrid.translator import GuidedChooser, HybridTranslator
-from smt_bridge.metadata import Signature, content_of_list, new_metadata, write_metadata
+from smt_bridge.metadata import Metadata, Signature, new_metadata, write_metadata
 from smt_bridge.models import Local, ModelOptions, SearchOptions, check_takes_guidance, open_model, source_factors
 from smt_bridge.moses.process import MosesFailed, MosesProcess
 from smt_bridge.nbest.entry import format_entry
@@ -254,8 +254,8 @@ def _write_record(args: argparse.Namespace, recipe: Recipe, counts: _Counts) -> 
     columns = {name: Signature.parse(text) for name, text in recipe.signatures.items()}
     columns |= exact_signatures(recipe.exact)
     numbers = {"sentences": counts.sentences, "hypotheses": counts.hypotheses}
-    content = content_of_list(args.input, columns, numbers, {"recipe": recipe.as_json()})
-    write_metadata(args.nbest_output, content)
+    options = {"recipe": recipe.as_json()}
+    write_metadata(args.nbest_output, Metadata(input=args.input, columns=columns, counts=numbers, options=options))
 
 
 def _warn(text: str) -> None:

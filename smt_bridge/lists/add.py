@@ -7,8 +7,11 @@ import contextlib
 import functools
 import itertools
 import os
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+from isal.isal_zlib import crc32
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
@@ -19,11 +22,11 @@ from nmt_core.jobs.work import run_with_options
 from smt_bridge.errors import FormatError
 from smt_bridge.features.registry import compares_hypotheses
 from smt_bridge.lists.worker import FACTORS, feature_specs, models_of, open_worker, warn_at_the_end
-from smt_bridge.metadata import Signature, content_of_list, known_columns, new_metadata, write_metadata
+from smt_bridge.metadata import Metadata, Signature, known_columns, new_metadata, write_metadata
 from smt_bridge.models import count_jobs
 from smt_bridge.moses_lines import look_factored, parse_factors
 from smt_bridge.nbest.checks import SourceCheck
-from smt_bridge.nbest.entry import NbestList, format_entry, runs_of_sentence
+from smt_bridge.nbest.entry import NbestEntry, NbestList, format_entry, runs_of_sentence
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.nbest.merged_files import MergedFiles, ReadableFile
 from smt_bridge.nbest.moses import clean_words
@@ -144,7 +147,7 @@ def _windows(args: argparse.Namespace, read: Callable[[], Iterator[NbestList]]) 
 def _texts_of_moses(window: Sequence[NbestList]) -> Iterator[bytes]:
     """The texts of lines of Moses, which may have factors."""
     originals = (entry.original for group in window for entry in group.entries)
-    return (clean_words(one.fields[1]) for one in originals if one is not None and one.members is None)
+    return (clean_words(one.fields[1]) for one in originals if one is not None)
 
 
 def _warn_of_another_source(args: argparse.Namespace, window: Sequence[NbestList]) -> None:
@@ -189,8 +192,18 @@ def _batched(lists: Iterator[NbestList]) -> Iterator[list[NbestList]]:
 
 
 def _shard_of(lists: Sequence[NbestList]) -> Shard:
-    lines = (format_entry(entry) for group in lists for entry in group.entries)
-    return Shard.of(lists[0].entries[0].line, b"\n".join(lines))
+    """By the lines; of entries that were made by the words and the numbers, whose text takes ten times as long."""
+    entries = [entry for group in lists for entry in group.entries]
+    made = [entry.features for entry in entries if entry.original is None]
+    numbers = array("d", (value for features in made for values in features.values() for value in values))
+    names = " ".join(made[0] if made else ()).encode("utf-8", "surrogateescape")
+    lines = (_words_of(entry) if entry.original is None else format_entry(entry) for entry in entries)
+    shard = Shard.of(entries[0].line, b"\n".join(lines))
+    return shard._replace(crc=crc32(numbers, crc32(names, shard.crc)))
+
+
+def _words_of(entry: NbestEntry) -> bytes:
+    return b"%d %b" % (entry.sentence, entry.hypothesis)
 
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:
@@ -198,6 +211,7 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(args, name) for name in (*_OPTIONS, *(("lists", "exact") if args.lists else ()))}
 
 
-def _write_record(args: argparse.Namespace, columns: Mapping[str, Signature], counts: Mapping[str, float]) -> None:
+def _write_record(args: argparse.Namespace, columns: dict[str, Signature], counts: Mapping[str, float]) -> None:
     shown = {name: int(counts.get(name, 0)) for name in ("hypotheses", "sentences")}
-    write_metadata(args.output, content_of_list(" ".join(args.lists) or args.nbest, columns, shown, _given(args)))
+    source = " ".join(args.lists) or args.nbest
+    write_metadata(args.output, Metadata(input=source, columns=columns, counts=shown, options=_given(args)))

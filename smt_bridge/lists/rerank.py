@@ -93,7 +93,7 @@ def _read_source(args: argparse.Namespace, ordered: OrderedLists) -> tuple[list[
     lines = len(source) + sum(1 for _ in stream)
     if ordered.sentences > lines:
         first = next(group.entries[0] for group in ordered.lists if group.sentence >= lines)
-        raise beyond(args.nbest, first, args.source, lines)
+        raise beyond(args.nbest, first.sentence, args.source, lines, line=first.line)
     return source, lines
 
 

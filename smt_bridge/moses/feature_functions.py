@@ -224,6 +224,20 @@ def binary_scores(kind: str, folder: str) -> int | None:
     return None
 
 
+BEFORE_2013 = (
+    "has its tables and weights in [ttable-file] and [weight-t], as before 2013; convert it with Moses'"
+    " scripts/training/convert-moses-ini-to-v2.perl"
+)
+"""The problem and the remedy."""
+_OLD_SECTIONS = ("ttable-file", "weight-t", "weight-l", "weight-d", "weight-w")
+
+
+def is_before_2013(lines: Sequence[bytes]) -> bool:
+    """Whether tables and weights stand in sections of their own, not in ``[feature]`` and ``[weight]``."""
+    names = {section for section, _, _ in sections(lines)}
+    return not names & {"feature", "weight"} and not names.isdisjoint(_OLD_SECTIONS)
+
+
 _MOST_SCORES = 10_000  # of one feature
 _FALSE = ("0", "false", "no", "n", "f", "off")
 

@@ -24,10 +24,12 @@ from nmt_core.base.messages import counted
 from nmt_core.files import read_blocks
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.moses.feature_functions import (
+    BEFORE_2013,
     BLANKS,
     Feature,
     code_of,
     find_file,
+    is_before_2013,
     is_true,
     parse_features,
     section_lines,
@@ -75,7 +77,7 @@ class MosesIni(NamedTuple):
     @property
     def is_before_2013(self) -> bool:
         """Whether tables and weights stand in ``[ttable-file]`` and ``[weight-t]``, not in ``[feature]``."""
-        return not section_lines(self.lines, "feature") and bool(section_lines(self.lines, "ttable-file"))
+        return is_before_2013(self.lines)
 
     @property
     def paths(self) -> tuple[PathOption, ...]:
@@ -105,10 +107,7 @@ class MosesIni(NamedTuple):
     def phrase_table(self, name: str | None = None) -> Feature:
         """The phrase table called ``name``, or the only one to which columns can be added; WiringError otherwise."""
         if self.is_before_2013:
-            raise WiringError(
-                f"{self.path}: names its tables in [ttable-file], as before 2013; give an ini with [feature] and"
-                " [weight] sections, as train-model.perl writes since"
-            )
+            raise WiringError(f"{self.path}: {BEFORE_2013}")
         tables = [feature for feature in self.features if feature.facts.is_table]
         if not tables:
             raise WiringError(f"{self.path}: has no phrase table in its [feature] section")

@@ -24,7 +24,14 @@ from collections.abc import Mapping, Sequence, Sized
 from nmt_core.base.errors import ConfigError
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
-from smt_bridge.moses.feature_functions import code_of, parse_features, section_name, sections
+from smt_bridge.moses.feature_functions import (
+    BEFORE_2013,
+    code_of,
+    is_before_2013,
+    parse_features,
+    section_name,
+    sections,
+)
 from smt_bridge.nbest.entry import LARGEST
 
 SECTION = "weight"
@@ -61,6 +68,8 @@ def all_weights(lines: Sequence[bytes], *, path: str) -> Weights:
     that is not there.
     """
     if any(section_name(code_of(line)) is not None for line in lines):
+        if is_before_2013(lines):
+            raise FormatError(path, BEFORE_2013)
         values = _weights_of_sections(lines, path)
     else:
         values = _weights_of_tuner(lines, path)

@@ -49,10 +49,10 @@ def sampled_pair(source: bytes | str, entry: NbestEntry) -> SampledPair:
     return SampledPair(text, entry.text)
 
 
-def beyond(path: str, first: NbestEntry, source: str, lines: int) -> FormatError:
-    """The error of the list ``path`` whose entry ``first`` has no line in the source."""
-    problem = f"id {first.sentence} is beyond {source}, which has {counted(lines, 'line')} (ids begin at 0)"
-    return FormatError(path, problem, line=first.line)
+def beyond(path: str, sentence: int, source: str, lines: int, *, line: int) -> FormatError:
+    """The error of the list, or graphs, ``path`` that have in ``line`` an id without a line in the source."""
+    problem = f"id {sentence} is beyond {source}, which has {counted(lines, 'line')} (ids begin at 0)"
+    return FormatError(path, problem, line=line)
 
 
 class SourceCheck:

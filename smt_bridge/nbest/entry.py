@@ -6,17 +6,15 @@ only new features and a new total change it. One that was made has a line in the
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 SEPARATOR = b"|||"
 UNLABELLED = "Unlabelled0"
 LARGEST = 3.4028234663852886e38  # of single precision, in which Moses' tools read scores and weights
 BLANKS = b" \t"
-JSON_FEATURES, JSON_TOTALS = "features", ("total", "score")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 
 
@@ -25,7 +23,7 @@ class OriginalLine(NamedTuple):
 
     ``fields`` stood between ``|||``; ``feature_place`` and ``total_place`` are indices into them, -1 where absent.
     ``features`` is the number of features of the line and ``total`` its total. ``ending`` is ``b"\r"`` for lines of
-    Windows. ``members`` are those of a JSON object, whose line is the only field; without fields it was part of a line.
+    Windows.
     """
 
     fields: tuple[bytes, ...]
@@ -34,7 +32,6 @@ class OriginalLine(NamedTuple):
     features: int = 0
     total: float | None = None
     ending: bytes = b""
-    members: Mapping[str, Any] | None = None
 
 
 class NbestEntry(NamedTuple):
@@ -107,10 +104,8 @@ def format_entry(entry: NbestEntry) -> bytes:
         fields += [] if entry.total is None else [format_number(entry.total).encode()]
         return b" ||| ".join(fields)
     new = list(entry.features.items())[original.features :]
-    if original.fields and not new and entry.total == original.total:
+    if not new and entry.total == original.total:
         return SEPARATOR.join(original.fields) + original.ending
-    if original.members is not None:
-        return _json_object(entry, original.members, new) + original.ending
     return SEPARATOR.join(_changed_fields(entry, original, new)) + original.ending
 
 
@@ -155,22 +150,6 @@ def _extended(field: bytes, added: bytes, has_unlabelled: bool) -> bytes:
     if has_unlabelled and not content.lstrip(BLANKS).startswith(label):
         content = b" " + label + b" " + content.lstrip(BLANKS)
     return content + b" " + added + tail
-
-
-def _json_object(entry: NbestEntry, members: Mapping[str, Any], new: Sequence[tuple[str, tuple[float, ...]]]) -> bytes:
-    """The object with new features and the total; one that had no features gets all of them."""
-    changed = dict(members)
-    known = changed.get(JSON_FEATURES)
-    if new or (known is None and entry.features):
-        more = entry.features.items() if known is None else new
-        numbers = {name: values[0] if len(values) == 1 else list(values) for name, values in more}
-        changed[JSON_FEATURES] = (known or {}) | numbers
-    if entry.total is not None and entry.original is not None and entry.total != entry.original.total:
-        changed[next((key for key in JSON_TOTALS if key in members), JSON_TOTALS[0])] = entry.total
-    try:
-        return json.dumps(changed, ensure_ascii=False).encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half of a surrogate pair, which only its escape can name
-        return json.dumps(changed).encode()
 
 
 def check_new_names(names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Which kind of n-best list a file is, and how each is read; the one place that knows them all.
+r"""Which kind of n-best list a file is, and how each is read; the one place that knows them all.
 
 ========== ============================================================ ================================================
 name       the lines                                                    written by
@@ -7,12 +7,13 @@ moses      ``id ||| text ||| labels and numbers ||| total ||| ...``     Moses, M
 factors:N  the same, every word with factors, N is the word (0)         Moses with several output factors
 scored     ``id ||| text ||| number``                                   Nematus, GroundHog
 fairseq    ``H-id TAB score TAB text`` among others                     fairseq-generate, fairseq-interactive
-json       an object per hypothesis, or per sentence                    anybody, Sockeye
-tabs       ``id TAB text``                                              anybody
 lines:N    N lines of text for each sentence                            JoeyNMT, OpenNMT-py
 ========== ============================================================ ================================================
 
-All but the last are known by their first lines.
+All but the last are known by their first lines, and all are read into the style of Moses. The number of ``scored`` (of
+costs, above 0, with another sign) becomes the feature ``Score0`` and the total. The score of fairseq, a logarithm to
+base 2 divided by the length, becomes the feature ``FairseqNorm0`` and the total, in natural logarithms; its id is the
+line of the input, and sentences come in any order.
 """
 
 from __future__ import annotations
@@ -21,27 +22,95 @@ import functools
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import log, nan
 
 from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted
 from nmt_core.base.words import whole_number
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
 from smt_bridge.moses_lines import look_factored
-from smt_bridge.nbest.entry import SEPARATOR, NbestEntry
-from smt_bridge.nbest.json_lines import read_json_entries
+from smt_bridge.nbest.entry import BLANKS, SEPARATOR, NbestEntry, OriginalLine, is_usable, rounded
 from smt_bridge.nbest.moses import clean_words, is_row_of_numbers, parse_entry, parse_id
-from smt_bridge.nbest.plain import (
-    MARK,
-    numbered,
-    read_fairseq_entries,
-    read_line_entries,
-    read_scored_entries,
-    read_tabbed_entries,
-)
+
+SCORE = "Score0"
+
+
+def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers from 1, without blank ones, which Moses' tools pass over."""
+    return ((number, line) for number, line in enumerate(lines, start=1) if line not in (b"", b"\r"))
+
+
+def read_scored_entries(lines: Iterable[bytes], path: str, *, costs: bool) -> Iterator[NbestEntry]:
+    """Lists whose third and last field is a number; ``costs`` are better the lower they are."""
+    for number, line in numbered(lines):
+        entry = parse_entry(line, path=path, number=number)
+        original = entry.original
+        if original is None or len(original.fields) != 3 or entry.total is None or entry.features:
+            raise FormatError(path, "expected 'id ||| text ||| score' as in the lines before", line=number)
+        yield _with_score(entry, original, costs=costs)
+
+
+def _with_score(entry: NbestEntry, original: OriginalLine, *, costs: bool) -> NbestEntry:
+    """Put the number into a feature field of its own, as it is written."""
+    written = original.fields[2].strip()  # of all that float() passes over
+    if costs:
+        written = written[1:] if written[:1] == b"-" else b"-" + written.lstrip(b"+")
+    total = float(written)
+    fields = (*original.fields[:2], b" " + SCORE.encode() + b"= " + written + b" ", b" " + written)
+    original = original._replace(fields=fields, feature_place=2, total_place=3, features=1, total=total)
+    return entry._replace(features={SCORE: (total,)}, total=total, original=original)
+
+
+def read_line_entries(lines: Iterable[bytes], path: str, *, size: int) -> Iterator[NbestEntry]:
+    """``size`` lines of text for each sentence; raises FormatError where the last sentence has fewer."""
+    number = 0
+    for number, line in enumerate(lines, start=1):
+        yield _bare((number - 1) // size, line, path, number)
+    if number % size:
+        left = counted(number, "line, which is", "lines, which are")
+        problem = f"ends after {left} no lists of {size}; is this the number of hypotheses?"
+        raise FormatError(path, problem, line=number)
+
+
+def _bare(sentence: int, text: bytes, path: str, number: int) -> NbestEntry:
+    words = text.removesuffix(b"\r").strip(BLANKS)
+    if SEPARATOR in words:
+        raise FormatError(path, "the text holds '|||', which separates fields in the output", line=number)
+    return NbestEntry(sentence, words, {}, None, number)
+
+
+NORMALISED = "FairseqNorm0"
+MARK = re.compile(rb"H-([0-9]{1,15})(?:_[0-9]+)?\t(.*)", re.DOTALL)
+_TO_NATURAL = log(2.0)
+
+
+def read_fairseq_entries(lines: Iterable[bytes], path: str) -> Iterator[NbestEntry]:
+    """Yield the hypotheses in the order of the file; raises FormatError, naming the line."""
+    for number, line in enumerate(lines, start=1):
+        found = MARK.fullmatch(line.removesuffix(b"\r"))
+        if found is None:
+            continue
+        score, tab, text = found[2].partition(b"\t")
+        if not tab:
+            raise FormatError(path, "expected 'H-id', the score and the hypothesis between tabs", line=number)
+        total = rounded(_number(score, path, number) * _TO_NATURAL)
+        yield _bare(int(found[1]), text, path, number)._replace(features={NORMALISED: (total,)}, total=total)
+
+
+def _number(field: bytes, path: str, number: int) -> float:
+    try:
+        value = float(field)
+    except ValueError:
+        value = nan
+    if not is_usable(value):
+        shown = field.decode("utf-8", "replace")[:40]
+        raise FormatError(path, f"expected a finite number but found '{shown}'", line=number)
+    return value
+
 
 AUTO = "auto"
 _HEAD = 500  # lines looked at
-_TABBED = re.compile(rb"[ ]*[0-9]+[ ]*\t")
 Lines = Iterable[bytes]
 Reader = Callable[[Lines, str], Iterator[NbestEntry]]
 """From lines and the name of their file to entries."""
@@ -115,19 +184,14 @@ def choose_format(name: str, head: Sequence[bytes], *, path: str) -> tuple[str, 
 
 
 def _detect(head: Sequence[bytes], path: str) -> str:
-    first = next((line for line in head if line.strip(b" \t\r")), b"")
-    if first.lstrip(b" \t").startswith(b"{"):
-        return "json"
     if any(map(MARK.fullmatch, head)):
         return "fairseq"
     if any(SEPARATOR in line for line in head):
         return _detect_moses(head)
-    if all(map(_TABBED.match, head)):
-        return "tabs"
     raise FormatError(
         path,
         "is no n-best list known by its first lines: expected 'id ||| text ||| ...' with a whole number from 0 as id,"
-        " JSON, fairseq's H- lines or 'id TAB text'; for N lines of text a sentence give --nbest-format lines:N",
+        " or fairseq's H- lines; for N lines of text a sentence give --nbest-format lines:N",
         line=1,
     )
 
@@ -152,10 +216,5 @@ def _moses_entries(lines: Lines, path: str, *, factor: int | None = None) -> Ite
 
 
 _WITH_BARS = ("moses", "factors", "scored")
-_SIMPLE: dict[str, Reader] = {
-    "moses": _moses_entries,
-    "fairseq": read_fairseq_entries,
-    "json": read_json_entries,
-    "tabs": read_tabbed_entries,
-}
-_NAMES = ("moses", "factors", "scored", "fairseq", "json", "tabs")
+_SIMPLE: dict[str, Reader] = {"moses": _moses_entries, "fairseq": read_fairseq_entries}
+_NAMES = (*_WITH_BARS, "fairseq")

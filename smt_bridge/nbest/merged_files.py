@@ -130,7 +130,7 @@ class _Watch:
             following = next(self._texts, None)
             if following is None:
                 name, group = next(iter(groups.items()))
-                raise beyond(self._systems[name].path, group.entries[0], self._source, self._read)
+                raise beyond(self._systems[name].path, sentence, self._source, self._read, line=group.entries[0].line)
             line = following
             self._read += 1
         return line

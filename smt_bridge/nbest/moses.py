@@ -172,7 +172,7 @@ def phrase_pairs(source: str, entry: NbestEntry) -> list[SentencePair]:
     read, written = source.split(" ") if source else [], entry.text.split(" ") if entry.text else []
     pairs, begin, end_of_mark = [], 0, 0
     original = entry.original
-    marked = b"" if original is None or original.members is not None else original.fields[1]
+    marked = b"" if original is None else original.fields[1]
     for mark in MARK.finditer(marked):
         size = len(split_tokens(marked[end_of_mark : mark.start()]))
         first, last = int(mark[1]), int(mark[2])

@@ -1,11 +1,14 @@
-"""Choosing among hypotheses by a weighted sum of their features: for `rerank`, `translate` and served hybrids."""
+"""Choosing among hypotheses by a weighted sum of their features: for `rerank`, `translate` and served hybrids.
+
+And why one is chosen: by what each feature adds to its lead over another.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from math import fsum
-from operator import mul
+from operator import mul, sub
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError, WiringError
@@ -100,3 +103,22 @@ class Reranker:
                 there = f"{counted(len(values), 'value')} but {counted(len(weights), 'weight')}"
                 problem = f"feature {name} has {there} in {self._weights_path}"
                 raise FormatError(self.path, problem, line=entry.line)
+
+
+def differences(one: NbestEntry, other: NbestEntry) -> dict[str, tuple[float, ...]]:
+    """Every feature's values in one entry minus those in the other; a sparse one is 0 where it is missing."""
+    found = {}
+    for name in dict.fromkeys((*one.features, *other.features)):
+        zeros = (0.0,) * len(one.features.get(name) or other.features[name])
+        found[name] = tuple(map(sub, one.features.get(name, zeros), other.features.get(name, zeros)))
+    return found
+
+
+def contributions(winner: NbestEntry, other: NbestEntry, weights: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """What each feature adds to the winner's lead; their sum is the difference of the totals."""
+    found = {}
+    for name, values in differences(winner, other).items():
+        known = weights.get(name)
+        if known is not None and len(known) == len(values):
+            found[name] = fsum(map(mul, known, values))
+    return found

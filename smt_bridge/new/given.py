@@ -16,9 +16,8 @@ from nmt_core.base.languages import check_language
 from nmt_core.base.messages import say
 from nmt_core.files import read_lines, read_parallel_lines
 from nmt_core.preparation.steps import ModelFile, TokenizationConfig
-from smt_bridge.doctor.case import examine_case, first_words
 from smt_bridge.doctor.examination import Files, examine
-from smt_bridge.doctor.findings import Words, examine_text, words_of_file
+from smt_bridge.doctor.findings import Words, examine_case, examine_text, first_words, words_of_file
 from smt_bridge.doctor.table import Table
 from smt_bridge.errors import WiringError
 from smt_bridge.moses.feature_functions import Feature, section_lines

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import sub
 from typing import Any, NamedTuple
 
 from nmt_core.base.messages import counted
 from nmt_core.base.words import MOST_WORDS, check_words
 from nmt_core.version import VERSION
-from smt_bridge.metrics.bleu import Counts, sentence_bleu
+from smt_bridge.metrics.bleu import Counts, Oracle, oracle, sentence_bleu
 from smt_bridge.metrics.metric import BLEU, counter
-from smt_bridge.metrics.oracle import Chance, Oracle, chance, oracle
 from smt_bridge.metrics.significance import (
     LENGTH_BOUNDS,
     Comparison,
@@ -146,22 +144,11 @@ def outputs_of(sentences: Sequence[Sentence]) -> dict[str, list[str]]:
     return {name: [one.outputs.get(name, "") for one in sentences] for name in (*names, RERANKED)}
 
 
-def differences(one: Sentence) -> dict[str, tuple[float, ...]]:
-    """Every feature's values in the chosen entry less those in the first; a sparse one is 0 where it is missing."""
-    after, before = one.after.features, one.before.features
-    found = {}
-    for name in dict.fromkeys((*after, *before)):
-        zeros = (0.0,) * len(after.get(name) or before[name])
-        found[name] = tuple(map(sub, after.get(name, zeros), before.get(name, zeros)))
-    return found
-
-
 class Judgement(NamedTuple):
     """Everything that is found; ``by_length`` compares the choice with the best system alone."""
 
     comparisons: list[Comparison]
     oracle: Oracle
-    chance: Chance
     by_length: list[LengthPart]
 
 
@@ -173,25 +160,20 @@ def judge(sentences: Sequence[Sentence], setting: Setting) -> Judgement:
     before, after = outputs[comparisons[0].best.system], outputs[RERANKED]
     bleu = sacrebleu_metric("BLEU", tokenize=setting.tokenize)
     by_length = score_by_length(lengths, before, after, references, metric=bleu)
-    return Judgement(comparisons, *_reach(sentences), by_length)
+    return Judgement(comparisons, _oracle(sentences), by_length)
 
 
-def _reach(sentences: Sequence[Sentence]) -> tuple[Oracle, Chance]:
-    """The oracle and chance; sentences without a list count as empty output."""
+def _oracle(sentences: Sequence[Sentence]) -> Oracle:
+    """Sentences without a list count as empty output."""
     gaps = [one.counts[0] for one in sentences if not one.size]
     lists = [one.counts if one.size else one.counts[:0] for one in sentences]
-    missing = sum(gaps) if gaps else None
-    return oracle(lists, missing), chance(lists, missing)
+    return oracle(lists, sum(gaps) if gaps else None)
 
 
 def lines_of(judgement: Judgement, *, by_source: bool) -> list[str]:
     """What is said on stderr."""
     lines = [str(comparison) for comparison in judgement.comparisons]
-    luck = judgement.chance
-    lines.append(
-        f"BLEU of the list: {judgement.oracle.bleu:.2f} for the best choice (oracle), {luck.mean:.2f}"
-        f" (deviation {luck.deviation:.2f}) for a choice by chance"
-    )
+    lines.append(f"BLEU of the list: {judgement.oracle.bleu:.2f} for the best choice (oracle)")
     side = "source" if by_source else "reference"
     for part in judgement.by_length:
         change = f"{part.before:.2f} -> {part.after:.2f}"
@@ -199,7 +181,7 @@ def lines_of(judgement: Judgement, *, by_source: bool) -> list[str]:
     return lines
 
 
-_FORMAT, _VERSION = "hybridmt rerank report", 3
+_FORMAT, _VERSION = "hybridmt rerank report", 4
 
 
 def document(
@@ -220,7 +202,6 @@ def document(
         "weights": {name: list(values) for name, values in weights.items()},
         "metrics": [_comparison(comparison) for comparison in judgement.comparisons],
         "oracle": {"BLEU": judgement.oracle.bleu},
-        "random": judgement.chance._asdict(),
         "by_length": {
             "of": "reference" if setting.source is None else "source",
             "before": judgement.comparisons[0].best.system,

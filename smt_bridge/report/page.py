@@ -1,14 +1,22 @@
 """HTML pages that need nothing but themselves: no network, no scripts, readable in light and dark, and on paper.
 
 Their tables are also made as text with tabs, for papers.
+
+Charts are inline SVG; every mark has a title that says its number. On a narrow screen a drawing shrinks: there the text
+beside ``axes`` is larger. The names of ``bars`` leave no room for that: these shrink less, and are scrolled.
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from nmt_core.base.messages import show
+import numpy as np
+import numpy.typing as npt
+
+from nmt_core.base.messages import counted, show
 
 _STYLE = """
 :root { --paper: #ffffff; --ink: #1d2733; --faint: #66727f; --rule: #d7dde3; --panel: #f4f6f8; --first: #8595a6;
@@ -78,11 +86,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>'
 
 
-def tsv(rows: Sequence[Sequence[str]]) -> str:
-    """A line for each row, with tabs between its cells; a tab within a cell becomes a blank."""
-    return "".join("\t".join(cell.replace("\t", " ") for cell in row) + "\n" for row in rows)
-
-
 def listed(items: Iterable[str]) -> str:
     """Items of a cell with dots between them, none of which begins a line."""
     return "\u00a0· ".join(items)
@@ -93,9 +96,97 @@ def pairs(entries: Iterable[tuple[str, str]]) -> str:
     return '<dl class="pair">' + "".join(f"<dt>{text(name)}</dt><dd>{value}</dd>" for name, value in entries) + "</dl>"
 
 
+def signed_columns(signatures: Mapping[str, str]) -> str:
+    """Names of columns with their signatures."""
+    return pairs((name, f'<span class="signature">{text(value)}</span>') for name, value in signatures.items())
+
+
 def _kind(cell: object, *, head: bool = False) -> str:
     return ' class="number"' if isinstance(cell, int | float) and not head else ""
 
 
 def _shown(cell: object) -> str:
     return text(f"{cell:,.2f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else cell)
+
+
+_WIDTH = 640
+_LABELS = 190  # for the names of bars, at least
+_LONGEST = 44  # characters of a name
+_LETTER = 6.8  # a character, wide
+
+
+class Bar(NamedTuple):
+    """A bar from 0 to ``value``."""
+
+    label: str
+    value: float
+
+
+def bars(entries: Sequence[Bar], *, title: str, signed_colours: bool = False) -> str:
+    """Horizontal bars, positive ones to the right."""
+    if not entries:
+        return ""
+    low, high = min(0.0, *(bar.value for bar in entries)), max(0.0, *(bar.value for bar in entries))
+    names = [_shortened(bar.label) for bar in entries]
+    start = max(_LABELS, math.ceil(max(map(len, names)) * _LETTER))
+    scale = (_WIDTH - start - 120) / ((high - low) or 1.0)
+    zero = start + 10 - low * scale
+    parts = []
+    for row, (bar, name) in enumerate(zip(entries, names, strict=True)):
+        top, end = 6 + 22 * row, zero + bar.value * scale
+        kind = ("good" if bar.value >= 0 else "bad") if signed_colours else "second"
+        number = f"{bar.value:.3g}"
+        parts.append(
+            f'<text x="{start}" y="{top + 12}" text-anchor="end">{text(name)}</text>'
+            f'<rect class="{kind}" x="{min(zero, end):.1f}" y="{top}" width="{max(abs(end - zero), 0.5):.1f}"'
+            f' height="15"><title>{text(bar.label)}: {number}</title></rect>'
+        )
+        parts.append(f'<text class="faint" x="{max(end, zero) + 5:.1f}" y="{top + 12}">{number}</text>')
+    height = 22 * len(entries) + 8
+    parts.append(f'<path class="rule" d="M{zero:.1f} 0V{height}"/>')
+    return f'<div class="scroll">{_svg(_WIDTH, height, title, parts, kind="bars")}</div>'
+
+
+def density(
+    counts: npt.NDArray[np.int64],
+    *,
+    low: tuple[float, float],
+    high: tuple[float, float],
+    title: str,
+    names: tuple[str, str],
+) -> str:
+    """A two-dimensional histogram (X, Y), the stronger in colour the more points fall into a cell."""
+    columns, rows = counts.shape
+    left, top, side = 60, 10, 420
+    width, height = side / columns, side / rows
+    most = math.log1p(int(counts.max())) or 1.0
+    parts = [f'<rect x="{left}" y="{top}" width="{side}" height="{side}" fill="none" class="rule"/>']
+    for column, row in zip(*np.nonzero(counts), strict=True):
+        count = int(counts[column, row])
+        parts.append(
+            f'<rect class="second" x="{left + column * width:.1f}" y="{top + side - (row + 1) * height:.1f}"'
+            f' width="{width:.1f}" height="{height:.1f}" opacity="{0.12 + 0.88 * math.log1p(count) / most:.2f}">'
+            f"<title>{counted(count, 'pair')}</title></rect>"
+        )
+    for part in np.linspace(0, 1, 5):
+        x, y = left + part * side, top + side - part * side
+        across, up = (low[axis] + part * (high[axis] - low[axis]) for axis in (0, 1))
+        parts.append(f'<text class="faint" x="{x:.0f}" y="{top + side + 16}" text-anchor="middle">{across:.3g}</text>')
+        parts.append(f'<text class="faint" x="{left - 6}" y="{y + 4:.0f}" text-anchor="end">{up:.3g}</text>')
+    parts.append(f'<text x="{left + side / 2}" y="{top + side + 36}" text-anchor="middle">{text(names[0])}</text>')
+    parts.append(
+        f'<text transform="translate(14 {top + side / 2}) rotate(-90)" text-anchor="middle">{text(names[1])}</text>'
+    )
+    return _svg(left + side + 20, top + side + 46, title, parts, kind="axes")
+
+
+def _shortened(name: str) -> str:
+    """The end of a long name: the number of a weight stands there."""
+    return name if len(name) <= _LONGEST else "…" + name[1 - _LONGEST :]
+
+
+def _svg(width: float, height: float, title: str, parts: Sequence[str], *, kind: str) -> str:
+    return (
+        f'<svg class="{kind}" role="img" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}"'
+        f' aria-label="{text(title)}">' + "".join(parts) + "</svg>"
+    )

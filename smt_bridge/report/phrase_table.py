@@ -19,10 +19,9 @@ from nmt_core.base.words import unescape
 from nmt_core.files import open_output
 from nmt_core.files.reading import json_bytes
 from nmt_core.version import VERSION
-from smt_bridge.metadata import find_metadata, metadata_path
+from smt_bridge.metadata import Metadata, find_metadata, metadata_path
 from smt_bridge.moses_lines import phrase_of, text_of
-from smt_bridge.report import charts
-from smt_bridge.report.page import listed, page, pairs, section, table, text
+from smt_bridge.report.page import density, listed, page, pairs, section, signed_columns, table
 from smt_bridge.tables.table import Fields, read_windows, split_window
 
 REPORT_FORMAT = "hybridmt table report"
@@ -75,17 +74,15 @@ def survey(path: str, *, before: int, examples: int = 12) -> Survey:
     return Survey(lines, histogram, _correlation(sums), best)
 
 
-def table_page(found: Survey, record: Mapping[str, Any], *, path: str) -> str:
+def table_page(found: Survey, record: Metadata, *, path: str) -> str:
     """The whole page; ``record`` is what ``rescore-table`` wrote beside the table."""
-    added = list(record.get("added", []))
-    picture = charts.density(
+    picture = density(
         found.histogram,
         low=_LOWEST,
         high=(0.0, 0.0),
         title="neural against translation-model score",
-        names=("ln phi(target|source) of the table", f"ln {added[0] if added else 'new score'}"),
+        names=("ln phi(target|source) of the table", f"ln {next(iter(record.columns))}"),
     )
-    counts = record.get("counts", {})
     parts = [
         section(
             "Neural against translation-model score",
@@ -110,13 +107,13 @@ def table_page(found: Survey, record: Mapping[str, Any], *, path: str) -> str:
             remark="The source phrases with the most targets, short ones and long ones. Table 2 of Cho et al. 2014,"
             " long phrases drawn at random, is in scripts/experiments/cho2014.",
         ),
-        section("What was counted", pairs(_counted(found, counts))),
-        section("What the columns are", pairs([(name, _signed(name, record)) for name in added])),
+        section("What was counted", pairs(_counted(found, record.counts))),
+        section("What the columns are", signed_columns({name: str(one) for name, one in record.columns.items()})),
     ]
     return page("What rescoring did", path, parts)
 
 
-def table_report(found: Survey, record: Mapping[str, Any], *, path: str) -> dict[str, Any]:
+def table_report(found: Survey, record: Metadata, *, path: str) -> dict[str, Any]:
     """The same for other programs (docs/lists.md)."""
     return {
         "format": REPORT_FORMAT,
@@ -127,22 +124,22 @@ def table_report(found: Survey, record: Mapping[str, Any], *, path: str) -> dict
         "correlation": None if math.isnan(found.correlation) else found.correlation,
         "histogram": {"low": _LOWEST, "high": (0.0, 0.0), "pairs": found.histogram.tolist()},
         "sources": [source._asdict() for source in found.sources],
-        "record": dict(record),
+        "record": record.model_dump(exclude_none=True),
     }
 
 
-def read_record(table: str) -> dict[str, Any]:
+def read_record(table: str) -> Metadata:
     """The metadata of a rescored table; raises InputError where there are none, and when they are something else."""
     if os.path.isdir(table):
         raise InputError(table, "is a folder; expected a table that `rescore-table` wrote, with its record beside it")
     path, found = metadata_path(table), find_metadata(table)
     if found is None:
         raise InputError(path, "there is no such record; `rescore-table` writes it beside the table")
-    if found.scores_before is None:
+    if found.scores_before is None or not found.columns:
         raise InputError(path, "is not a record of `smt-bridge rescore-table`; rescore the table again")
     if found.scores_before < 1:
         raise InputError(path, "is of a table without scores of a translation model to compare with")
-    return dict(found.content)
+    return found
 
 
 def _logarithms(columns: Fields, places: Sequence[int]) -> npt.NDArray[np.float64]:
@@ -180,18 +177,12 @@ def _counted(found: Survey, counts: Mapping[str, float]) -> list[tuple[str, str]
     return entries
 
 
-def _signed(name: str, record: Mapping[str, Any]) -> str:
-    signatures = record.get("signatures", {})
-    kind = "reverse_scorer" if "source|target" in name else "scorer"
-    return f'<span class="signature">{text(signatures.get(kind, ""))}</span>'
-
-
 def report(args: argparse.Namespace) -> int:
     """The work of `smt-bridge report`: write the page about a table, or the same as JSON."""
     if not args.output.endswith((".html", ".json")):
         raise ConfigError(f"--output {args.output}: expected a name that ends in .html or .json")
     record = read_record(args.table)
-    found = survey(args.table, before=record["scores_before"])
+    found = survey(args.table, before=record.scores_before or 0)
     if args.output.endswith(".json"):
         content = json_bytes(table_report(found, record, path=args.table), indent=1)
     else:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from math import fsum
-from operator import mul
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
@@ -14,9 +12,9 @@ from nmt_core.base.words import unescape
 from nmt_core.inference.output.attention_svg import attention_svg
 from smt_bridge.metrics.significance import SystemScore
 from smt_bridge.moses.weights import Weights
-from smt_bridge.report import charts
-from smt_bridge.report.judge import RERANKED, Judgement, Sentence, differences
-from smt_bridge.report.page import page, pairs, section, table, text
+from smt_bridge.nbest.rerank import contributions, differences
+from smt_bridge.report.judge import RERANKED, Judgement, Sentence
+from smt_bridge.report.page import Bar, bars, page, pairs, section, signed_columns, table, text
 
 _MOST_BARS = 60  # of weights, where there are sparse features by the thousand
 _SHOWN = 10  # sentences that gained most, and as many that lost most
@@ -59,9 +57,8 @@ def _scores(sentences: Sequence[Sentence], judgement: Judgement) -> str:
     gains = [one.gain for one in sentences]
     better, worse = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
     bounds = (
-        f"The best choice that these lists allow, sentence by sentence, would have BLEU {judgement.oracle.bleu:.2f}; a"
-        f" choice at random {judgement.chance.mean:.2f}. Another entry than the first was chosen for {changed:,} of"
-        f" {counted(len(sentences), 'sentence')}."
+        f"The best choice that these lists allow, sentence by sentence, would have BLEU {judgement.oracle.bleu:.2f}."
+        f" Another entry than the first was chosen for {changed:,} of {counted(len(sentences), 'sentence')}."
         f" Sentence BLEU is higher for {better}, lower for {worse}, the same for {len(sentences) - better - worse}."
     )
     signed = "".join(f'<p class="signature">{text(one.metric)}: {text(one.signature)}</p>' for one in metrics)
@@ -89,13 +86,13 @@ def _weights(sentences: Sequence[Sentence], weights: Weights) -> str:
     for name, values in weights.items():
         for place, value in enumerate(values):
             label = f"{name}{f'.{place}' if len(values) > 1 else ''}  {value:.3g}"
-            entries.append(charts.Bar(label, value * spreads.get((name, place), 0.0)))
+            entries.append(Bar(label, value * spreads.get((name, place), 0.0)))
     remark = "Each weight, and as a bar the weight times how far its feature moved where the choice changed."
     if len(entries) > _MOST_BARS:
         remark += f" Of {len(entries)} weights the {_MOST_BARS} with the longest bars."
         kept = sorted(range(len(entries)), key=lambda place: -abs(entries[place].value))[:_MOST_BARS]
         entries = [entries[place] for place in sorted(kept)]
-    return section("Weights", charts.bars(entries, title="weight times spread of every feature"), remark=remark)
+    return section("Weights", bars(entries, title="weight times spread of every feature"), remark=remark)
 
 
 def _spreads(sentences: Sequence[Sentence]) -> dict[tuple[str, int], float]:
@@ -103,27 +100,22 @@ def _spreads(sentences: Sequence[Sentence]) -> dict[tuple[str, int], float]:
     squares: dict[tuple[str, int], float] = {}
     changed = [one for one in sentences if one.chosen != 0]
     for one in changed:
-        for name, values in differences(one).items():
+        for name, values in differences(one.after, one.before).items():
             for place, difference in enumerate(values):
                 squares[name, place] = squares.get((name, place), 0.0) + difference**2
     return {key: (total / len(changed)) ** 0.5 for key, total in squares.items()}
 
 
 def _by_length(judgement: Judgement) -> str:
-    parts, best = judgement.by_length, judgement.comparisons[0].best.system
-    names = [part.name for part in parts]
-    before = charts.Line(best, [part.before for part in parts])
-    after = charts.Line(RERANKED, [part.after for part in parts])
-    chart = charts.lines(names, before, after, title="BLEU by length", unit="BLEU")
-    counts = table(("source words", *names), [("sentences", *(part.sentences for part in parts))])
-    return section("BLEU by length of the source", chart, counts, remark="Corpus BLEU of the sentences in each bin.")
+    columns = ("source words", "sentences", judgement.comparisons[0].best.system, RERANKED)
+    rows = table(columns, [tuple(part) for part in judgement.by_length])
+    return section("BLEU by length of the source", rows, remark="Corpus BLEU of the sentences in each bin.")
 
 
 def _columns(signatures: Mapping[str, str] | None) -> str:
     if not signatures:
         return ""
-    entries = [(name, f'<span class="signature">{text(value)}</span>') for name, value in signatures.items()]
-    return section("What the columns are", pairs(entries), remark="From the record beside the list.")
+    return section("What the columns are", signed_columns(signatures), remark="From the record beside the list.")
 
 
 def _changes(sentences: Sequence[Sentence], weights: Weights, scorer: PairScorer | None) -> str:
@@ -177,23 +169,14 @@ def _explanation(one: Sentence, weights: Weights, scores: Mapping[SentencePair, 
             ("after", after),
         ]
     )
-    contributions = [bar for bar in _contributions(one, weights) if abs(bar.value) > 1e-6]
-    contributions.sort(key=lambda bar: -abs(bar.value))
-    total = sum(bar.value for bar in contributions)
-    why = f"<h3>Why: the winner is ahead by {total:.3g}</h3>" + charts.bars(
-        contributions[:14], title="weight times difference of the feature", signed_colours=True
+    lead = contributions(one.after, one.before, weights)
+    shares = [Bar(name, value) for name, value in lead.items() if abs(value) > 1e-6]
+    shares.sort(key=lambda bar: -abs(bar.value))
+    total = sum(bar.value for bar in shares)
+    why = f"<h3>Why: the winner is ahead by {total:.3g}</h3>" + bars(
+        shares[:14], title="weight times difference of the feature", signed_colours=True
     )
     return f"<details>\n{head}\n{texts}\n{why}\n{_words(one, scores)}\n</details>"
-
-
-def _contributions(one: Sentence, weights: Weights) -> list[charts.Bar]:
-    """What each feature adds to the winner's lead over the former first."""
-    found = []
-    for name, values in differences(one).items():
-        known = weights.get(name)
-        if known is not None and len(known) == len(values):
-            found.append(charts.Bar(name, fsum(map(mul, known, values))))
-    return found
 
 
 def _marked(before: Sequence[str], after: Sequence[str]) -> tuple[str, str]:

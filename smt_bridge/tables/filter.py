@@ -1,115 +1,184 @@
-"""Keeps the better targets of every source phrase of a table, by one of its columns; kept lines stay byte for byte.
+"""The work of `smt-bridge filter-table`: the lines of a table that a decoder can use for a given text.
 
-A phrase table has many targets that a decoder never takes: Moses itself looks at the best 20 of a source
-(``table-limit``). By a model's column, what goes is what the model thinks least of.
+As Moses' ``filter-model-given-input.pl``, for phrases and rules of any length, and for every table whose lines begin
+with a source phrase: phrase tables, reordering tables, tables of rules. Lines stay byte for byte and in their order.
+
+A phrase occurs where its words stand side by side in a line of the text. A rule occurs where its words do, with one
+word or more in the place of every non-terminal, whatever its labels (as ``filter-rule-table.py`` of Moses has it);
+rules with ``<s>`` or ``</s>``, those of a glue grammar, always do. An empty source, which Moses skips, does not.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import compress, pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
-from nmt_core.base.words import whole_number
-from nmt_core.files import open_output
+from nmt_core.files import open_output, read_lines
 from nmt_core.files.progress import progress_bar
 from smt_bridge.errors import FormatError
-from smt_bridge.metadata import Metadata, find_metadata, metadata_path, new_metadata, write_metadata
-from smt_bridge.moses_lines import SEPARATOR, split_tokens
-from smt_bridge.tables.lines import LOOKED_AT, SCORES, SOURCE
-from smt_bridge.tables.scoring import UNKNOWN
-from smt_bridge.tables.table import Window, read_windows, source_starts, split_window, table_blocks
-from smt_bridge.tables.text_filter import SourceFilter, read_source_text
+from smt_bridge.metadata import find_metadata, new_metadata, write_metadata
+from smt_bridge.moses_lines import FEWEST_WORDS, SEPARATOR, factors_of, look_factored, phrase_of, split_tokens
+from smt_bridge.tables.lines import LOOKED_AT, SENTENCE_ENDS, are_rules, rule_symbols, rule_words
+from smt_bridge.tables.table import table_blocks
 
+_LONGEST = 10  # words of phrases that are looked up; for longer ones, and rules with gaps, lines are searched
+Symbols = Sequence[bytes | None]
+"""The words of a rule's source, with None for every non-terminal."""
+
+
+class SourceText:
+    """Finds phrases in lines of words. ``ngrams`` of one length are collected when the first phrase of it is looked up.
+
+    Memory: the n-grams of each length up to ten that the table has.
+    """
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self.lines = [b" ".join(split_tokens(line)) for line in dict.fromkeys(lines)]
+        self._ngrams: dict[int, set[bytes]] = {}
+        self._places: dict[bytes, set[int]] | None = None
+        self._most_words = max((line.count(b" ") + 1 for line in self.lines if line), default=0)
+
+    def has_phrase(self, field: bytes) -> bool:
+        """Whether the words of the field stand side by side in a line."""
+        phrase = phrase_of(field)
+        words = phrase.count(b" ") + 1
+        if words > _LONGEST:
+            return self._search(phrase.split(b" "))
+        return phrase in self._ngrams_of(words)
+
+    def has_rule(self, symbols: Symbols) -> bool:
+        """Whether the words stand in a line in this order, with a word or more in the place of every None."""
+        return any(end in symbols for end in SENTENCE_ENDS) or self._search(symbols)
+
+    def _search(self, symbols: Symbols) -> bool:
+        words = {symbol for symbol in symbols if symbol is not None}
+        if not words:
+            return len(symbols) <= self._most_words
+        places = self._places_of_words()
+        if not words <= places.keys():
+            return False
+        first, *others = sorted((places[word] for word in words), key=len)
+        parts = _parts(symbols)
+        return any(_stand_in(b" %b " % self.lines[place], parts) for place in first.intersection(*others))
+
+    def _ngrams_of(self, words: int) -> set[bytes]:
+        if words not in self._ngrams:
+            found = self._ngrams[words] = set()
+            for line in self.lines:
+                tokens = line.split(b" ")
+                if words == 1:
+                    found.update(tokens)
+                else:
+                    found.update(b" ".join(tokens[place : place + words]) for place in range(len(tokens) - words + 1))
+            found.discard(b"")
+        return self._ngrams[words]
+
+    def _places_of_words(self) -> dict[bytes, set[int]]:
+        if self._places is None:
+            self._places = {}
+            for place, line in enumerate(self.lines):
+                for word in line.split(b" "):
+                    self._places.setdefault(word, set()).add(place)
+        return self._places
+
+
+def _parts(symbols: Symbols) -> list[tuple[int, bytes]]:
+    """A number of words that are passed over, and words with blanks around them; one after the other."""
+    parts = []
+    for is_gap, run in groupby(symbols, key=lambda symbol: symbol is None):
+        words = list(run)
+        parts.append((len(words), b"") if is_gap else (0, b" %b " % b" ".join(word or b"" for word in words)))
+    return parts
+
+
+def _stand_in(line: bytes, parts: Sequence[tuple[int, bytes]]) -> bool:
+    """Whether the parts stand in the line; the first place of each leaves most room for those behind it."""
+    place = 0  # of a blank
+    for passed, words in parts:
+        for _ in range(passed):
+            place = line.find(b" ", place + 1)
+            if place < 0:
+                return False
+        if words:
+            found = line.find(words, place)
+            if found < 0:
+                return False
+            place = found + len(words) - 1
+    return True
+
+
+class SourceFilter:
+    """Says of the source fields of one table whether they occur in a text."""
+
+    def __init__(self, text: SourceText) -> None:
+        self._text = text
+        self._has: Callable[[bytes], bool] = text.has_phrase
+
+    def prepare(self, path: str, beginning: Sequence[bytes]) -> None:
+        """Look at the first lines of the table: whether they are rules, and their words have as many factors.
+
+        Raises FormatError where they have not.
+        """
+        rules = are_rules(path, beginning)
+        sources = [line.partition(SEPARATOR)[0] for line in beginning]
+        if rules:
+            self._has = self._has_rule
+            sources = [_words_of_rule(path, number, source) for number, source in enumerate(sources, start=1)]
+        of_sources, of_text = _factors(sources), _factors(self._text.lines[:LOOKED_AT])
+        if of_sources is not None and of_text is not None and of_sources != of_text:
+            problem = (
+                f"the words of the sources have {counted(of_sources, 'factor')} and those of the text {of_text};"
+                " give the text with the factors that moses.ini has as input-factor of this table"
+            )
+            raise FormatError(path, problem, line=1)
+
+    def _has_rule(self, field: bytes) -> bool:
+        return self._text.has_rule(rule_symbols(field))
+
+    def occurs(self, path: str, number: int, source: bytes) -> bool:
+        """Whether the source of that line does; FormatError for one that is no rule in a table of rules."""
+        try:
+            return self._has(source)
+        except ValueError as error:
+            raise FormatError(path, str(error), line=number) from error
+
+
+def _words_of_rule(path: str, number: int, source: bytes) -> bytes:
+    try:
+        return rule_words(source)
+    except ValueError as error:
+        raise FormatError(path, str(error), line=number) from error
+
+
+def _factors(texts: Sequence[bytes]) -> int | None:
+    """How many factors the words have; 1 where they do not agree, None where there are too few to tell."""
+    if sum(len(split_tokens(text)) for text in texts) < FEWEST_WORDS:
+        return None
+    return factors_of(next(text for text in texts if split_tokens(text))) if look_factored(texts) else 1
+
+
+def read_source_text(paths: Sequence[str]) -> SourceText:
+    """The lines of the files."""
+    return SourceText(line.removesuffix(b"\r") for path in paths for line in read_lines(path))
+
+
+NAME = "filter-table"
 _EXPECTED = "expected a table of Moses, `source ||| ...`"
 
 
-class Limits(NamedTuple):
-    """What is kept, by the score at place ``column`` (from 0).
-
-    A line is kept that has at least ``minimum``, at least ``minimum_share`` of the best score of its source,
-    and is one of the best ``keep`` of its source or as good as the last of them. None sets no limit.
-    """
-
-    column: int
-    keep: int | None = None
-    minimum_share: float = 0.0
-    minimum: float = 0.0
-
-
-class Counts(NamedTuple):
-    """Lines and sources, how many lines each limit took (the first that did), and sources that lost all of theirs.
-
-    ``not_in_text`` are the lines whose source does not occur in a text; their sources are not counted otherwise.
-    """
-
-    lines: int = 0
-    sources: int = 0
-    below_minimum: int = 0
-    below_share: int = 0
-    beyond_keep: int = 0
-    sources_gone: int = 0
-    not_in_text: int = 0
-
-    @property
-    def kept(self) -> int:
-        """Lines that are left."""
-        return self.lines - self.not_in_text - self.below_minimum - self.below_share - self.beyond_keep
-
-    def plus(self, other: Counts) -> Counts:
-        """The counts of both parts together."""
-        return Counts._make(mine + theirs for mine, theirs in zip(self, other, strict=True))
-
-
-class FilteredChunk(NamedTuple):
-    r"""The kept lines of a window, each ending in ``\n``, and what was met."""
+class FilteredBlock(NamedTuple):
+    r"""The kept lines of a part of a table, each ending in ``\n``, their number, and how many lines the part had."""
 
     content: bytes
-    counts: Counts
+    kept: int
+    lines: int
 
 
-def filter_windows(
-    windows: Iterable[Window], limits: Limits, sources: SourceFilter | None = None
-) -> Iterator[FilteredChunk]:
-    """Filter a table window by window, in order; with ``sources``, first by what it has.
-
-    Raises FormatError for malformed lines, a column that is not there, and lines of one source that do not stand
-    together or are more than a window holds: the best of a source are known only where all of them are seen.
-    """
-    last = b""
-    for window in windows:
-        chunk, last = _filtered(window, limits, sources, before=last)
-        yield chunk
-
-
-def _filtered(
-    window: Window, limits: Limits, sources: SourceFilter | None, *, before: bytes
-) -> tuple[FilteredChunk, bytes]:
-    """What is kept of a window, and its last source; nothing else of it stays in memory while the next one is cut."""
-    if limits.column >= window.scores:
-        problem = f"has {counted(window.scores, 'score')}; there is no score {limits.column + 1} to filter by"
-        raise FormatError(window.path, problem, line=window.first)
-    if sources is not None and window.first == 1:
-        sources.prepare(window.path, window.content.split(b"\n", LOOKED_AT)[:LOOKED_AT])
-    lines, rows = window.lines, split_window(window).rows
-    starts = source_starts(window, [row[SOURCE] for row in rows], before=before)
-    kept, counts = [], Counts(len(lines))
-    for begin, end in pairwise([*starts, len(lines)]):
-        if sources is not None and not sources.occurs(window.path, window.first + begin, rows[begin][SOURCE]):
-            counts = counts.plus(Counts(not_in_text=end - begin))
-            continue
-        values = [float(split_tokens(row[SCORES])[limits.column]) for row in rows[begin:end]]
-        chosen, found = choose(values, limits)
-        kept += list(compress(lines[begin:end], chosen))
-        counts = counts.plus(found)
-    return FilteredChunk(b"".join(line + b"\n" for line in kept), counts), rows[-1][SOURCE]
-
-
-def filter_by_sources(path: str, sources: SourceFilter) -> Iterator[FilteredChunk]:
+def filter_by_sources(path: str, sources: SourceFilter) -> Iterator[FilteredBlock]:
     """Filter a table of any kind and order by what ``sources`` has, in constant memory.
 
     Raises FormatError, naming the line, for one without fields, and for what is no rule in a table of rules.
@@ -129,7 +198,7 @@ def filter_by_sources(path: str, sources: SourceFilter) -> Iterator[FilteredChun
             if has:
                 kept.append(line)
         seen += len(lines)
-        yield FilteredChunk(b"\n".join([*kept, b""]), Counts(len(lines), not_in_text=len(lines) - len(kept)))
+        yield FilteredBlock(b"\n".join([*kept, b""]), len(kept), len(lines))
     if not seen:
         raise FormatError(path, f"the file is empty; {_EXPECTED}")
 
@@ -147,114 +216,29 @@ def _with_beginning(blocks: Iterator[bytes]) -> Iterator[bytes]:
     yield from blocks
 
 
-def choose(values: Sequence[float], limits: Limits) -> tuple[list[bool], Counts]:
-    """Which lines of a source are kept, by their scores, and how many each limit took."""
-    best = max(values)
-    worst = 0.0 if limits.keep is None else sorted(values, reverse=True)[: limits.keep][-1]
-    enough = [value >= limits.minimum for value in values]
-    shared = [more and value >= limits.minimum_share * best for more, value in zip(enough, values, strict=True)]
-    kept = [more and value >= worst for more, value in zip(shared, values, strict=True)]
-    counts = Counts(
-        sources=1,
-        below_minimum=len(values) - sum(enough),
-        below_share=sum(enough) - sum(shared),
-        beyond_keep=sum(shared) - sum(kept),
-        sources_gone=int(not any(kept)),
-    )
-    return kept, counts
-
-
-NAME = "filter-table"
-
-
 def filter_table(args: argparse.Namespace) -> int:
-    """Filter, write the record, say what went."""
-    record = find_metadata(args.input)
-    beside = new_metadata(args.output)
-    counts = Counts()
-    sources = _open_sources(args)
-    if sources is not None and not (args.keep or args.minimum_share or args.minimum):
-        limits, chunks = None, filter_by_sources(args.input, sources)
-    else:
-        limits = _limits(args, record)
-        chunks = filter_windows(read_windows(args.input), limits, sources)
+    """Filter, write the metadata, say what went."""
+    metadata, has_metadata = find_metadata(args.input), new_metadata(args.output) is not None
+    text = read_source_text(args.sources)
+    if not any(text.lines):
+        raise ConfigError(f"--sources {args.sources[0]}: has no words, so that nothing of the table would be left")
+    kept = lines = 0
 
     def finish() -> None:
-        if beside is not None and record is not None:
-            _write_record(args, record, counts)
+        if has_metadata and metadata is not None:
+            filtered = {"input": args.input, "sources": args.sources, "lines": lines, "kept": kept}
+            before = metadata.filtered or []
+            write_metadata(args.output, metadata.model_copy(update={"filtered": [*before, filtered]}))
 
     with (
         progress_bar(NAME, " lines", path=args.input, quiet=args.quiet) as progress,
         open_output(args.output, on_complete=finish) as stream,
     ):
-        for chunk in chunks:
-            stream.write(chunk.content)
-            counts = counts.plus(chunk.counts)
-            progress.update(chunk.counts.lines)
-    _summarise(counts, sources=bool(args.sources), limited=limits is not None)
-    return 0
-
-
-def _open_sources(args: argparse.Namespace) -> SourceFilter | None:
-    if not args.sources:
-        if args.input_factor is not None:
-            raise ConfigError("--input-factor is for --sources")
-        return None
-    factors = None
-    if args.input_factor is not None:
-        numbers = [whole_number(one) for one in args.input_factor.split(",")]
-        factors = [number for number in numbers if number is not None]
-        if len(factors) < len(numbers):
-            raise ConfigError(f"--input-factor {args.input_factor}: expected numbers from 0, such as 0 or 0,1")
-    text = read_source_text(args.sources, factors)
-    if not any(text.lines):
-        raise ConfigError(f"--sources {args.sources[0]}: has no words, so that nothing of the table would be left")
-    return SourceFilter(text)
-
-
-def _limits(args: argparse.Namespace, record: Metadata | None) -> Limits:
-    if not 0.0 <= args.minimum_share <= 1.0:
-        raise ConfigError("--minimum-share must be between 0 and 1")
-    if not 0.0 <= args.minimum < math.inf:
-        raise ConfigError("--minimum must be at least 0")
-    return Limits(_column(args, record), args.keep, args.minimum_share, args.minimum)
-
-
-def _column(args: argparse.Namespace, record: Metadata | None) -> int:
-    """The place of the score, from 0."""
-    number = whole_number(args.by)
-    if number is not None:
-        if number < 1:
-            raise ConfigError("--by counts scores from 1")
-        return number - 1
-    path = metadata_path(args.input)
-    if record is None or record.scores_before is None:
-        problem = f"which score is {args.by}? There is no {path}, so give its number"
-        raise ConfigError(f"--by: {problem}, such as --by 5")
-    if args.by not in record.columns or args.by == UNKNOWN:
-        there = ", ".join(name for name in record.columns if name != UNKNOWN)
-        raise ConfigError(f"--by {args.by}: {path} has {there}; or give the number of a score")
-    return record.scores_before + list(record.columns).index(args.by)
-
-
-def _write_record(args: argparse.Namespace, record: Metadata, counts: Counts) -> None:
-    options = {
-        name: getattr(args, name)
-        for name in ("input", "sources", "input_factor", "by", "keep", "minimum_share", "minimum")
-    }
-    filtered = [*record.content.get("filtered", []), {**options, "counts": {**counts._asdict(), "kept": counts.kept}}]
-    write_metadata(args.output, {**record.content, "filtered": filtered})
-
-
-def _summarise(counts: Counts, *, sources: bool, limited: bool) -> None:
-    gone = [f"{counts.not_in_text:,} not in --sources"] if sources else []
-    if limited:
-        gone += [f"{counts.below_minimum:,} below --minimum", f"{counts.below_share:,} below --minimum-share"]
-        gone.append(f"{counts.beyond_keep:,} beyond --keep")
-    say(f"{NAME}: {counts.kept:,} of {counted(counts.lines, 'pair' if limited else 'line')} kept; {', '.join(gone)}")
-    if counts.not_in_text == counts.lines:
+        for block in filter_by_sources(args.input, SourceFilter(text)):
+            stream.write(block.content)
+            kept, lines = kept + block.kept, lines + block.lines
+            progress.update(block.lines)
+    say(f"{NAME}: {kept:,} of {counted(lines, 'line')} kept; {lines - kept:,} not in --sources")
+    if not kept:
         say(f"{NAME}: warning: no source occurs in the text: is it tokenised, cased and escaped like the table?")
-    if counts.sources_gone:
-        say(
-            f"{NAME}: {counts.sources_gone:,} of {counted(counts.sources, 'source has', 'sources have')} no target left"
-        )
+    return 0

@@ -16,11 +16,11 @@ from nmt_core.jobs.outputs import Result
 from nmt_core.jobs.run import Job, are_files
 from nmt_core.jobs.work import run_with_options
 from smt_bridge.errors import FormatError
-from smt_bridge.metadata import new_metadata, write_metadata
+from smt_bridge.metadata import Metadata, Signature, new_metadata, write_metadata
 from smt_bridge.models import count_jobs, open_model, source_factors, start_worker
 from smt_bridge.moses_lines import LINES_FOR_FACTORS, look_factored, parse_factors, phrase_of
 from smt_bridge.tables.lines import ends_in_label
-from smt_bridge.tables.scoring import Counts, Scorers, column_names, rescore_window
+from smt_bridge.tables.scoring import REVERSE, Counts, Scorers, column_names, rescore_window
 from smt_bridge.tables.table import (
     Fields,
     Window,
@@ -143,16 +143,25 @@ def write_record(
 
     ``first`` is the first window of the table that was read.
     """
-    added = column_names(reverse=bool(options["reverse_scorer"]), unknown_count=options["unknown_count"])
-    record = {
-        "scores_before": first.scores,
-        "added": list(added),
-        "rules": first.rules,
-        "options": {name: options[name] for name in ("input", *_OPTIONS)},
-        "signatures": dict(signatures),
-        "counts": counts._asdict(),
-    }
-    write_metadata(output, record)
+    metadata = Metadata(
+        input=options["input"],
+        columns=signed_columns(signatures, unknown_count=options["unknown_count"]),
+        counts=counts._asdict(),
+        options={name: options[name] for name in _OPTIONS},
+        scores_before=first.scores,
+        rules=first.rules,
+        signatures=dict(signatures),
+    )
+    write_metadata(output, metadata)
+
+
+def signed_columns(signatures: Mapping[str, str], *, unknown_count: bool) -> dict[str, Signature]:
+    """The added columns and their signatures: p(source|target) is the reverse scorer's, all others the direct one's."""
+    columns = {}
+    for name in column_names(reverse="reverse_scorer" in signatures, unknown_count=unknown_count):
+        scorer, direction = ("reverse_scorer", "reverse") if name == REVERSE else ("scorer", "forward")
+        columns[name] = Signature.parse(signatures[scorer]).with_field("direction", direction, first=True)
+    return columns
 
 
 def _remarks(window: Window, columns: Fields) -> Iterator[str]:

@@ -206,22 +206,3 @@ def _words_of_rules(window: Window, pairs: Sequence[tuple[bytes, bytes]]) -> lis
                 except ValueError as error:
                     raise FormatError(window.path, str(error), line=number) from error
     return [(words[source], words[target]) for source, target in pairs]
-
-
-def source_starts(window: Window, sources: Sequence[bytes], *, before: bytes) -> list[int]:
-    """The indices of the first line of every source; ``before`` is the last source of the window before.
-
-    Sources are compared by their words, as Moses does. Raises FormatError for a source whose lines do not stand
-    together, or are more than a window holds.
-    """
-    phrases = list(map(phrase_of, sources))
-    starts = [place for place, phrase in enumerate(phrases) if not place or phrase != phrases[place - 1]]
-    seen = {phrase_of(before)} if window.first > 1 else set()
-    for place in starts:
-        if phrases[place] in seen:
-            shown = phrases[place].decode("utf-8", "replace")
-            problem = f"`{shown}` stands in several places, or has too many lines; sort the table first (LC_ALL=C sort)"
-            remedy = f"{problem}, with single blanks between words"
-            raise FormatError(window.path, remedy, line=window.first + place)
-        seen.add(phrases[place])
-    return starts

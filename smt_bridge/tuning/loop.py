@@ -26,6 +26,7 @@ from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.metric import METRIC_NAMES, METRICS, show_score
 from smt_bridge.metrics.references import check_judged, read_references, statistics_against
+from smt_bridge.moses.feature_functions import BEFORE_2013
 from smt_bridge.moses.ini import read_ini, with_weights
 from smt_bridge.moses.process import MosesOptions, has_words
 from smt_bridge.moses.weights import read_weights
@@ -78,7 +79,7 @@ class _Loop:
         self._args, self._tuning = args, TuningOptions.of(args.tuner)
         self.ini, self._metric = read_ini(args.ini), METRICS[args.metric]
         if self.ini.is_before_2013:
-            raise FormatError(args.ini, "names its tables in [ttable-file], as before 2013; give one with [feature]")
+            raise FormatError(args.ini, BEFORE_2013)
         self._sentences = list(read_lines(args.source))
         if not any(map(has_words, self._sentences)):
             raise FormatError(args.source, "has no sentences; expected the development set")

@@ -51,7 +51,7 @@ OTHERS = {
 USES = {
     "client": ("translate", "score", "health"),
     "prepare": ("corpus", "lines", "vocab", "select"),
-    "graph": ("nbest", "prune", "search", "list-posteriors"),
+    "graph": ("nbest", "search", "list-posteriors"),
 }
 
 

@@ -65,9 +65,8 @@ def _tables(folder: str) -> list[Target]:
     from smt_bridge.features.lexical import Lexicon
     from smt_bridge.moses.ini import read_ini
     from smt_bridge.moses.weights import format_weights, read_weights
-    from smt_bridge.tables.filter import filter_by_sources
+    from smt_bridge.tables.filter import SourceFilter, SourceText, filter_by_sources
     from smt_bridge.tables.table import append_scores, phrases_of, read_windows, split_window
-    from smt_bridge.tables.text_filter import SourceFilter, SourceText
     from smt_bridge.tuning.moses_dat import pool_from_moses
 
     def table(path: str) -> None:
@@ -109,8 +108,8 @@ def _tables(folder: str) -> list[Target]:
 
 
 def _lists(folder: str) -> list[Target]:
-    from smt_bridge.graphs.best import best_strings
-    from smt_bridge.graphs.reading import format_graph, read_graphs
+    from smt_bridge.graphs.reading import read_graphs
+    from smt_bridge.graphs.strings import best_strings
     from smt_bridge.nbest.entry import format_entry, with_features
     from smt_bridge.nbest.order import ordered_lists
 
@@ -124,11 +123,10 @@ def _lists(folder: str) -> list[Target]:
 
     def graphs(path: str) -> None:
         for graph in read_graphs(path, features):
-            format_graph(graph)
             best_strings(graph, features.scores(graph), 3)
 
-    formats = ("auto", "moses", "factors", "scored", "fairseq", "json", "tabs", "lines:2")
-    tokens = '||| LM0= -1.5 0-0 H-0 P-0 D-0 {"id": "text": "features": "scores": "translations": 0 the|DT'
+    formats = ("auto", "moses", "factors", "scored", "fairseq", "lines:2")
+    tokens = "||| LM0= -1.5 0-0 H-0 P-0 D-0 0 the|DT"
     arcs = "hyp=1 stack=1 back=0 recombined=2 forward=-1 core=(0.000,-1.000)"
     return [
         *(

@@ -115,7 +115,7 @@ COMMANDS = [
     (smt_bridge, "add-features --source a --nbest b --feature model1:F --output F"),
     (smt_bridge, "add-features --source a --nbest a=b --exact LM0=F --output F"),
     (smt_bridge, "translate --moses-ini F --output F"),
-    (smt_bridge, "translate --recipe a --feature model1reverse:F --nbest-output F"),
+    (smt_bridge, "translate --recipe a --feature model1:F --nbest-output F"),
     (smt_bridge, "translate --recipe a --exact LM0=F --output F"),
     (smt_bridge, "tune --nbest F --reference a --output F"),
     (smt_bridge, "tune --nbest a --reference b --start F --output F"),

@@ -10,33 +10,32 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.errors import InputError
+from nmt_core.files import open_output
 from smt_bridge.commands.main import main
 from smt_bridge.metadata import (
     Metadata,
     Signature,
-    content_of_list,
     find_metadata,
+    identity,
     known_columns,
     read_metadata,
 )
+from smt_bridge.tables.rescore import _OPTIONS, write_record
+from smt_bridge.tables.scoring import Counts
+from smt_bridge.tables.table import Window
 from tests.metadata_files import describe, metadata_of
 
 SCORER = "nmt:rnnsearch|model:c6a6575452b0|log:e|norm:none|dtype:float32|version:0.1.0"
-TABLE = {
-    "scores_before": 4,
-    "added": ["p(target|source)", "p(source|target)", "exp(unknown)"],
-    "signatures": {"scorer": SCORER, "reverse_scorer": "fake:table"},
-    "options": {"input": "phrase-table.gz", "scorer": "runs/search", "reverse_scorer": "x", "unknown_count": True},
-    "counts": {"lines": 3, "pairs": 2, "log_prob": -1.5},
-}
 
 
 def test_metadata_is_read_back(tmp_path: Path) -> None:
     columns = {"NMT0": Signature.parse(SCORER), "WordCount0": Signature.of("wordcount")}
-    written = Metadata("list.gz", columns, {"hypotheses": 3}, {"scorer": ["é", "no UTF-8: \udcff"]})
+    options = {"scorer": ["é", "no UTF-8: \udcff"]}
+    written = Metadata(input="no UTF-8: \udcff", columns=columns, counts={"hypotheses": 3}, options=options)
     (tmp_path / "out.gz").write_bytes(b"0 ||| a ||| ||| 1\n")
-    content = content_of_list("list.gz", columns, written.counts, written.options)
+    content = written.model_dump(exclude_none=True)
     (tmp_path / "out.gz.json").write_bytes(metadata_of(str(tmp_path / "out.gz"), content))
+    written = written.model_copy(update={"file": identity(str(tmp_path / "out.gz"))})
     assert read_metadata(str(tmp_path / "out.gz.json")) == written
     assert '"é"' in (tmp_path / "out.gz.json").read_text("utf-8")
     assert list(read_metadata(str(tmp_path / "out.gz.json")).columns) == ["NMT0", "WordCount0"]
@@ -45,15 +44,26 @@ def test_metadata_is_read_back(tmp_path: Path) -> None:
     assert find_metadata("-") is None
 
 
-def test_metadata_of_a_rescored_table_is_understood(tmp_path: Path) -> None:
-    (tmp_path / "table.json").write_text(json.dumps(TABLE))
-    found = read_metadata(str(tmp_path / "table.json"))
+def test_metadata_of_a_rescored_table_have_the_same_form(tmp_path: Path) -> None:
+    signatures, counts = {"scorer": SCORER, "reverse_scorer": "fake:table"}, Counts(lines=3, pairs=2, log_prob=-1.5)
+    options = dict.fromkeys(_OPTIONS) | {"input": "phrase-table.gz", "unknown_count": True}
+    first = Window("phrase-table.gz", 1, 4, b"", rules=False)
+    with open_output(
+        str(tmp_path / "table"),
+        on_complete=lambda: write_record(
+            str(tmp_path / "table"), options, first=first, signatures=signatures, counts=counts
+        ),
+    ):
+        pass
+    found = find_metadata(str(tmp_path / "table"))
+    assert found is not None
     assert (found.input, found.scores_before, found.counts["pairs"]) == ("phrase-table.gz", 4, 2)
     assert {name: str(signature) for name, signature in found.columns.items()} == {
         "p(target|source)": f"direction:forward|{SCORER}",
         "p(source|target)": "direction:reverse|fake:table",
         "exp(unknown)": f"direction:forward|{SCORER}",
     }
+    assert found.signatures == signatures
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{}", '{"columns": 3}', '{"scores_before": 4}', "3", '"x"', "\xff"])
@@ -96,7 +106,7 @@ def test_a_list_that_was_made_again_has_no_column_of_the_older_one(folder: Path,
         "add-features --nbest a=table --nbest b=list --source source --feature lengthratio --output merged --jobs 1",
         "tune --nbest table --reference reference --output tuned",
         "rerank --nbest table --weights weights --reference reference --report report.json --output best",
-        "filter-table table --keep 1 --output small",
+        "filter-table table --sources source --output small",
         "report --table table --output page.html",
         "tune --nbest table --reference reference --recipe recipe --output tuned",
     ],

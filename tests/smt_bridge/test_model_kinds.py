@@ -58,7 +58,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("add-features --source source --nbest list --feature phrasesreverse:rnnlm", f"NMTphrasesreverse0 {READS}"),
         ("add-features --source source --nbest list --feature cslm:rnnencdec", f"CSLM0 {IS_ONE}"),
         ("add-features --source source --nbest list --feature rnnlm:rnnencdec", f"RNNLM0 {IS_ONE}"),
-        ("add-features --source source --nbest list --feature rnnlmnorm:rnnencdec", f"RNNLMnorm0 {IS_ONE}"),
     ],
 )
 def test_a_model_of_the_other_kind_is_one_line(

@@ -76,10 +76,10 @@ def run(args: argparse.Namespace) -> int:
         check_specs([args.generator])  # before the table is looked at
     check_maps(args)
     record = read_record(args.table)
-    if DIRECT not in record["added"]:
+    if DIRECT not in record.columns:
         raise InputError(metadata_path(args.table), f"names no column {DIRECT}")
     pool = Pool(args.minimum_words, args.frequent, args.rare, args.phrases, args.seed)
-    found = study(args.table, column=record["scores_before"] + record["added"].index(DIRECT), pool=pool)
+    found = study(args.table, column=(record.scores_before or 0) + list(record.columns).index(DIRECT), pool=pool)
     drawn = [] if args.generator is None else _draw(args, found)
     maps = None if args.vectors is None else make_maps(args)
     sections = [] if maps is None else map_sections(maps)

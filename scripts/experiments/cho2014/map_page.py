@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from nmt_core.base.messages import counted
 from scripts.experiments.cho2014.maps import Map, Shares
 from scripts.experiments.cho2014.scatter import scatter
-from smt_bridge.report.page import listed, section, table, text, tsv
+from scripts.experiments.cho2014.study_page import tsv
+from smt_bridge.report.page import listed, section, table, text
 
 ZOOMED = 40  # points of a part of a map
 

@@ -18,8 +18,8 @@ from scripts.experiments.cho2014.table_study import (
     differences,
     spearman_of_cells,
 )
-from smt_bridge.report import charts
-from smt_bridge.report.page import listed, page, pairs, section, table, text, tsv
+from smt_bridge.metadata import Metadata
+from smt_bridge.report.page import density, listed, page, pairs, section, table, text
 
 _TIE, _KNOWN = "\u00a0=", "\u00a0*"  # no line begins with a mark
 _KINDS = ("frequent", "rare")
@@ -30,6 +30,11 @@ class Drawn(NamedTuple):
 
     source: str
     targets: list[tuple[str, float, bool]]
+
+
+def tsv(rows: Sequence[Sequence[str]]) -> str:
+    """A line for each row, with tabs between its cells; a tab within a cell becomes a blank."""
+    return "".join("\t".join(cell.replace("\t", " ") for cell in row) + "\n" for row in rows)
 
 
 def claims(found: Study, drawn: Sequence[Drawn]) -> dict[str, Any]:
@@ -59,7 +64,7 @@ def claims(found: Study, drawn: Sequence[Drawn]) -> dict[str, Any]:
 
 def study_page(
     found: Study,
-    record: Mapping[str, Any],
+    record: Metadata,
     drawn: Sequence[Drawn],
     *,
     top: int,
@@ -183,7 +188,7 @@ def _panels(found: Study) -> list[str]:
     drawings.append((f"sources of {found.pool.minimum_words} words or more", found.long_histogram))
     return [
         f"<figure><figcaption>{text(title)}: {counted(int(counts.sum()), 'pair')}</figcaption>"
-        + charts.density(counts, low=LOWEST, high=(0.0, 0.0), title=title, names=("ln phi", "ln p of the model"))
+        + density(counts, low=LOWEST, high=(0.0, 0.0), title=title, names=("ln phi", "ln p of the model"))
         + "</figure>"
         for title, counts in drawings
         if counts.any()
@@ -195,8 +200,8 @@ def _outliers(found: Sequence[Outlier]) -> str:
     return table(("source", "target", "ln phi", "ln p of the model", "source seen"), rows)
 
 
-def _counted(found: Study, record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    signature = record.get("signatures", {}).get("scorer", "")
+def _counted(found: Study, record: Metadata) -> list[tuple[str, str]]:
+    signature = (record.signatures or {}).get("scorer", "")
     return [
         ("pairs", f"{found.lines:,}"),
         ("sources", f"{found.sources:,}"),

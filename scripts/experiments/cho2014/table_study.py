@@ -26,7 +26,7 @@ from nmt_core.base.messages import counted
 from scripts.experiments.cho2014.phrase_sample import digest
 from smt_bridge.errors import FormatError
 from smt_bridge.moses_lines import SEPARATOR, phrase_of, text_of
-from smt_bridge.tables.table import Fields, Window, read_windows, source_starts, split_window
+from smt_bridge.tables.table import Fields, Window, read_windows, split_window
 
 CELLS = 40
 LOWEST = (-12.0, -30.0)  # natural logarithms at the left and lower border of the pictures
@@ -291,3 +291,22 @@ def _pearson(weights: Floats, first: Floats, second: Floats) -> float:
     x, y = (values - (weights * values).sum() / total for values in (first, second))
     spread = (weights * x * x).sum() * (weights * y * y).sum()
     return float((weights * x * y).sum() / math.sqrt(spread)) if spread > 0 else 0.0
+
+
+def source_starts(window: Window, sources: Sequence[bytes], *, before: bytes) -> list[int]:
+    """The indices of the first line of every source; ``before`` is the last source of the window before.
+
+    Sources are compared by their words, as Moses does. Raises FormatError for a source whose lines do not stand
+    together, or are more than a window holds.
+    """
+    phrases = list(map(phrase_of, sources))
+    starts = [place for place, phrase in enumerate(phrases) if not place or phrase != phrases[place - 1]]
+    seen = {phrase_of(before)} if window.first > 1 else set()
+    for place in starts:
+        if phrases[place] in seen:
+            shown = phrases[place].decode("utf-8", "replace")
+            problem = f"`{shown}` stands in several places, or has too many lines; sort the table first (LC_ALL=C sort)"
+            remedy = f"{problem}, with single blanks between words"
+            raise FormatError(window.path, remedy, line=window.first + place)
+        seen.add(phrases[place])
+    return starts

@@ -31,7 +31,7 @@ GROUPS = {
     "RNNsearch": "NMT0",
     "reverse": "NMTreverse",
     "RNNsearch per word": "NMTnorm|NMTmin|NMTunk",
-    "attention": "NMTcoverage|NMTuncovered|NMTentropy|NMTdistortion|NMTbackward",
+    "attention": "NMTcoverage|NMTuncovered",
     "lengths": "WordCount|LengthRatio",
     "MBR": "MBR",
 }

@@ -43,15 +43,15 @@ def test_features_by_name_in_the_order_given(files: Path) -> None:
 
 
 def test_sidecar_names_what_every_column_depends_on(files: Path) -> None:
-    call(files, "--feature", "wordcount", "--feature", "mbrchrf:posterior:0.5", "--output", files / "out.gz")
+    call(files, "--feature", "wordcount", "--feature", "mbrbleu:posterior:0.5", "--output", files / "out.gz")
     found = read_metadata(str(files / "out.gz.json"))
     assert found.input == str(files / "nbest")
     assert {name: str(signature) for name, signature in found.columns.items()} == {
         "WordCount0": f"feature:wordcount|tok:none|version:{VERSION}",
-        "MBRCHRF0": f"feature:mbrchrf|weights:posterior:0.5|nc:6|nw:0|space:no|tok:none|version:{VERSION}",
+        "MBRBLEU0": f"feature:mbrbleu|weights:posterior:0.5|smooth:exp|eff:yes|tok:none|version:{VERSION}",
     }
     assert dict(found.counts) == {"hypotheses": 3, "sentences": 2}
-    assert found.options["feature"] == ["wordcount", "mbrchrf:posterior:0.5"]
+    assert found.options["feature"] == ["wordcount", "mbrbleu:posterior:0.5"]
 
 
 def test_columns_of_an_earlier_run_stay_in_the_record(files: Path) -> None:
@@ -187,9 +187,9 @@ def test_an_id_that_comes_again_is_refused_where_whole_sentences_count(
     monkeypatch.setattr("smt_bridge.lists.add.WINDOW", window)
     with open(files / "nbest") as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
-        assert main([*command, "mbrchrf:posterior"]) == 2
+        assert main([*command, "mbrbleu:posterior"]) == 2
     name = "standard input" if from_stream else nbest
-    said = f"{name}:3: id 0 comes again, but mbrchrf:posterior needs the lines of a sentence together; sort them by id"
+    said = f"{name}:3: id 0 comes again, but mbrbleu:posterior needs the lines of a sentence together; sort them by id"
     assert capsys.readouterr().err == f"smt-bridge add-features: {said}\n"
     assert not (files / "out").exists()
 

@@ -16,15 +16,9 @@ from tests.metadata_files import describe
 LIST = "0 ||| le chat ||| LM0= -5 ||| -3\n0 ||| un chat ||| LM0= -4 ||| -4\n1 ||| oui ||| LM0= -1 ||| -1\n"
 OTHER = "0 ||| le chat ||| NMT0= -1 ||| -0.5\n"
 TABLE = "a ||| x ||| 0.5\na ||| y ||| 0.25\n"
-RECORD = {
-    "scores_before": 0,
-    "added": ["p(target|source)"],
-    "options": {"input": "old"},
-    "signatures": {"scorer": "nmt:x|tok:none"},
-}
 COMMANDS = {
     "merge": "add-features --nbest a=list --source source --output out --quiet --jobs 1",
-    "filter-table": "filter-table table --keep 1 --output out --quiet",
+    "filter-table": "filter-table table --sources text --output out --quiet",
     "add-features": "add-features --nbest list --source source --feature wordcount --output out --quiet --jobs 1",
 }
 RERANK = (
@@ -37,9 +31,10 @@ LATER = ["add-features", "--nbest", "b=other", "--source", "source", "--output",
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    for name, content in {"list": LIST, "other": OTHER, "table": TABLE, "source": "the cat\nyes\n", **WEIGHTS}.items():
+    files = {"list": LIST, "other": OTHER, "table": TABLE, "text": "a\n", "source": "the cat\nyes\n", **WEIGHTS}
+    for name, content in files.items():
         Path(name).write_text(content)
-    describe("table", RECORD)
+    describe("table", {"scores_before": 0, "added": ["p(target|source)"]})
     return tmp_path
 
 

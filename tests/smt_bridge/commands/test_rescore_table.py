@@ -52,7 +52,7 @@ def test_table_and_record_are_written(monkeypatch: pytest.MonkeyPatch, tmp_path:
         b"b ||| z ||| 1 2 0.367144 0.135065 1 ||| 0-0",
     ]
     record = json.loads((tmp_path / "new.gz.json").read_bytes())
-    assert record["added"] == ["p(target|source)", "p(source|target)", "exp(unknown)"]
+    assert list(record["columns"]) == ["p(target|source)", "p(source|target)", "exp(unknown)"]
     assert record["scores_before"] == 2
     assert record["signatures"] == {"scorer": "fake:length", "reverse_scorer": "fake:length"}
     assert record["counts"]["lines"] == 3

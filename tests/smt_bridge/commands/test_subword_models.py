@@ -19,7 +19,7 @@ from tests.model_files import open_pair_scorer
 TABLE = [("the plan", "der Aktionsplan"), ("the plan &apos;s", "der Plan"), ("men", "M\u00e4nner"), ("see", "\u0416")]
 NBEST = ["der Aktionsplan ist gut .", "Hunde \u0416\u0416 gut .", "."]
 SOURCE = "the plan &apos;s good ."
-PER_WORD = ["nmt", "nmtnorm", "nmtmin", "nmtunk", "coverage", "attention"]
+PER_WORD = ["nmt", "nmtnorm", "nmtmin", "nmtunk", "coverage"]
 
 
 def by_hand(model: Path, pair: SentencePair) -> list[float]:

@@ -14,9 +14,8 @@ import pytest
 
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
-from smt_bridge.doctor.case import examine_case, examine_case_of_model
 from smt_bridge.doctor.examination import Files, examine
-from smt_bridge.doctor.findings import Words, examine_text, words_of
+from smt_bridge.doctor.findings import Words, examine_case, examine_case_of_model, examine_text, words_of
 from tests.metadata_files import describe
 
 INI = """[feature]

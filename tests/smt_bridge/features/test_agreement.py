@@ -1,10 +1,10 @@
-"""Expected BLEU and chrF against sacrebleu, hypothesis by hypothesis."""
+"""Expected BLEU against sacrebleu, hypothesis by hypothesis."""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
 
 from nmt_core.base.errors import ConfigError
 from smt_bridge.errors import WiringError
-from smt_bridge.features.base import Candidates, Feature
-from smt_bridge.features.mbr import Weighting, bleu_of_all, chrf_of_all, expected_bleu, expected_chrf
+from smt_bridge.features.base import Candidates
+from smt_bridge.features.mbr import ExpectedBleu, Weighting, bleu_of_all
 
 LISTS = st.lists(
     st.lists(st.sampled_from(["a", "b", "ab", "é", "😀"]), max_size=9).map(" ".join), min_size=1, max_size=6
@@ -29,35 +28,21 @@ def sacrebleu_of_all(texts: Sequence[str]) -> list[list[float]]:
     return [[metric.sentence_score(text, [other]).score / 100 for other in texts] for text in texts]
 
 
-def sacrechrf_of_all(texts: Sequence[str]) -> list[list[float]]:
-    metric = CHRF()
-    return [[metric.sentence_score(text, [other]).score / 100 for other in texts] for text in texts]
-
-
 @given(LISTS)
 @settings(max_examples=150)
 def test_sentence_bleu_of_all_pairs_is_sacrebleus(texts: list[str]) -> None:
     assert np.allclose(bleu_of_all(texts), sacrebleu_of_all(texts), atol=1e-12)
 
 
-@given(LISTS)
-@settings(max_examples=150)
-def test_sentence_chrf_of_all_pairs_is_sacrebleus(texts: list[str]) -> None:
-    assert np.allclose(chrf_of_all(texts), sacrechrf_of_all(texts), atol=1e-12)
-
-
 def test_many_items_are_taken_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = random.Random(1)
     texts = [" ".join(generator.choices("abcdefg", k=generator.randrange(1, 30))) for _ in range(12)]
-    whole = chrf_of_all(texts)
+    whole = bleu_of_all(texts)
     monkeypatch.setattr("smt_bridge.features.mbr._CELLS", 100)
-    assert np.array_equal(chrf_of_all(texts), whole)
+    assert np.array_equal(bleu_of_all(texts), whole)
 
 
-@pytest.mark.parametrize(("feature", "metric"), [(expected_bleu, sacrebleu_of_all), (expected_chrf, sacrechrf_of_all)])
-def test_expectation_over_real_lists(
-    shared: Path, feature: Callable[[str], Feature], metric: Callable[[Sequence[str]], list[list[float]]]
-) -> None:
+def test_expectation_over_real_lists(shared: Path) -> None:
     from smt_bridge.nbest.entry import runs_of_sentence
     from smt_bridge.nbest.formats import read_entries
 
@@ -65,23 +50,23 @@ def test_expectation_over_real_lists(
     for each in list(runs_of_sentence(read_entries(str(path))))[:8]:
         texts = [entry.text for entry in each.entries]
         totals = [entry.total or 0.0 for entry in each.entries]
-        matrix = metric(texts)
+        matrix = sacrebleu_of_all(texts)
         weights = [math.exp(0.5 * total) for total in totals]
         uniform = [math.fsum(row) / len(row) for row in matrix]
         posterior = [sum(w * value for w, value in zip(weights, row, strict=True)) / sum(weights) for row in matrix]
         group = Candidates("", texts, totals)
-        assert [row[0] for row in feature("").compute([group])[0]] == pytest.approx(uniform)
-        assert [row[0] for row in feature("posterior:0.5").compute([group])[0]] == pytest.approx(posterior)
+        assert [row[0] for row in ExpectedBleu().compute([group])[0]] == pytest.approx(uniform)
+        assert [row[0] for row in ExpectedBleu("posterior:0.5").compute([group])[0]] == pytest.approx(posterior)
 
 
 def test_lines_of_equal_text_add_their_weights() -> None:
     group = Candidates("", ["a b", "c", "a b", "a b"])
-    rows = expected_bleu().compute([group])[0]
+    rows = ExpectedBleu().compute([group])[0]
     assert [row[0] for row in rows] == pytest.approx([0.75, 0.25, 0.75, 0.75])
 
 
-@pytest.mark.parametrize("feature", [expected_bleu(), expected_chrf(), expected_bleu("posterior")])
-def test_lists_of_one_and_of_none(feature: Feature) -> None:
+@pytest.mark.parametrize("feature", [ExpectedBleu(), ExpectedBleu("posterior")])
+def test_lists_of_one_and_of_none(feature: ExpectedBleu) -> None:
     groups = [Candidates("", ["a b c"], [1e300]), Candidates("", [], []), Candidates("", [""], [0.0])]
     assert feature.compute(groups) == [[(pytest.approx(1.0),)], [], [(0.0,)]]
 
@@ -93,7 +78,7 @@ def test_posterior_of_large_totals_stays_finite() -> None:
 
 def test_posterior_without_totals_is_refused() -> None:
     with pytest.raises(WiringError, match="use uniform"):
-        expected_bleu("posterior").compute([Candidates("", ["a"])])
+        ExpectedBleu("posterior").compute([Candidates("", ["a"])])
 
 
 @pytest.mark.parametrize("text", ["even", "posterior:x", "posterior:-1", "posterior:nan", "posterior:inf", "uniform:2"])

@@ -83,17 +83,3 @@ def test_scores_equal_those_of_the_decoder(shared: Path) -> None:
     entries = list(read_entries(str(moses / "val.first20.nbest10.with-alignment.gz")))
     rows = KenLMFeature(str(moses / "lm.fr.arpa.gz")).compute([Candidates("", [entry.text for entry in entries])])[0]
     assert [row[0] for row in rows] == pytest.approx([entry.features["LM0"][0] for entry in entries], rel=1e-4)
-
-
-def test_normalised_score_is_per_word_and_end(tmp_path: Path) -> None:
-    import kenlm
-
-    path = write_model(tmp_path)
-    texts = ["a", "", "a z a", "z"]
-    rows = KenLMFeature(path, per_word=True).compute([Candidates("", texts)])[0]
-    model = kenlm.Model(path)
-    logs = [[part[0] for part in model.full_scores(text)] for text in texts]
-    assert [row[0] for row in rows] == pytest.approx([sum(part) / len(part) * math.log(10) for part in logs], rel=1e-6)
-    signatures = [KenLMFeature(path).signature, KenLMFeature(path, per_word=True).signature]
-    assert [("norm:none" in each, "norm:words" in each) for each in signatures] == [(True, False), (False, True)]
-    assert all("|lm:kenlm2|model:" in each for each in signatures)

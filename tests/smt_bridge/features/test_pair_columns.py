@@ -11,16 +11,13 @@ from smt_bridge.errors import WiringError
 from smt_bridge.features.base import Candidates
 from smt_bridge.features.neural import (
     ATTENTION_FLOOR,
-    ATTENTION_SHAPE,
     COVERAGE,
     LENGTH_NORMALISED,
     LOG_PROB,
     UNKNOWN_WORDS,
-    UNKNOWN_WORDS_REVERSE,
     WEAKEST_WORD,
     PairFeature,
     SharedScorer,
-    attention_shape,
     coverage,
 )
 from tests.fakes import LengthPairScorer, TablePairScorer
@@ -43,15 +40,9 @@ def test_weakest_word_is_the_minimum() -> None:
     assert PairFeature(scorer, WEAKEST_WORD).compute(GROUP) == [[(-4.5,)]]
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-def test_unknown_words_are_the_hypothesis_own(reverse: bool) -> None:
+def test_unknown_words_are_the_hypothesis_own() -> None:
     scorer = LengthPairScorer(unknown=frozenset(["s", "t", "y"]))
-    feature = PairFeature(
-        scorer,
-        UNKNOWN_WORDS_REVERSE if reverse else UNKNOWN_WORDS,
-        direction="reverse" if reverse else "forward",
-    )
-    assert feature.compute(GROUP) == [[(1.0,)]]
+    assert PairFeature(scorer, UNKNOWN_WORDS).compute(GROUP) == [[(1.0,)]]
 
 
 def test_language_model_reads_no_source() -> None:
@@ -77,26 +68,7 @@ def test_coverage_is_the_penalty_of_wu_et_al(
     assert coverage(pair, looking(*rows)) == pytest.approx((penalty, uncovered))
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        (((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, 0.0)),
-        # Places 1, 0, 2 with -1 before: jumps over 1, back 2, over 1, so (1 + 2 + 1) / 3; one move of three is back.
-        (
-            ((0.0, 1.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (0.0, 0.5, 0.0, 0.5), (0.0, 0.0, 0.0, 1.0)),
-            (LN(2) / 4, 4 / 3, 1 / 3),
-        ),
-        (((1.0, 0.0), (1.0, 0.0), (0.0, 1.0)), (0.0, 0.5, 0.0)),  # it stays
-        (((0.5, 0.5),), (LN(2), 0.0, 0.0)),  # of an empty hypothesis
-    ],
-)
-def test_attention_is_sharp_in_order_and_goes_back(
-    rows: tuple[tuple[float, ...], ...], expected: tuple[float, float, float]
-) -> None:
-    assert attention_shape(PAIR, looking(*rows)) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("measure", [COVERAGE, ATTENTION_SHAPE, WEAKEST_WORD])
+@pytest.mark.parametrize("measure", [COVERAGE, WEAKEST_WORD])
 def test_scorer_without_what_a_measure_needs_is_named(measure: object) -> None:
     feature = PairFeature(TablePairScorer({PAIR: -1.0}), measure)
     with pytest.raises(WiringError, match="fake:table has none"):

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from smt_bridge.graphs import best as module
-from smt_bridge.graphs.best import best_strings
+from smt_bridge.graphs import strings as module
 from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.reading import read_graphs
+from smt_bridge.graphs.strings import best_strings
 from smt_bridge.nbest.entry import NbestEntry
 from smt_bridge.nbest.formats import read_entries
 from tests.small_graphs import random_graph, write_ini

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smt_bridge.graphs.best import best_strings
 from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph, gap_of, gaps, potentials, within_gap
 from smt_bridge.graphs.reading import read_graphs
+from smt_bridge.graphs.strings import best_strings
 from tests.small_graphs import SmallGraph, random_graph, write_ini
 
 SEEDS = range(12)
@@ -22,6 +22,12 @@ def opened(tmp_path: Path, made: SmallGraph) -> tuple[PhraseGraph, Floats]:
     (tmp_path / "graph").write_text(made.text())
     (graph,) = read_graphs(str(tmp_path / "graph"), features)
     return graph, features.scores(graph)
+
+
+def arcs_of(graph: PhraseGraph) -> list[tuple[int, int, tuple[bytes, ...], tuple[float, ...]]]:
+    words = [graph.words(arc) for arc in range(graph.arcs)]
+    features = map(tuple, graph.features_ED.tolist())
+    return list(zip(graph.starts_E.tolist(), graph.ends_E.tolist(), words, features, strict=True))
 
 
 def paths(graph: PhraseGraph, scores_E: Floats) -> list[tuple[tuple[int, ...], float]]:
@@ -57,7 +63,7 @@ def test_within_a_gap_are_exactly_the_arcs_of_the_paths_that_are_so_good(tmp_pat
     for gap in (0.0, 1.0, 3.0):
         kept = within_gap(graph, scores_E, gap)
         good = {arc for arcs, score in every if score >= best - gap - 1e-9 for arc in arcs}
-        assert set(graph.lines_E[sorted(good)].tolist()) == set(kept.lines_E.tolist())
+        assert arcs_of(kept) == arcs_of(graph.with_arcs(np.array(sorted(good))))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -67,9 +73,10 @@ def test_every_gap_keeps_the_best_and_no_loose_ends(tmp_path: Path, seed: int) -
     limits = [gap_of(gaps(graph, scores_E), arcs) for arcs in (1, 5, 12)]
     smaller = [within_gap(graph, scores_E, gap) for gap in (*limits, 0.0, 1.0, inf)]
     for kept in smaller:
-        scores = scores_E[[graph.lines_E.tolist().index(line) for line in kept.lines_E.tolist()]]
-        assert best_strings(kept, scores, 1)[0].words == best.words
-        assert (gaps(kept, scores) < inf).all()
+        scores = dict(zip(arcs_of(graph), scores_E.tolist(), strict=True))
+        scores_K = np.array([scores[arc] for arc in arcs_of(kept)])
+        assert best_strings(kept, scores_K, 1)[0].words == best.words
+        assert (gaps(kept, scores_K) < inf).all()
     assert [kept.arcs for kept in smaller[:3]] == sorted(kept.arcs for kept in smaller[:3])
     assert 12 <= smaller[2].arcs <= 13
 

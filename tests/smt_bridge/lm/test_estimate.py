@@ -15,8 +15,7 @@ import pytest
 from nmt_core.files import read_lines
 from smt_bridge.commands.main import main
 from smt_bridge.errors import BridgeError
-from smt_bridge.lm.build import write_arpa
-from smt_bridge.lm.estimate import estimate, read_text
+from smt_bridge.lm import estimate, read_text, write_arpa
 
 Model = dict[bytes, tuple[float, float]]
 

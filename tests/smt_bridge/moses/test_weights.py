@@ -51,7 +51,7 @@ def test_header_may_be_missing(tmp_path: Path) -> None:
         ("F0 2.1182\nF1 0.98\n", 1, "mert-moses.pl"),
         ("0.09814 0.0391693\n", 1, "mert-moses.pl"),
         ("[feature]\nLM0= 1\n", None, "no weights"),
-        ("[ttable-file]\n0 0 0 2 table\n[weight-t]\n.2\n", None, "no weights; expected a .weight. section"),
+        ("[ttable-file]\n0 0 0 2 table\n[weight-t]\n.2\n", None, "as before 2013; convert it with Moses'"),
     ],
 )
 def test_malformed_weights_are_refused(tmp_path: Path, text: str, line: int | None, words: str) -> None:

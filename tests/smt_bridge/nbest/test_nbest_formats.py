@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from math import log
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +13,6 @@ from nmt_core.base.errors import ConfigError
 from smt_bridge.errors import FormatError
 from smt_bridge.nbest.entry import NbestEntry, format_entry, with_features
 from smt_bridge.nbest.formats import check_format, read_entries
-from smt_bridge.nbest.json_lines import read_json_entries
 from smt_bridge.nbest.order import ordered_lists
 
 FAIRSEQ = b"""2021-03-02 10:00:00 | INFO | fairseq_cli.generate | loading model(s)
@@ -118,74 +115,11 @@ def test_fairseq_is_turned_to_natural_logarithms_and_sorted_by_id(tmp_path: Path
 
 
 def test_plain_text_with_ids_and_n_lines_a_sentence(tmp_path: Path) -> None:
-    tabbed = read(tmp_path, b"0\tthe house\r\n4\t\n")
-    assert [(entry.sentence, entry.text, entry.features) for entry in tabbed] == [(0, "the house", {}), (4, "", {})]
-    check_round(tmp_path, tabbed)
     bars = read(tmp_path, b"0 ||| the house\n4 ||| a\n")
     assert [(entry.sentence, entry.text) for entry in bars] == [(0, "the house"), (4, "a")]
     plain = read(tmp_path, b"a b\nc\n\nd\n", "lines:2")
     assert [(entry.sentence, entry.text) for entry in plain] == [(0, "a b"), (0, "c"), (1, ""), (1, "d")]
     check_round(tmp_path, plain)
-
-
-def test_json_per_hypothesis_keeps_what_nobody_knows(tmp_path: Path) -> None:
-    lines = (
-        b'{"id": 0, "text": "caf\\u00e9 ||| x", "features": {"LM0": -1.50, "TM0": [1, 2e0]}, "mine": [1.0, {}]}\r\n'
-        b'\n{"id":"3","hyp":"a","total":-2,"features":{}}\n'
-    )
-    entries = read(tmp_path, lines)
-    assert [entry.text for entry in entries] == ["café ||| x", "a"]
-    assert entries[0].features == {"LM0": (-1.5,), "TM0": (1.0, 2.0)}
-    assert [entry.total for entry in entries] == [None, -2.0]
-    assert [format_entry(entry) + b"\n" for entry in entries] == [
-        lines.split(b"\n")[0] + b"\n",
-        lines.split(b"\n")[2] + b"\n",
-    ]
-    assert b'"mine": [1.0, {}]' in format_entry(with_features(entries[0], ["A"], [1.0]))
-    check_round(tmp_path, entries)
-
-
-def test_json_per_sentence_becomes_an_object_per_hypothesis(tmp_path: Path) -> None:
-    sentence = {"id": 2, "lang": "fr", "hypotheses": [{"text": "a", "features": {"A": 1}, "lang": "de"}, "b"]}
-    entries = read(tmp_path, json.dumps(sentence).encode() + b"\n")
-    assert [json.loads(format_entry(entry)) for entry in entries] == [
-        {"id": 2, "text": "a", "features": {"A": 1}, "lang": "de"},
-        {"id": 2, "text": "b", "lang": "fr"},
-    ]
-    check_round(tmp_path, entries)
-
-
-def test_json_of_sockeye_counts_from_one(tmp_path: Path) -> None:
-    sentence = {"sentence_id": 1, "translation": "a", "score": -1, "translations": ["a", "b"], "scores": [-1, [-2.5]]}
-    entries = read(tmp_path, json.dumps(sentence).encode() + b"\n")
-    assert [(entry.sentence, entry.text, entry.features) for entry in entries] == [
-        (0, "a", {"Score0": (-1.0,)}),
-        (0, "b", {"Score0": (-2.5,)}),
-    ]
-    check_round(tmp_path, entries)
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=6,
-)
-
-
-@given(
-    st.dictionaries(st.text(max_size=4), VALUES, max_size=4),
-    st.dictionaries(st.sampled_from(["A", "B", "é"]), st.floats(-9, 9), max_size=3),
-    st.booleans(),
-)
-def test_any_object_is_extended_as_json_says(others: dict[str, Any], features: dict[str, float], ascii: bool) -> None:
-    members = {key: value for key, value in others.items() if key not in ("hyp", "id", "text", "nbest", "total")}
-    members |= {"id": 1, "text": "a", "features": features, "score": 7}
-    line = json.dumps(members, ensure_ascii=ascii).encode("utf-8", "surrogatepass")
-    line = line if b"\xed" not in line else json.dumps(members).encode()
-    (entry,) = read_json_entries([line], "list")
-    assert format_entry(entry) == line
-    found = json.loads(format_entry(with_features(entry, ["New"], [1.5])._replace(total=-3.0)))
-    assert found == {**members, "features": {**features, "New": 1.5}, "score": -3}
 
 
 @pytest.mark.parametrize(
@@ -194,28 +128,13 @@ def test_any_object_is_extended_as_json_says(others: dict[str, Any], features: d
         (b"", None, "is empty; expected an n-best list"),
         (b"\n\n", 1, "begins with blank lines only"),
         (b"9" * 5000 + b" ||| a\n", 1, "whole number"),
-        (b'{"id": 1e999, "text": "a"}\n', 1, "whole number"),
-        (b'{"id": 0, "text": "a", "total": 1'.ljust(400, b"0") + b"}\n", 1, "not a JSON line"),
-        *((line + b"\n", 1, "not a JSON line") for line in (b'{"id": 1', b'{"id" 1}', b'{"id": 1} {}', b"{1: 2}")),
-        (b'{"id": 0, "text": "a"}\n[1]\n', 2, "not a JSON line"),
-        (b'{"id": 0, "nbest": 1}\n', 1, "expected a list of hypotheses"),
         (b"the house\n", 1, "lines:N"),
-        (b"0\ta\nthe house\n", 1, "lines:N"),
         (b"0 ||| a ||| A= 1 ||| 1\n0 ||| a ||| A= nan ||| 1\n", 2, "A is not a finite number"),
         (b"0 ||| a ||| A= 1 ||| 1\n0 ||| a ||| A= 1 ||| -inf\n", 2, "total is not a finite number"),
         (b"0 ||| a ||| 1\n" * 600 + b"0 ||| a\n", 601, "id ||| text ||| score"),
-        (b'{"id": 0, "text": "a"}\n{"id": -1, "text": "a"}\n', 2, "whole number"),
-        (b'{"id": 0}\n', 1, '"text"'),
-        (b'{"id": 0, "text": "a", "features": {"A": NaN}}\n', 1, "finite"),
-        (b'{"id": 0, "text": "a", "features": {"A": "1"}}\n', 1, "number"),
-        (b'{"id": 0, "text": "a", "features": [1]}\n', 1, "object"),
-        (b'{"id": 0, "text": "a"\n', 1, "JSON"),
-        (b'{"sentence_id": 0, "translation": "a"}\n', 1, "begins at 1"),
-        (b'{"id": 0, "translations": ["a"], "scores": [1, 2]}\n', 1, "2 scores for 1"),
         (b"H-0\t-1\n", 1, "between tabs"),
         (b"H-0\t-inf\ta\n", 1, "finite"),
         (b"H-0\t-1\ta ||| b\n", 1, "|||"),
-        (b"0\ta ||| b\n" + b"0\ta\n", 1, "whole number"),
     ],
 )
 def test_bad_line_is_named(tmp_path: Path, content: bytes, line: int | None, said: str) -> None:
@@ -239,8 +158,8 @@ def test_unknown_name_is_refused(name: str) -> None:
 
 PIECES = st.sampled_from(
     [
-        *rb"0 1 ||| a | a|b |0-1| LM0= -1.5 nan H- P- { } [ ] : , _ = ;".split(b" "),
-        *[b" ", b"\t", b"\r", b"\xff", b" ||| ", b'"', b'"id"', b'"text"', b'"features"', b'"total"', b'"a"'],
+        *rb"0 1 ||| a | a|b |0-1| LM0= -1.5 nan H- P- : , _ = ;".split(b" "),
+        *[b" ", b"\t", b"\r", b"\xff", b" ||| "],
     ]
 )
 
@@ -265,7 +184,6 @@ def test_any_bytes_are_read_or_refused_in_one_line(tmp_path: Path, lines: list[b
         "0 ||| a ||| LM0= 1 ||| -1\n{0}1 ||| b ||| LM0= 2 ||| -2\n",
         "0 ||| a ||| 1.5\n{0}1 ||| b ||| 2.5\n",
         "{0}0 ||| a|X b|Y c|Z ||| LM0= 1 ||| -1\n1 ||| d|X ||| LM0= 2 ||| -2\n",
-        "0\ta\n{0}1\tb\n",
     ],
 )
 @pytest.mark.parametrize("blank", ["\n", "\r\n", "\n\n\n"])

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from smt_bridge.report.charts import Bar, bars
+from smt_bridge.report.page import Bar, bars
 
 LETTER = 6.5  # pixels of a letter on average, at the size of the drawing
 

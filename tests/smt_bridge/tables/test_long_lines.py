@@ -12,9 +12,9 @@ import pytest
 
 from nmt_core.base.errors import InputError
 from smt_bridge.errors import FormatError
-from smt_bridge.graphs.best import best_strings
 from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.reading import read_graphs
+from smt_bridge.graphs.strings import best_strings
 from smt_bridge.moses.weights import read_weights
 from smt_bridge.nbest.checks import sampled_pair
 from smt_bridge.nbest.moses import parse_entry

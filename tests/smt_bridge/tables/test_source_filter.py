@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from smt_bridge.errors import FormatError
 from smt_bridge.tables import filter as table_filter
-from smt_bridge.tables.filter import filter_by_sources
-from smt_bridge.tables.text_filter import SourceFilter, SourceText, read_source_text
+from smt_bridge.tables.filter import SourceFilter, SourceText, filter_by_sources
 
 _LINES = st.lists(st.lists(st.sampled_from([b"a", b"b", b"c", b"ab"]), max_size=14).map(b" ".join), max_size=4)
 _PHRASE = st.lists(st.sampled_from([b"a", b"b", b"c", b"ab", b"d"]), max_size=13)
@@ -62,8 +61,8 @@ def test_rules_of_a_glue_grammar_always_occur() -> None:
 def filtered(table: bytes, path: Path, text: Sequence[bytes]) -> bytes:
     path.write_bytes(table)
     parts = list(filter_by_sources(str(path), SourceFilter(SourceText(text))))
-    assert sum(part.counts.lines for part in parts) == table.count(b"\n") + (not table.endswith(b"\n"))
-    assert sum(part.counts.kept for part in parts) == sum(part.content.count(b"\n") for part in parts)
+    assert sum(part.lines for part in parts) == table.count(b"\n") + (not table.endswith(b"\n"))
+    assert sum(part.kept for part in parts) == sum(part.content.count(b"\n") for part in parts)
     return b"".join(part.content for part in parts)
 
 
@@ -118,10 +117,3 @@ def test_how_the_table_comes_makes_no_difference(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize("table", [b"a|A ||| x ||| 1\n", b"<s> [X] ||| <s> [S] ||| 1\n"])
 def test_tables_of_few_words_are_taken_with_any_text(tmp_path: Path, table: bytes) -> None:
     assert filtered(table, tmp_path / "table", [b"a|A b|B c|C"]) == table
-
-
-def test_chosen_factors_of_a_text(tmp_path: Path) -> None:
-    (tmp_path / "text").write_bytes(b"das|ART|d Haus|NN|h\r\n\r\nein|ART|e\r\n")
-    assert read_source_text([str(tmp_path / "text")], [0, 2]).lines == [b"das|d Haus|h", b"", b"ein|e"]
-    with pytest.raises(FormatError, match=r"text:1: the word 'das.ART.d' has no factor 3"):
-        read_source_text([str(tmp_path / "text")], [3])

@@ -1,1 +1,0 @@
-"""Building n-gram language models."""
