@@ -17,7 +17,7 @@ def metadata_of(path: str, content: dict[str, Any]) -> bytes:
 def describe(path: str | Path, content: dict[str, Any]) -> None:
     """Write the metadata of a table at ``path``: ``content``, where ``added`` names the columns, and what it lacks."""
     given = dict(content)
-    columns = dict.fromkeys(given.pop("added"), "fake:<table>")
+    columns = dict.fromkeys(given.pop("added"), given.get("signatures", {}).get("scorer", "fake:<table>"))
     usual = {"input": "phrase-table", "version": "0.1.0", "columns": columns, "counts": {}, "options": {}}
     usual |= {"scores_before": 4, "signatures": {"scorer": "fake:<table>"}}
     Path(metadata_path(str(path))).write_bytes(metadata_of(str(path), {**usual, **given}))
