@@ -174,7 +174,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert sorted(os.listdir()) == before
 
 
-@pytest.mark.parametrize("content", ["mine", '{"id": 0, "text": "le chat", "total": -1}\n'])
+@pytest.mark.parametrize("content", ["mine", "0 ||| le chat ||| NMT0= -1 ||| -1\n"])
 def test_what_lies_in_place_of_the_record_stays(folder: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("merged.json").write_text(content)
     second = "nmt=nmt.nbest" if content == "mine" else "nmt=merged.json"
@@ -193,9 +193,6 @@ def test_no_record_lies_beside_a_device(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ('{"id": 0, "text": "a ||| b", "total": -1}', "other:1: the text holds '|||'"),
-        ('{"id": 0, "text": "a b", "features": {"L M": 1}}', "must be without blanks"),
-        ('{"id": 0, "text": "a b", "features": {"LM0": 1e300}}', "numbers up to 3.4e+38"),
         ("0 ||| a b ||| LM0= -1e308 ||| -1", "numbers up to 3.4e+38"),
         ("0 ||| a b ||| LM0= -1 ||| -1e308", "other:1: the total"),
     ],
