@@ -1,12 +1,10 @@
-"""``nmt-core import``: a model directory of a checkpoint of GroundHog, Nematus or Marian."""
+"""``nmt-core import``: a model directory of a checkpoint of Nematus or Marian."""
 
 from __future__ import annotations
 
 import argparse
 
-from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
-from nmt_core.foreign.groundhog import read_groundhog
 from nmt_core.foreign.imported import Files
 from nmt_core.foreign.marian import read_marian
 from nmt_core.foreign.nematus import read_nematus
@@ -14,14 +12,12 @@ from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig, check_no_model
 from nmt_core.text.processing import TextConfig
 
-_READERS = {"groundhog": read_groundhog, "nematus": read_nematus, "marian": read_marian}
+_READERS = {"nematus": read_nematus, "marian": read_marian}
 
 
 def import_model(args: argparse.Namespace) -> int:
     """Read, check, write."""
     check_no_model(args.output)
-    if args.kind == "groundhog" and args.settings is None:
-        raise ConfigError("--settings is missing: the state file of the model, such as search_state.pkl")
     imported = _READERS[args.kind](Files(args.source, args.settings, args.source_vocab, args.target_vocab))
     languages = {"source_language": args.source_language, "target_language": args.target_language}
     text = TextConfig.from_mapping({name: value for name, value in languages.items() if value}, origin="--language")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -12,9 +11,7 @@ from nmt_core.base.errors import InputError
 from nmt_core.config import read_yaml
 from nmt_core.files.reading import read_json
 from nmt_core.foreign.arrays import Array
-from nmt_core.foreign.plain_pickle import read_pickle
-from nmt_core.models.build import AnyConfig, build_model
-from nmt_core.models.interface import TranslationModel
+from nmt_core.models.nematus import Nematus, NematusConfig
 from nmt_core.text.vocabulary import Vocabulary
 
 
@@ -30,14 +27,14 @@ class Files(NamedTuple):
 class Imported(NamedTuple):
     """``tensors`` are all parameters of the model of ``config``, by our names and in our shapes."""
 
-    config: AnyConfig
+    config: NematusConfig
     source: Vocabulary
     target: Vocabulary
     tensors: Mapping[str, Array]
 
-    def model(self) -> TranslationModel:
+    def model(self) -> Nematus:
         """The model with these parameters."""
-        model = build_model(self.config, len(self.source), len(self.target))
+        model = Nematus(self.config, len(self.source), len(self.target))
         parameters = dict(model.named_parameters())
         assert parameters.keys() == self.tensors.keys(), "every parameter is read"
         with torch.no_grad():
@@ -48,14 +45,11 @@ class Imported(NamedTuple):
 
 
 def read_settings(path: str) -> dict[str, Any]:
-    """Settings in YAML (.yml, .yaml), in a pickle of plain values (.pkl), else in JSON. Raises InputError."""
-    match os.path.splitext(path)[1].lower():
-        case ".yml" | ".yaml":
-            found = read_yaml(path)
-        case ".pkl":
-            found = read_pickle(path)
-        case _:
-            found = read_json(path, remedy="expected settings: JSON, YAML under a name in .yml, or a pickle in .pkl")
+    """Settings in YAML (.yml, .yaml), else in JSON. Raises InputError."""
+    if path.lower().endswith((".yml", ".yaml")):
+        found: object = read_yaml(path)
+    else:
+        found = read_json(path, remedy="expected settings: JSON, or YAML under a name in .yml")
     if not isinstance(found, dict):
         raise InputError(path, "expected settings: names with values")
     return {str(name): value for name, value in found.items()}
@@ -64,8 +58,6 @@ def read_settings(path: str) -> dict[str, Any]:
 def check_setting(settings: Mapping[str, Any], path: str, name: str, *expected: object) -> None:
     """Raise InputError where a setting is there and is none of those of the models that are read."""
     found = settings.get(name, expected[0])
-    if isinstance(found, str):
-        found = found.replace(" ", "")
     if not any(found == one and isinstance(found, bool) == isinstance(one, bool) for one in expected):
         shown = " or ".join(map(repr, expected))
         raise InputError(path, f"{name} is {_shown(found)}; only models with {shown} can be read")

@@ -33,7 +33,6 @@ _KNOWN: dict[str, tuple[object, ...]] = {
 }
 _KEYS = Keys("dim_word", "dim", "enc_recurrence_transition_depth", "dec_base_recurrence_transition_depth")
 _NO_PART = ("history_errs", "uidx", "decoder_c_tt")  # c_tt is added to all energies alike and changes no weight
-_SETTINGS = (".json", ".pkl")
 
 
 def read_nematus(files: Files) -> Imported:
@@ -64,10 +63,10 @@ def read_nematus(files: Files) -> Imported:
 
 
 def _beside(model: str) -> str:
-    for ending in _SETTINGS:
-        if os.path.exists(model + ending):
-            return model + ending
-    raise InputError(model, f"has no settings beside it ({model}.json or .pkl); name them with --settings FILE")
+    path = f"{model}.json"
+    if not os.path.exists(path):
+        raise InputError(model, f"has no settings beside it ({path}); name them with --settings FILE")
+    return path
 
 
 def _rows(size: int, path: str) -> Rows:

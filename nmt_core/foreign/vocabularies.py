@@ -20,7 +20,6 @@ from nmt_core.base.messages import counted
 from nmt_core.config import YamlProblem, parse_yaml
 from nmt_core.files import read_text_lines
 from nmt_core.files.reading import read_small
-from nmt_core.foreign.plain_pickle import read_pickle
 from nmt_core.text.vocabulary import LONGEST_WORD, MOST_WORDS, SPECIAL_WORDS, Vocabulary
 
 _LINE = re.compile(r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^']|'')*'|.*?[^ ])[ ]*:[ ]+([0-9]{1,9})[ ]*")
@@ -35,7 +34,7 @@ class Rows(NamedTuple):
 
 
 def read_words(path: str) -> dict[str, int]:
-    """The words of a file and their numbers: JSON, YAML of one line a word, a plain pickle, or one word a line.
+    """The words of a file and their numbers: JSON, YAML of one line a word, or one word a line.
 
     Raises InputError, with the line where there is one, for any other file.
     """
@@ -43,7 +42,6 @@ def read_words(path: str) -> dict[str, int]:
         ".json": _read_json,
         ".yml": _read_yaml,
         ".yaml": _read_yaml,
-        ".pkl": read_pickle,
         ".spm": _refuse_sentencepiece,
     }
     words = readers.get(os.path.splitext(path)[1].lower(), _read_list)(path)

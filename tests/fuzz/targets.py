@@ -243,7 +243,6 @@ def _texts(folder: str) -> list[Target]:
 
 def _foreign(folder: str) -> list[Target]:
     from nmt_core.foreign.arrays import Arrays
-    from nmt_core.foreign.imported import check_setting, read_settings
     from nmt_core.foreign.vocabularies import ordered, read_words
 
     def arrays(path: str) -> None:
@@ -255,15 +254,8 @@ def _foreign(folder: str) -> list[Target]:
     def words(path: str) -> None:
         ordered(read_words(path), 5, end=0, unknown=1, path=path)
 
-    def settings(path: str) -> None:
-        found = read_settings(path)
-        for name in found:
-            check_setting(found, path, name, 1, True, "lambdax:x")
-
     return [
         _of_file(folder, "foreign.npz", arrays, share=0.5, tokens="'descr': '<f4' 'shape': (2,3) 'fortran_order': |O"),
-        _of_file(folder, "foreign-settings.pkl", settings, tokens="\x80\x02 cposix system \x81 \x8c } ( R ."),
-        _of_file(folder, "foreign-words.pkl", words, tokens="\x80\x02 cposix system \x81 \x8c } ( R ."),
         _of_file(folder, "foreign-words.yml", words, tokens="\"\\x41\": 1 </s>: 0 <unk>: 'it''s': {\"the\": 2}"),
         _of_file(folder, "foreign-words.json", words, tokens='{"the": 2} "\\ud800": 1e9 [ ] NaN'),
         _of_file(folder, "foreign-words.txt", words, tokens="</s> <unk> the"),

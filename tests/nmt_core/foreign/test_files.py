@@ -1,10 +1,9 @@
-"""The files of other programs: archives of arrays, plain pickles, vocabularies."""
+"""The files of other programs: archives of arrays, vocabularies."""
 
 from __future__ import annotations
 
 import io
 import json
-import pickle
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -14,52 +13,11 @@ import pytest
 
 from nmt_core.base.errors import InputError
 from nmt_core.foreign.arrays import Arrays
-from nmt_core.foreign.plain_pickle import read_pickle
 from nmt_core.foreign.vocabularies import ordered, read_words
-
-PLAIN: dict[str, Any] = {"a": 1, "b": [None, True, 2.5, -(2**40), ("x", "é")], "": {"c": []}}
-
-
-class Calls:
-    """What runs when it is unpickled."""
-
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return print, ("it has been called",)
-
 
 def written(path: Path, content: bytes) -> str:
     path.write_bytes(content)
     return str(path)
-
-
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_plain_values_of_any_protocol(tmp_path: Path, protocol: int) -> None:
-    path = written(tmp_path / "one.pkl", pickle.dumps(PLAIN, protocol=protocol))
-    assert read_pickle(path) == PLAIN
-
-
-def test_text_of_python_2_is_utf8(tmp_path: Path) -> None:
-    content = b"\x80\x02}q\x01(U\x05caf\xc3\xa9q\x02K\x03U\x02\xff!K\x04u."
-    assert read_pickle(written(tmp_path / "two.pkl", content)) == {"café": 3, "\udcff!": 4}
-
-
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-@pytest.mark.parametrize(
-    "value",
-    [Calls(), Path("a"), np.float32(1), {1, 2}, print, b"bytes" * 3, 1j],
-    ids=lambda value: type(value).__name__,
-)
-def test_nothing_else_is_made(tmp_path: Path, protocol: int, value: object, capsys: pytest.CaptureFixture[str]) -> None:
-    path = written(tmp_path / "one.pkl", pickle.dumps({"a": value}, protocol=protocol))
-    with pytest.raises(InputError, match="holds more than dictionaries, lists, text and numbers, and is not opened"):
-        read_pickle(path)
-    assert capsys.readouterr().out == ""
-
-
-@pytest.mark.parametrize("content", [b"", b"\x80\x02}q\x01(U\x05caf", b"no pickle", b"\x80\x02h\x07.", b"\x80\x02a."])
-def test_a_part_of_a_pickle_is_one_line(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(InputError, match="pickle"):
-        read_pickle(written(tmp_path / "one.pkl", content))
 
 
 @pytest.mark.parametrize(

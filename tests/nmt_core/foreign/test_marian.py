@@ -191,7 +191,7 @@ def test_a_bias_that_the_settings_do_not_omit_is_missed(tmp_path: Path, capsys: 
         ("decoder.yml", "models: [model.npz]\nbeam-size: 12\n", "decoder.yml: has no type; expected the settings of"),
         ("model.npz.yml", "type: s2s\nenc-depth: [1\n", "model.npz.yml:3: not valid YAML"),
         ("model.npz.yml", "- s2s\n", "model.npz.yml: expected 'key: value' lines"),
-        ("settings", "type: s2s\n", "expected settings: JSON, YAML under a name in .yml, or a pickle in .pkl"),
+        ("settings", "type: s2s\n", "expected settings: JSON, or YAML under a name in .yml"),
     ],
 )
 def test_settings_may_be_a_yaml_file_of_their_own(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -115,10 +114,10 @@ def test_dropout_of_old_models_is_a_factor(tmp_path: Path, kind: Any) -> None:
         np.testing.assert_allclose(found, checkpoint.expected(pair, **kept), rtol=0, atol=2e-5)
 
 
-def test_settings_of_the_first_models_are_a_pickle(tmp_path: Path) -> None:
+def test_settings_may_have_another_place_and_default_values(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path, Kind())
-    (tmp_path / "old.pkl").write_bytes(pickle.dumps({"dim": DIM, "dim_word": DIM_WORD}, protocol=0))
-    checkpoint.more = ["--settings", str(tmp_path / "old.pkl")]
+    (tmp_path / "old.json").write_text(json.dumps({"dim": DIM, "dim_word": DIM_WORD}))
+    checkpoint.more = ["--settings", str(tmp_path / "old.json")]
     assert checkpoint.run() == 0
     np.testing.assert_allclose(scored(tmp_path)[0], checkpoint.expected(PAIRS[0]), rtol=0, atol=2e-5)
 
