@@ -1,13 +1,18 @@
-"""Where tensors live and how precise they are, from the words of the command line."""
+"""Where tensors live and how precise they are, from the words of the command line; copies between host and device."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import multiprocessing
 import platform
 import re
 import zlib
+from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -23,6 +28,7 @@ DTYPES = {
 }
 
 _TOKENS_ON_CPU = 1000
+_WORD = 8  # bytes; every tensor of a copy begins at a multiple
 _MEMORY_OF_TOKEN = 4 << 20  # bytes: of a beam of 12 and 500,000 words; with 30,000 words it takes a tenth
 
 
@@ -138,3 +144,43 @@ def _sums(dtype: torch.dtype) -> str:
     finally:
         torch.set_num_threads(threads)
     return f"{zlib.crc32(b''.join(contents)):08x}"
+
+
+def on_device(device: torch.device | str, *values: Tensor | npt.NDArray[Any]) -> list[Tensor]:
+    """Arrays or tensors, all on the host or all on the device, as tensors on the device; on a CPU they share memory.
+
+    On a GPU it is one copy from pinned memory, which is queued; one from other memory may wait for all that is queued.
+    """
+    device = torch.device(device)
+    tensors = [one if isinstance(one, Tensor) else torch.from_numpy(np.ascontiguousarray(one)) for one in values]
+    if device.type != "cuda" or any(tensor.is_cuda for tensor in tensors):
+        return [tensor.to(device) for tensor in tensors]
+    words = [-(-tensor.nbytes // _WORD) for tensor in tensors]
+    pinned = torch.empty(sum(words), dtype=torch.int64, pin_memory=True)
+    for tensor, part in zip(tensors, _parts(pinned, words, tensors), strict=True):
+        part.copy_(tensor)
+    return _parts(pinned.to(device, non_blocking=True), words, tensors)
+
+
+def _parts(buffer: Tensor, words: Sequence[int], like: Sequence[Tensor]) -> list[Tensor]:
+    """Where each tensor lies in the buffer, in its type and shape."""
+    return [
+        part.view(torch.uint8)[: one.nbytes].view(one.dtype).view(one.shape)
+        for part, one in zip(buffer.split(list(words)), like, strict=True)
+    ]
+
+
+def queued_to_host(tensor: Tensor) -> Tensor:
+    """The same tensor on the host, where its values are by the next time that its device is waited for."""
+    if not tensor.is_cuda:
+        return tensor
+    return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(tensor, non_blocking=True)
+
+
+def on_host(tensors: Sequence[Tensor]) -> list[npt.NDArray[Any]]:
+    """Tensors of one type as arrays of the host; the program waits for them once."""
+    if not tensors or not tensors[0].is_cuda:
+        return [tensor.numpy() for tensor in tensors]
+    ends = itertools.accumulate(tensor.numel() for tensor in tensors[:-1])
+    flat = torch.cat([tensor.flatten() for tensor in tensors]).cpu().numpy()
+    return [part.reshape(one.shape) for part, one in zip(np.split(flat, list(ends)), tensors, strict=True)]

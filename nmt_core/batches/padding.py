@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt_core.batches.transfer import on_device
+from nmt_core.device import on_device
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import END_ID
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from nmt_core.batches.padding import ON_HOST, Padded, pad
-from nmt_core.batches.transfer import on_device
+from nmt_core.device import on_device
 from nmt_core.text.characters import END_OF_WORD, Characters, Spelling
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import UNKNOWN_ID

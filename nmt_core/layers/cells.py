@@ -15,11 +15,10 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.layers.init import Initialiser, Layer
-from nmt_core.layers.products import Linear, Product, shared_matrix
+from nmt_core.layers.products import Linear, shared_matrix
 from nmt_core.native import kernels
 
 Recurrence = Callable[[Tensor, Tensor, Tensor | None], Tensor]
@@ -45,14 +44,13 @@ class Cell(Layer, abc.ABC):
         self.hidden = hidden
         self.input_size, self.state_size = self.input_parts * hidden, self.state_parts * hidden  # G and U
 
-    def inputs(self, size: int, *, bias: bool = True, gate_biases: bool = False) -> GateInputs:
-        """The product with inputs of ``size``: with the cell's usual biases, with one for every gate, or without."""
-        biased = self.input_parts if gate_biases else self.biased_parts
-        return GateInputs(size, self.input_size, biases=biased * self.hidden if bias else 0)
+    def inputs(self, size: int, *, bias: bool = True) -> GateInputs:
+        """The product with inputs of ``size``, with the cell's biases or without."""
+        return GateInputs(size, self.input_size, biases=self.biased_parts * self.hidden if bias else 0)
 
     @abc.abstractmethod
-    def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
-        """The cell for the steps of one loop. ``kept_NH`` is multiplied with what recurrent matrices read (dropout)."""
+    def recurrence(self) -> Recurrence:
+        """The cell for the steps of one loop."""
 
     def hidden_part(self, state: Tensor) -> Tensor:
         """What others read of a state, (..., U) -> (..., H)."""
@@ -72,9 +70,9 @@ class VanillaRNN(Cell):
         """Orthogonal."""
         initialiser.recurrent(self.recurrent)
 
-    def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
+    def recurrence(self) -> Recurrence:
         """The cell for the steps of one loop."""
-        recurrent = shared_matrix(self.recurrent, kept_NH)
+        recurrent = shared_matrix(self.recurrent)
 
         def step(word_NH: Tensor, state_NH: Tensor, context_NH: Tensor | None) -> Tensor:
             inputs_NH = word_NH if context_NH is None else word_NH + context_NH
@@ -102,13 +100,9 @@ class GRU(Cell):
         initialiser.recurrent(self.gates)
         initialiser.recurrent(self.candidate)
 
-    def products(self, kept_NH: Tensor | None) -> tuple[Product, Product]:
-        """Those with the matrices of the gates and of the candidate, for one loop."""
-        return shared_matrix(self.gates, kept_NH), shared_matrix(self.candidate, kept_NH)
-
-    def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
+    def recurrence(self) -> Recurrence:
         """The cell for the steps of one loop."""
-        gates, candidate = self.products(kept_NH)
+        gates, candidate = shared_matrix(self.gates), shared_matrix(self.candidate)
 
         def step(word_N3H: Tensor, state_NH: Tensor, context_N3H: Tensor | None) -> Tensor:
             if kernels.apply_to(word_N3H, state_NH):
@@ -125,9 +119,9 @@ class GRU(Cell):
 class ContextResetGRU(GRU):
     """h' = (1 - z) h + z tanh(x + r (U h + c)): the reset gates the context too, Cho et al. 2014, supplement."""
 
-    def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
+    def recurrence(self) -> Recurrence:
         """The cell for the steps of one loop, in which there is a context."""
-        gates, candidate = self.products(kept_NH)
+        gates, candidate = shared_matrix(self.gates), shared_matrix(self.candidate)
 
         def step(word_N3H: Tensor, state_NH: Tensor, context_N3H: Tensor | None) -> Tensor:
             assert context_N3H is not None
@@ -162,9 +156,9 @@ class LSTM(Cell):
         """Orthogonal."""
         initialiser.recurrent(self.gates)
 
-    def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
+    def recurrence(self) -> Recurrence:
         """The cell for the steps of one loop."""
-        gates = shared_matrix(self.gates, kept_NH)
+        gates = shared_matrix(self.gates)
 
         def step(word_N4H: Tensor, state_N2H: Tensor, context_N4H: Tensor | None) -> Tensor:
             hidden_NH, cell_NH = state_N2H.chunk(2, dim=1)
@@ -186,62 +180,11 @@ class PlainLSTM(LSTM):
     remember = 0.0
 
 
-class PartsNorm(Layer):
-    """Layer normalisation (Ba et al. 2016) of parts of so many numbers that stand side by side, each by itself."""
-
-    def __init__(self, *sizes: int, epsilon: float = 1e-5) -> None:
-        super().__init__()
-        self.sizes, self.epsilon = sizes, epsilon
-        self.gain = nn.Parameter(torch.empty(sum(sizes)))
-        self.shift = nn.Parameter(torch.empty(sum(sizes)))
-
-    def initialise(self, initialiser: Initialiser) -> None:
-        """Gains of 1, shifts of 0."""
-        initialiser.constant(self.gain, 1.0)
-        initialiser.constant(self.shift, 0.0)
-
-    def forward(self, product: Tensor) -> Tensor:
-        """(..., sum of the sizes) -> the same shape."""
-        parts = [F.layer_norm(part, part.shape[-1:], eps=self.epsilon) for part in product.split(self.sizes, dim=-1)]
-        return torch.cat(parts, dim=-1) * self.gain + self.shift
-
-
-class NormalizedInputs(GateInputs):
-    """Normalised products with an input, candidate and gates each by itself; the shifts are their biases."""
-
-    def __init__(self, size: int, hidden: int) -> None:
-        super().__init__(size, 3 * hidden, biases=0)
-        self.norm = PartsNorm(hidden, 2 * hidden)
-
-    def finish(self, product: Tensor) -> Tensor:
-        """From the product with ``weight``."""
-        normalized: Tensor = self.norm(product)
-        return normalized
-
-
-class LayerNormGRU(GRU):
-    """``GRU`` in which every product is normalised: LN(W x), LN(C c), LN(U_g h), LN(U (r h)), Ba et al. 2016."""
-
-    def __init__(self, hidden: int) -> None:
-        super().__init__(hidden)
-        self.gates_norm, self.candidate_norm = PartsNorm(2 * hidden), PartsNorm(hidden)
-
-    def inputs(self, size: int, *, bias: bool = True, gate_biases: bool = False) -> GateInputs:
-        """A normalised product, which has shifts for all gates."""
-        return NormalizedInputs(size, self.hidden)
-
-    def products(self, kept_NH: Tensor | None) -> tuple[Product, Product]:
-        """The recurrent products, normalised."""
-        gates, candidate = super().products(kept_NH)
-        return lambda state: self.gates_norm(gates(state)), lambda state: self.candidate_norm(candidate(state))
-
-
 CELLS: dict[str, type[Cell]] = {
     "vanilla": VanillaRNN,
     "gru": GRU,
     "lstm": LSTM,
     "plain-lstm": PlainLSTM,
-    "layer-norm-gru": LayerNormGRU,
 }
 
 

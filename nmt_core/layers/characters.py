@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from nmt_core.batches.padding import Padded
 from nmt_core.batches.spelling import SpelledWords
-from nmt_core.batches.transfer import on_device
+from nmt_core.device import on_device
 from nmt_core.layers.embedding import Distinct, WordEmbedding
 from nmt_core.layers.generator import LinearGenerator
 from nmt_core.layers.reader import RecurrentEncoder, RecurrentReader
@@ -34,7 +34,7 @@ class CharacterReader(nn.Module):
     def __init__(self, characters: int, size: int, layers: Layers) -> None:
         super().__init__()
         self.embedding = WordEmbedding(characters, size, dropout=layers.dropout)
-        self.encoder = RecurrentEncoder(size, size, layers=layers)
+        self.encoder = RecurrentEncoder(size, size, layers)
 
     def forward(self, spellings_MC: Tensor) -> Tensor:
         """The vectors of words, (M, E)."""
@@ -178,4 +178,5 @@ class _SpelledVectors:
         spelled = words - len(self.weight)  # in training with partitions the table is narrow
         ordinary = F.embedding(words.clamp(max=len(self.weight) - 1), self.weight)
         vectors = F.embedding(spelled.clamp(min=0), vectors_ME).to(ordinary.dtype)
-        return self.embedding.dropped(torch.where((spelled >= 0).unsqueeze(-1), vectors, ordinary))
+        looked_up: Tensor = self.embedding.dropped(torch.where((spelled >= 0).unsqueeze(-1), vectors, ordinary))
+        return looked_up

@@ -5,7 +5,7 @@ Shapes: as in ``nmt_core.layers``; N words, F factors, M distinct words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmt_core.batches.padding import FactoredWords, Padded, bucket_rows
-from nmt_core.layers.dropout import drop_along
 from nmt_core.layers.init import Initialiser, Layer
 
 _WORTH_SORTING = 16  # words
@@ -36,34 +35,20 @@ class Distinct(NamedTuple):
     """(N,) -> (N, E)."""
 
 
-Combination = Literal["concat", "sum"]
-
-
 class WordEmbedding(Layer):
     """Word vectors, with those of factors of the words or without (Sennrich and Haddow 2016, equation 3).
 
     ``factors`` has of each the number of words of its vocabulary and the size of its vectors, which stand beside the
-    word's (``concat``) or are added to it (``sum``). As a table of target words it has the words alone. In training
-    ``dropout`` drops numbers of the vectors, ``word_dropout`` whole vectors.
+    word's. As a table of target words it has the words alone. In training ``dropout`` drops numbers of the vectors.
     """
 
-    def __init__(
-        self,
-        words: int,
-        size: int,
-        factors: Sequence[tuple[int, int]] = (),
-        *,
-        combine: Combination = "concat",
-        dropout: float = 0.0,
-        word_dropout: float = 0.0,
-    ) -> None:
+    def __init__(self, words: int, size: int, factors: Iterable[tuple[int, int]] = (), *, dropout: float = 0.0) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(words, size))
-        self.factors = nn.ModuleList(WordEmbedding(*one) for one in factors)
-        self.combine = combine
-        beside = sum(size_of_factor for _, size_of_factor in factors) if combine == "concat" else 0
-        self.size = size + beside  # the numbers that an encoder reads of a position
-        self.dropout, self.word_dropout = dropout, word_dropout
+        tables: list[WordEmbedding] = [WordEmbedding(*one) for one in factors]
+        self.factors = nn.ModuleList(tables)
+        self.size: int = size + sum(table.size for table in tables)  # what an encoder reads of a position
+        self.dropped = nn.Dropout(dropout)
 
     def initialise(self, initialiser: Initialiser) -> None:
         """Normal."""
@@ -71,12 +56,8 @@ class WordEmbedding(Layer):
 
     def forward(self, words: Tensor) -> Tensor:
         """(...) -> (..., E)."""
-        return self.dropped(F.embedding(words, self.weight))
-
-    def dropped(self, embedded: Tensor) -> Tensor:
-        """Vectors with dropout."""
-        embedded = F.dropout(embedded, self.dropout, self.training)
-        return drop_along(embedded, self.word_dropout, dim=-1) if self.training and self.word_dropout else embedded
+        embedded: Tensor = self.dropped(F.embedding(words, self.weight))
+        return embedded
 
     def of(self, sentences: Padded) -> Tensor:
         """The vectors at all positions of sentences, (B, L, E)."""
@@ -99,7 +80,8 @@ class WordEmbedding(Layer):
 
     def shifted(self, words_BT: Tensor) -> Tensor:
         """The vector of the word *before* each position, zero before the first: (B, T) -> (B, T, E)."""
-        return self.dropped(F.pad(F.embedding(words_BT[:, :-1], self.weight), (0, 0, 1, 0)))
+        shifted: Tensor = self.dropped(F.pad(F.embedding(words_BT[:, :-1], self.weight), (0, 0, 1, 0)))
+        return shifted
 
     def apply_once(self, words_N: Tensor, work: Callable[[Tensor], Sequence[Tensor]]) -> Sequence[Tensor]:
         """``work`` done on the vectors (N, E) of ``words_N``, zero for ``NO_WORD``; on a CPU once for equal words.
@@ -118,8 +100,8 @@ class WordEmbedding(Layer):
         words, *columns = read.unbind(dim=-1)
         vectors = [F.embedding(words, self.weight)]
         vectors += [table(column) for table, column in zip(self.factors, columns, strict=True)]
-        combined = torch.cat(vectors, dim=-1) if self.combine == "concat" else torch.stack(vectors).sum(dim=0)
-        return self.dropped(combined)
+        combined: Tensor = self.dropped(torch.cat(vectors, dim=-1))
+        return combined
 
 
 def _with_factors(sentences: Padded) -> Tensor:

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt_core.batches.transfer import on_device
+from nmt_core.device import on_device
 from nmt_core.layers.embedding import WordEmbedding, WordTable
 from nmt_core.layers.init import Initialiser, Layer
 from nmt_core.layers.normalizer import ROWS, BlockNormalizer

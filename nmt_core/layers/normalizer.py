@@ -19,7 +19,7 @@ from torch import Tensor
 
 from nmt_core.base.pauses import yield_point
 from nmt_core.batches.padding import bucket_rows
-from nmt_core.batches.transfer import on_device
+from nmt_core.device import on_device
 from nmt_core.native import kernels
 from nmt_core.native.tiles import TiledWords
 

@@ -128,12 +128,9 @@ def _library_orders() -> bool:
     return torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
-def shared_matrix(weight_OI: Tensor, mask_NI: Tensor | None = None) -> Product:
-    """``x -> x W^T`` for one loop, or ``(m x) W^T`` for a mask m; (N, I) -> (N, O)."""
-    product: Product = functools.partial(linear, weight_OI=weight_OI)
-    if torch.is_grad_enabled():
-        product = SharedProduct(weight_OI.t())
-    return product if mask_NI is None else lambda inputs_NI: product(inputs_NI * mask_NI)
+def shared_matrix(weight_OI: Tensor) -> Product:
+    """``x -> x W^T`` for one loop; (N, I) -> (N, O)."""
+    return SharedProduct(weight_OI.t()) if torch.is_grad_enabled() else functools.partial(linear, weight_OI=weight_OI)
 
 
 Uses = list[tuple[Tensor, Tensor]]  # each use: its left side and the gradient of its product

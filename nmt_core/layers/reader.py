@@ -28,6 +28,7 @@ from nmt_core.batches.prefix_tree import grow
 from nmt_core.layers.cells import Recurrence
 from nmt_core.layers.embedding import Distinct
 from nmt_core.layers.recurrent import Layers, Stack
+from nmt_core.layers.whole_lstm import in_one_call
 
 
 class WordVectors(Protocol):
@@ -62,9 +63,9 @@ class SharedStates(NamedTuple):
 class RecurrentEncoder(nn.Module):
     """Recurrent layers over embedded words, from the left or from the right; padding leaves states alone."""
 
-    def __init__(self, embedding: int, hidden: int, *, backward: bool = False, layers: Layers | None = None) -> None:
+    def __init__(self, embedding: int, hidden: int, layers: Layers, *, backward: bool = False) -> None:
         super().__init__()
-        self.stack = Stack(layers or Layers(), embedding, hidden)
+        self.stack = Stack(layers, embedding, hidden)
         self.inputs, self.unit, self.upper = self.stack.inputs, self.stack.unit, self.stack.upper
         self.backward = backward
 
@@ -74,13 +75,13 @@ class RecurrentEncoder(nn.Module):
         Behind the end of a sentence that at its end.
         """
         first_BU = embedded_BSE.new_zeros(len(embedded_BSE), self.stack.state_size)
-        if self.backward and self.stack.in_one_call(embedded_BSE):
+        if self.backward and in_one_call(self.unit, embedded_BSE):
             # from the right, padding of zeros comes first and leaves the states at zero
             reversed_BSE = (embedded_BSE * mask_BS.unsqueeze(2)).flip(1)
             top_BSH, ends = self.stack.run_in_calls(reversed_BSE, first_BU)
             return top_BSH.flip(1), torch.cat(ends, dim=1)
         run = functools.partial(_run_masked, mask_BS=mask_BS, backward=self.backward)
-        top_BSH, states = self.stack.run(self.stack.first_inputs(embedded_BSE), first_BU, run)
+        top_BSH, states = self.stack.run(self.inputs(embedded_BSE), first_BU, run)
         return top_BSH, torch.cat([state_BSU[:, self.end] for state_BSU in states], dim=1)
 
     @property

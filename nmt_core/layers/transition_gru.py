@@ -17,10 +17,11 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.layers.attention import AdditiveAttention
-from nmt_core.layers.cells import Cell, GateInputs, PartsNorm, Recurrence, between
+from nmt_core.layers.cells import Cell, GateInputs, Recurrence, between
 from nmt_core.layers.init import Initialiser, Layer
 from nmt_core.layers.products import Product, shared_matrix
 from nmt_core.layers.reader import Encoded
@@ -29,6 +30,26 @@ Normalisation = Literal["none", "parts", "whole"]
 Bias = Literal["none", "reset", "free"]
 """The bias of a transition: none (its input has one), b, which the reset gate scales too, or d, which it does not."""
 _WHOLE_EPSILON = 1e-9
+
+
+class PartsNorm(Layer):
+    """Layer normalisation (Ba et al. 2016) of parts of so many numbers that stand side by side, each by itself."""
+
+    def __init__(self, *sizes: int, epsilon: float = 1e-5) -> None:
+        super().__init__()
+        self.sizes, self.epsilon = sizes, epsilon
+        self.gain = nn.Parameter(torch.empty(sum(sizes)))
+        self.shift = nn.Parameter(torch.empty(sum(sizes)))
+
+    def initialise(self, initialiser: Initialiser) -> None:
+        """Gains of 1, shifts of 0."""
+        initialiser.constant(self.gain, 1.0)
+        initialiser.constant(self.shift, 0.0)
+
+    def forward(self, product: Tensor) -> Tensor:
+        """(..., sum of the sizes) -> the same shape."""
+        parts = [F.layer_norm(part, part.shape[-1:], eps=self.epsilon) for part in product.split(self.sizes, dim=-1)]
+        return torch.cat(parts, dim=-1) * self.gain + self.shift
 
 
 class Finish(Layer):
@@ -90,9 +111,9 @@ class Transition(Layer):
         if self.free is not None:
             initialiser.constant(self.free, 0.0)
 
-    def stepper(self, kept_NH: Tensor | None) -> Callable[[Tensor, Tensor | None], Tensor]:
+    def stepper(self) -> Callable[[Tensor, Tensor | None], Tensor]:
         """(state (N, H), what its input adds (N, 3H) or None) -> (N, H), for one loop."""
-        product, hidden = shared_matrix(self.recurrent, kept_NH), self.recurrent.shape[1]
+        product, hidden = shared_matrix(self.recurrent), self.recurrent.shape[1]
 
         def step(state_NH: Tensor, inputs_N3H: Tensor | None) -> Tensor:
             recurrent_NH, gates_N2H = self.after(product(state_NH)).split((hidden, 2 * hidden), dim=1)
@@ -117,13 +138,13 @@ class TransitionGRU(Cell):
         self.normalisation = normalisation
         self.transitions = nn.ModuleList(Transition(hidden, bias=bias, normalisation=normalisation) for bias in biases)
 
-    def inputs(self, size: int, *, bias: bool = True, gate_biases: bool = False) -> GateInputs:
+    def inputs(self, size: int, *, bias: bool = True) -> GateInputs:
         """The product with inputs of ``size``, with its bias for all gates, and its normalisation."""
         return FinishedProduct(size, self.hidden, 2 * self.hidden, bias=bias, normalisation=self.normalisation)
 
-    def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
+    def recurrence(self) -> Recurrence:
         """The cell for the steps of one loop."""
-        first, *further = [one.stepper(kept_NH) for one in self.transitions if isinstance(one, Transition)]
+        first, *further = [one.stepper() for one in self.transitions if isinstance(one, Transition)]
 
         def step(word_N3H: Tensor, state_NH: Tensor, context_N3H: Tensor | None) -> Tensor:
             state_NH = first(state_NH, word_N3H if context_N3H is None else word_N3H + context_N3H)

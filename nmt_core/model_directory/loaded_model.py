@@ -41,7 +41,6 @@ from nmt_core.model_directory.tensors import (
     read_tensors,
     restored_model,
     stored_tensors,
-    tensors_of,
     write_tensors,
 )
 from nmt_core.models.build import source_factors
@@ -189,7 +188,7 @@ def read_model(folder: str, *, dtype: torch.dtype = torch.float32) -> LoadedMode
 def load_parameters(folder: str, model: nn.Module) -> dict[str, Tensor]:
     """The parameters that a model directory has for ``model``. Raises ModelError where it is of another model."""
     path = read_settings(folder).path(folder, PARAMETERS)
-    return parameters_among(path, read_tensors(path)[0], tensors_of(model))
+    return parameters_among(path, read_tensors(path)[0], dict(model.named_parameters()))
 
 
 def load_models(folders: Iterable[str], *, device: str, dtype: str) -> list[LoadedModel]:

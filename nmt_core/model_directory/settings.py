@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -27,6 +27,16 @@ from nmt_core.text.vocabulary import Vocabulary
 
 FORMAT_VERSION = 7  # docs/formats.md has what each version added
 _DIGITS = 12
+_GONE: Mapping[str, Any] = {  # options of models in older directories, with the values that said nothing
+    "residual": False,
+    "gate_biases": False,
+    "encoder_depth": 1,
+    "decoder_depth": 1,
+    "layer_dropout": 0.0,
+    "variational_dropout": 0.0,
+    "word_dropout": 0.0,
+    "source_factors_combine": "concat",
+}
 
 
 class FolderConfig(Config):
@@ -73,9 +83,17 @@ def read_settings(folder: str) -> FolderConfig:
         problem = f"the model has format version {version} but this program knows {FORMAT_VERSION}; update hybridmt"
         raise ModelError(f"{path}: {problem}")
     try:
-        return FolderConfig.from_mapping(mapping, origin=path)
+        return FolderConfig.from_mapping({**mapping, "model": _without_gone(mapping.get("model"))}, origin=path)
     except ConfigError as error:
         raise ModelError(str(error)) from error
+
+
+def _without_gone(model: Any) -> Any:
+    """The settings of a model without options that are gone and said nothing; of others the message names the key."""
+    if not isinstance(model, dict):
+        return model
+    gone = {**_GONE, "depth": 1} if model.get("type") == "rnnlm" else _GONE
+    return {key: _without_gone(value) for key, value in model.items() if key not in gone or value != gone[key]}
 
 
 def check_no_model(folder: str) -> None:

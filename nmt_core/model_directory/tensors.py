@@ -2,7 +2,7 @@
 
 A file's tensors are views of the file. A model is made without memory, and each of its tensors gets its own when it is
 read, in the precision that is used: nothing is kept in float32 for a model in bfloat16, and no first values are drawn.
-So models have no tensors beside their parameters and the buffers of their state.
+So models have no tensors beside their parameters.
 
 A matrix NAME of N numbers of which many are 0 is two tensors: ``NAME.mask`` has a bit for every number, row by row, the
 lowest bit of a byte first, 1 where the number is not 0 (N / 8 bytes, rounded up); ``NAME.values`` has those that are
@@ -33,12 +33,12 @@ _WORTH_IT = 1 / 32  # of the numbers of a matrix: what the mask costs
 
 
 def stored_tensors(model: TranslationModel) -> dict[str, Tensor]:
-    """What a model's file has: parameters (float32, each tied one once) and buffers (with many zeros: packed)."""
+    """What a model's file has: parameters (float32, each tied one once; with many zeros: packed)."""
     found: dict[str, Tensor] = {}
-    for name, tensor in tensors_of(model).items():
-        stored = (tensor.detach().float() if isinstance(tensor, nn.Parameter) else tensor).cpu()
+    for name, parameter in model.named_parameters():
+        stored = parameter.detach().float().cpu()
         kept = (stored != 0) | torch.signbit(stored)  # -0 is kept, so that what is read back is the same to the bit
-        if stored.dim() != 2 or not stored.is_floating_point() or int((~kept).sum()) <= _WORTH_IT * stored.numel():
+        if stored.dim() != 2 or int((~kept).sum()) <= _WORTH_IT * stored.numel():
             found[name] = stored
         else:
             bits = np.packbits(kept.flatten().numpy(), bitorder="little")
@@ -59,21 +59,13 @@ def restored_model(
     except (RuntimeError, OverflowError, TypeError) as error:
         settings = os.path.join(os.path.dirname(path), SETTINGS)
         raise ModelError(f"{settings}: describes a model of a size that is none") from error
-    expected = tensors_of(model)
+    expected = dict(model.named_parameters())
     found = parameters_among(path, stored, expected)
     for name, tensor in expected.items():
-        given = found.pop(name)
-        own = given.to(dtype if given.is_floating_point() else given.dtype, copy=True)  # apart from the file's
+        own = found.pop(name).to(dtype, copy=True)  # apart from the file's
         # all modules that hold the tensor have the one with memory in its place
-        torch.utils.swap_tensors(tensor, nn.Parameter(own) if isinstance(tensor, nn.Parameter) else own)
+        torch.utils.swap_tensors(tensor, nn.Parameter(own))
     return model
-
-
-def tensors_of(model: nn.Module) -> dict[str, Tensor]:
-    """The parameters, and the buffers that belong to the model's state."""
-    kept = model.state_dict().keys()
-    buffers = {name: buffer for name, buffer in model.named_buffers() if name in kept}
-    return dict(model.named_parameters()) | buffers
 
 
 def parameters_among(path: str, stored: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -39,7 +39,6 @@ _BESIDE_PARAMETERS = frozenset(
         "order",
         "radius",
         "reset",
-        "residual",
         "reverse",
         "source_characters",
         "target_characters",

@@ -34,7 +34,7 @@ from nmt_core.models.interface import KnownTargets, Side, Step
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 
-_DROPOUTS = ("dropout", "embedding_dropout", "layer_dropout", "variational_dropout", "word_dropout")
+_DROPOUTS = ("dropout", "embedding_dropout")
 Trained = Literal["readout", "all"]
 
 

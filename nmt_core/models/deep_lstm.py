@@ -36,7 +36,8 @@ from nmt_core.layers.init import RANGE, Initialisation
 from nmt_core.layers.products import shared_matrix
 from nmt_core.layers.reader import Encoded, RecurrentEncoder, RecurrentReader
 from nmt_core.layers.recurrent import MOST_LAYERS, Layers, Stack, run_all
-from nmt_core.models.config import SourceFactorsConfig
+from nmt_core.layers.whole_lstm import in_one_call
+from nmt_core.models.encoder_decoder import SourceFactorsConfig
 from nmt_core.models.interface import KnownTargets, Step, TranslationModel
 from nmt_core.models.luong_attention import (
     AttentionalLoop,
@@ -144,17 +145,10 @@ class DeepLSTM(TranslationModel):
         self.config = config
         self.attends, self.aligns = config.attention is not None, config.aligns
         layers = Layers(PlainLSTM, depth=config.depth, dropout=config.dropout)
-        self.source_embedding = WordEmbedding(
-            source_words,
-            config.embedding,
-            list(zip(factor_words, config.source_factors, strict=True)),
-            combine=config.source_factors_combine,
-            dropout=config.dropout,
-        )
+        factors = zip(factor_words, config.source_factors, strict=True)
+        self.source_embedding = WordEmbedding(source_words, config.embedding, factors, dropout=config.dropout)
         self.target_embedding = WordEmbedding(target_words, config.embedding, dropout=config.dropout)
-        self.encoder = RecurrentEncoder(
-            self.source_embedding.size, config.hidden, layers=layers, backward=config.reverse
-        )
+        self.encoder = RecurrentEncoder(self.source_embedding.size, config.hidden, layers, backward=config.reverse)
         self.stack = Stack(layers, config.embedding, config.hidden)
         self.unit, self.word_inputs = self.stack.unit, self.stack.inputs
         self.fed_inputs = self.unit.inputs(config.hidden) if config.feeding else None
@@ -231,7 +225,7 @@ class DeepLSTM(TranslationModel):
 
     def _tops(self, embedded_BTE: Tensor, states_BU: Tensor) -> Tensor:
         """What the top layer gives out at all positions, (B, T, H)."""
-        if self.stack.in_one_call(embedded_BTE):
+        if in_one_call(self.unit, embedded_BTE):
             return self.stack.run_in_calls(embedded_BTE, states_BU)[0]
         inputs_BTG = self.word_inputs(embedded_BTE)
         return self.stack.run(inputs_BTG, states_BU.to(inputs_BTG.dtype), run_all)[0]

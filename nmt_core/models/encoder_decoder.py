@@ -1,7 +1,7 @@
 """Models made of parts: an encoder, a decoder, and the generator of words.
 
 ``RecurrentModel`` has the decoder of Cho et al. 2014 and Bahdanau et al. 2015, made of parts too: the vectors of the
-words written, recurrent layers, a ``Context`` of the source (attention, one vector, or nothing), and a readout. A step
+words written, a recurrent cell, a ``Context`` of the source (attention, one vector, or nothing), and a readout. A step
 works in one of two orders; ``waits``: in the first.
 
 
@@ -11,37 +11,40 @@ works in one of two orders; ``waits``: in the first.
 - ``conditional`` (Bahdanau et al., main text, equation 4): c_i from s_{i-1}; s_i from
   (s_{i-1}, y_{i-1}, c_i); y_i from (s_i, y_{i-1}, c_i).
 
-With several layers the first one attends to the source and reads the context; the others read the one
-below, and what the last gives out is read out.
-
-Shapes: as in ``nmt_core.layers``; U the states of all layers side by side.
+Shapes: as in ``nmt_core.layers``.
 """
 
 from __future__ import annotations
 
 import abc
-import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal, Self
 
 import torch
+import torch.nn.functional as F
+from pydantic import AfterValidator, Field, model_validator
 from torch import Tensor, nn
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.words import MOST_FACTORS
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded
 from nmt_core.batches.tensor_tree import Memory, State
+from nmt_core.config import Config
+from nmt_core.layers.cells import CELLS, Cell, GateInputs
 from nmt_core.layers.embedding import WordEmbedding
+from nmt_core.layers.generator import LinearGenerator
+from nmt_core.layers.init import RANGE, Initialisation
 from nmt_core.layers.products import Linear
 from nmt_core.layers.reader import RecurrentReader
-from nmt_core.layers.recurrent import Stack, run_all
 from nmt_core.models.context import Context, SourceContext, StartMemory
 from nmt_core.models.interface import NO_WORD, KnownTargets, Step, TranslationModel
 from nmt_core.native import kernels
 
 Order = Literal["look-generate-update", "conditional"]
 Addition = Callable[[Tensor], Tensor]
-"""What is added in the readout before its maxout, from what the decoder's layers give out: (..., H) -> (..., 2L)."""
+"""What is added in the readout before its maxout, from what the decoder's cell gives out: (..., H) -> (..., 2L)."""
 
 
 class Readout(nn.Module, abc.ABC):
@@ -117,33 +120,115 @@ class EncoderDecoder(TranslationModel):
 
 @dataclass(frozen=True)
 class DecoderState(State):
-    """The states of all layers, and what the context adds while an update waits for its word (None: nothing waits)."""
+    """The states of the cell, and what the context adds while an update waits for its word (None: nothing waits)."""
 
     hidden_NU: Tensor
     context_NG: Tensor | None
 
 
+Size = Annotated[int, Field(gt=0)]
+
+
+def _in_cells(name: str) -> str:
+    if name not in CELLS:
+        raise ValueError(f"expected {', '.join(CELLS)}, found {name[:40]!r}")
+    return name
+
+
+CellName = Annotated[str, AfterValidator(_in_cells)]
+
+
+class RecurrentConfig(Config):
+    """Sizes of Bahdanau et al. 2015 (appendix A.2.3) unless set otherwise.
+
+    ``cell`` is the recurrent cell. ``dropout`` is of annotations and readout, ``embedding_dropout`` of word vectors.
+    ``tied`` takes the word embeddings as output matrix (Press and Wolf 2017). ``uniform`` first values are between
+    -``init_range`` and ``init_range``.
+    """
+
+    type: str
+    cell: CellName = "gru"
+    embedding: int = Field(default=620, gt=0)
+    hidden: int = Field(default=1000, gt=0)
+    output_rank: int | None = Field(default=None, gt=0)
+    dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    embedding_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    tied: bool = False
+    initialisation: Initialisation = "paper"
+    init_range: float = Field(default=RANGE, gt=0, allow_inf_nan=False)
+
+    def new_generator(self, units: int, embedding: WordEmbedding, *, tied: bool) -> LinearGenerator:
+        """The output layer for readouts of so many units and the words of ``embedding``."""
+        rank = self.embedding if tied else self.output_rank
+        return LinearGenerator(units, len(embedding.weight), rank=rank, tied=embedding if tied else None)
+
+
+class SourceFactorsConfig(Config):
+    """Models of sources whose words have factors (Sennrich and Haddow 2016).
+
+    ``source_factors`` has the size of the vectors of each factor, which stand beside those of the words.
+    """
+
+    embedding: int = Field(default=620, gt=0)
+    source_factors: Annotated[tuple[Size, ...], Field(max_length=MOST_FACTORS)] = ()
+
+
+class TranslationConfig(SourceFactorsConfig, RecurrentConfig):
+    """With a source. ``shared_embeddings``: source, target and output have one matrix of words, of one vocabulary."""
+
+    maxout: int = Field(default=500, gt=0)
+    order: Order = "look-generate-update"
+    shared_embeddings: bool = False
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        if self.shared_embeddings and self.output_rank is not None:
+            raise ValueError("output_rank: with shared_embeddings the output matrix is that of the word vectors")
+        return self
+
+    def new_embeddings(
+        self, source_words: int, target_words: int, factor_words: Sequence[int]
+    ) -> tuple[WordEmbedding, WordEmbedding]:
+        """Those of source and target. Raises ConfigError where they are to be one and the vocabularies are not."""
+        factors = zip(factor_words, self.source_factors, strict=True)
+        source = WordEmbedding(source_words, self.embedding, factors, dropout=self.embedding_dropout)
+        if not self.shared_embeddings:
+            return source, WordEmbedding(target_words, self.embedding, dropout=self.embedding_dropout)
+        check_shared(source_words, target_words)
+        return source, source
+
+
+def check_shared(source_words: int, target_words: int) -> None:
+    """Raise ConfigError where source and target cannot have one table of words."""
+    if source_words != target_words:
+        raise ConfigError(
+            f"model.shared_embeddings: source and target need one vocabulary, found {source_words:,} and "
+            f"{target_words:,} words"
+        )
+
+
 class RecurrentModel(EncoderDecoder):
     """See the module's docstring. ``initial`` makes s_0 of the memory's ``first_BH`` (None: zeros)."""
 
-    stack: Stack
+    unit: Cell
+    word_inputs: GateInputs
     readout: Readout
     initial: nn.Module | None
     dropout: nn.Module
     waits: bool
 
     def start(self, memory: Memory) -> DecoderState:
-        """s_0 = tanh(W_s x + b_s), or zeros; other layers begin with zeros.
+        """s_0 = tanh(W_s x + b_s), or zeros, as an LSTM's memory cells are.
 
         No update waits, which a zero term of the context stands for.
         """
         if self.initial is None:
-            first_BU = self.target_embedding.weight.new_zeros(memory.rows, self.stack.state_size)
+            first_BU = self.target_embedding.weight.new_zeros(memory.rows, self.unit.state_size)
         else:
             assert isinstance(memory, StartMemory)
-            first_BU = self.stack.start(torch.tanh(self.initial(memory.first_BH)))
+            first_BU = F.pad(torch.tanh(self.initial(memory.first_BH)), (0, self.unit.state_size - self.unit.hidden))
         waits = self.waits and self.context.changes
-        return DecoderState(first_BU, first_BU.new_zeros(len(first_BU), self.stack.unit.input_size) if waits else None)
+        return DecoderState(first_BU, first_BU.new_zeros(len(first_BU), self.unit.input_size) if waits else None)
 
     def step(
         self,
@@ -155,34 +240,34 @@ class RecurrentModel(EncoderDecoder):
     ) -> Step:
         """Advance by one word."""
         assert isinstance(state, DecoderState)
-        states_NU, of_stack = state.hidden_NU, self.stack.recurrence()
-        of_word = [part for part in (self.stack.inputs, self.readout.word) if part is not None]
+        states_NU, recurrence = state.hidden_NU, self.unit.recurrence()
+        of_word = [part for part in (self.word_inputs, self.readout.word) if part is not None]
         inputs_NG, *word_part = self.target_embedding.apply_once(
             previous_N, lambda embedded: [part(embedded) for part in of_word]
         )
         fixed = None if self.context.changes else self.context.terms(states_NU, memory, layout)
         if self.waits and not (layout is not None and layout.beginning):
-            updated_NU = of_stack(inputs_NG, states_NU, state.context_NG if fixed is None else fixed.gates_NG)
+            updated_NU = recurrence(inputs_NG, states_NU, state.context_NG if fixed is None else fixed.gates_NG)
             states_NU = torch.where((previous_N == NO_WORD).unsqueeze(1), states_NU, updated_NU)
-        terms = fixed or self.context.terms(states_NU[:, : self.stack.unit.hidden], memory, layout)
+        terms = fixed or self.context.terms(self.unit.hidden_part(states_NU), memory, layout)
         if not self.waits:
-            states_NU = of_stack(inputs_NG, states_NU, terms.gates_NG)
-        top_NH = self.stack.top(states_NU)
+            states_NU = recurrence(inputs_NG, states_NU, terms.gates_NG)
+        hidden_NH = self.unit.hidden_part(states_NU)
         context_part = terms.readout_NX
         if addition is not None:
             assert context_part is not None
-            context_part = context_part + addition(top_NH)
-        readout_NL = self.readout.join(top_NH, word_part[0] if word_part else None, context_part)
+            context_part = context_part + addition(hidden_NH)
+        readout_NL = self.readout.join(hidden_NH, word_part[0] if word_part else None, context_part)
         kept_NG = terms.gates_NG if state.context_NG is not None else None
         return Step(readout_NL, DecoderState(states_NU, kept_NG), terms.weights_NS)
 
     def decode(self, words_BT: Tensor, memory: Memory, addition: Addition | None = None) -> KnownTargets:
         """All steps of known targets."""
         shifted_BTE = self.target_embedding.shifted(words_BT)
-        inputs_BTG, unit = self.stack.first_inputs(shifted_BTE), self.stack.unit
+        inputs_BTG, unit = self.word_inputs(shifted_BTE), self.unit
         context = self.context.loop(memory)
-        state_BU, *others = self.start(memory).hidden_NU.to(inputs_BTG.dtype).split(self.stack.sizes, dim=1)
-        recurrence, hiddens = self.stack.first_recurrence(state_BU), []
+        state_BU = self.start(memory).hidden_NU.to(inputs_BTG.dtype)
+        recurrence, hiddens = unit.recurrence(), []
         for position, inputs_BG in enumerate(inputs_BTG.unbind(dim=1)):
             if self.waits and position > 0:
                 state_BU = recurrence(inputs_BG, state_BU, context.gates())
@@ -190,12 +275,11 @@ class RecurrentModel(EncoderDecoder):
             if not self.waits:
                 state_BU = recurrence(inputs_BG, state_BU, context.gates())
             hiddens.append(unit.hidden_part(state_BU))
-        run = functools.partial(run_all, waits=self.waits)
-        top_BTH, _ = self.stack.run_upper(torch.stack(hiddens, dim=1), others, run)
+        hidden_BTH = torch.stack(hiddens, dim=1)
         context_part = context.readouts()
         if addition is not None:
             assert context_part is not None
-            context_part = context_part + addition(top_BTH)
+            context_part = context_part + addition(hidden_BTH)
         word_part = None if self.readout.word is None else self.readout.word(shifted_BTE)
-        readouts_BTL = self.readout.join(top_BTH, word_part, context_part)
+        readouts_BTL = self.readout.join(hidden_BTH, word_part, context_part)
         return KnownTargets(self.dropout(readouts_BTL), context.attention())

@@ -36,9 +36,8 @@ from nmt_core.layers.transition_gru import (
     Normalisation,
     TransitionGRU,
 )
-from nmt_core.models.config import check_shared
 from nmt_core.models.context import Annotations, AttentiveContext
-from nmt_core.models.encoder_decoder import DecoderState, EncoderDecoder, Readout
+from nmt_core.models.encoder_decoder import DecoderState, EncoderDecoder, Readout, check_shared
 from nmt_core.models.interface import KnownTargets, Step
 
 
@@ -60,13 +59,12 @@ class NematusConfig(Config):
     shared_embeddings: bool = False
     dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     embedding_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
-    word_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     initialisation: Initialisation = "glorot"
     init_range: float = Field(default=RANGE, gt=0, allow_inf_nan=False)
 
     def new_embedding(self, words: int) -> WordEmbedding:
         """Word vectors of the model's size."""
-        return WordEmbedding(words, self.embedding, dropout=self.embedding_dropout, word_dropout=self.word_dropout)
+        return WordEmbedding(words, self.embedding, dropout=self.embedding_dropout)
 
 
 class MeanStart(AttentiveContext):
@@ -117,8 +115,8 @@ class Nematus(EncoderDecoder):
         )
         free: list[Bias] = ["free"] * (config.encoder_transitions - 1)
         layers = Layers(functools.partial(TransitionGRU, biases=["none", *free], normalisation=kind))
-        self.encoder = RecurrentEncoder(embedding, hidden, layers=layers)
-        self.backward_encoder = RecurrentEncoder(embedding, hidden, layers=layers, backward=True)
+        self.encoder = RecurrentEncoder(embedding, hidden, layers)
+        self.backward_encoder = RecurrentEncoder(embedding, hidden, layers, backward=True)
         self.initial = FinishedProduct(2 * hidden, hidden, bias=True, normalisation=kind)
         self.first_unit = TransitionGRU(hidden, ["none"], kind)
         self.word_inputs = self.first_unit.inputs(embedding)

@@ -26,13 +26,12 @@ from typing import Literal, Self
 from pydantic import model_validator
 from torch import nn
 
-from nmt_core.layers.cells import ContextResetGRU
+from nmt_core.layers.cells import CELLS, ContextResetGRU
 from nmt_core.layers.products import Linear
 from nmt_core.layers.reader import RecurrentEncoder, RecurrentReader
-from nmt_core.layers.recurrent import Stack
-from nmt_core.models.config import TranslationConfig
+from nmt_core.layers.recurrent import Layers
 from nmt_core.models.context import FixedContext
-from nmt_core.models.encoder_decoder import MaxoutReadout, RecurrentModel
+from nmt_core.models.encoder_decoder import MaxoutReadout, RecurrentModel, TranslationConfig
 
 
 class RNNencdecConfig(TranslationConfig):
@@ -59,14 +58,13 @@ class RNNencdec(RecurrentModel):
         self.config = config
         hidden, embedding = config.hidden, config.embedding
         self.source_embedding, self.target_embedding = config.new_embeddings(source_words, target_words, factor_words)
-        self.encoder = RecurrentEncoder(self.source_embedding.size, hidden, layers=config.layers(config.encoder_depth))
+        self.encoder = RecurrentEncoder(self.source_embedding.size, hidden, Layers(CELLS[config.cell]))
         self.summary = Linear(hidden, hidden, biases=0) if config.summary == "tanh" else None
         self.initial = Linear(hidden, hidden)
-        unit = ContextResetGRU(hidden) if config.reset == "context" else None
-        self.stack = Stack(config.layers(config.decoder_depth), embedding, hidden, unit=unit)
-        self.word_inputs = self.stack.inputs
-        self.context_inputs = self.stack.unit.inputs(hidden, bias=False)
-        self.unit, self.upper = self.stack.unit, self.stack.upper
+        unit = ContextResetGRU(hidden) if config.reset == "context" else CELLS[config.cell](hidden)
+        self.word_inputs = unit.inputs(embedding)
+        self.context_inputs = unit.inputs(hidden, bias=False)
+        self.unit = unit
         self.readout = MaxoutReadout(hidden, embedding, hidden, config.maxout)
         tied = config.tied or config.shared_embeddings
         self.output = self.generator = config.new_generator(config.maxout, self.target_embedding, tied=tied)

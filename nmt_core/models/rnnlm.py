@@ -7,30 +7,22 @@ of Cho et al. 2014 or, with ``cell: lstm``, an LSTM.
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Literal
 
 import torch
-from pydantic import Field, model_validator
 from torch import nn
 
 from nmt_core.batches.padding import Padded
-from nmt_core.layers.recurrent import MOST_LAYERS, Stack
-from nmt_core.models.config import RecurrentConfig
+from nmt_core.layers.cells import CELLS
+from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.models.context import Context, EmptyMemory
-from nmt_core.models.encoder_decoder import RecurrentModel, StateReadout
+from nmt_core.models.encoder_decoder import RecurrentConfig, RecurrentModel, StateReadout
 
 
 class RNNLMConfig(RecurrentConfig):
-    """Sizes, and the number of layers."""
+    """Sizes."""
 
     type: Literal["rnnlm"] = "rnnlm"
-    depth: int = Field(default=1, ge=1, le=MOST_LAYERS)
-
-    @model_validator(mode="after")
-    def _goes_together(self) -> Self:
-        if self.residual and self.depth == 1:
-            raise ValueError("residual: the first layer adds to nothing; give depth 2 or more")
-        return self
 
 
 class RNNLM(RecurrentModel):
@@ -39,9 +31,9 @@ class RNNLM(RecurrentModel):
     def __init__(self, config: RNNLMConfig, target_words: int, *, predicts: bool = True) -> None:
         super().__init__()
         self.config = config
-        self.target_embedding = config.new_embedding(target_words)
-        self.stack = Stack(config.layers(config.depth), config.embedding, config.hidden)
-        self.word_inputs, self.unit, self.upper = self.stack.inputs, self.stack.unit, self.stack.upper
+        self.target_embedding = WordEmbedding(target_words, config.embedding, dropout=config.embedding_dropout)
+        unit = CELLS[config.cell](config.hidden)
+        self.word_inputs, self.unit = unit.inputs(config.embedding), unit
         if predicts:
             generator = config.new_generator(config.hidden, self.target_embedding, tied=config.tied)
             self.output = self.generator = generator

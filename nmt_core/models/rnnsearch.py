@@ -23,12 +23,12 @@ from pydantic import Field
 from torch import nn
 
 from nmt_core.layers.attention import AdditiveAttention
+from nmt_core.layers.cells import CELLS
 from nmt_core.layers.products import Linear
 from nmt_core.layers.reader import RecurrentEncoder, RecurrentReader
-from nmt_core.layers.recurrent import Stack
-from nmt_core.models.config import TranslationConfig
+from nmt_core.layers.recurrent import Layers
 from nmt_core.models.context import AttentiveContext
-from nmt_core.models.encoder_decoder import MaxoutReadout, RecurrentModel
+from nmt_core.models.encoder_decoder import MaxoutReadout, RecurrentModel, TranslationConfig
 
 
 class RNNsearchConfig(TranslationConfig):
@@ -50,15 +50,15 @@ class RNNsearch(RecurrentModel):
         self.config = config
         hidden, embedding = config.hidden, config.embedding
         self.source_embedding, self.target_embedding = config.new_embeddings(source_words, target_words, factor_words)
-        below = config.layers(config.encoder_depth)
-        self.encoder = RecurrentEncoder(self.source_embedding.size, hidden, layers=below)
-        self.backward_encoder = RecurrentEncoder(self.source_embedding.size, hidden, layers=below, backward=True)
+        layer = Layers(CELLS[config.cell])
+        self.encoder = RecurrentEncoder(self.source_embedding.size, hidden, layer)
+        self.backward_encoder = RecurrentEncoder(self.source_embedding.size, hidden, layer, backward=True)
         self.initial = Linear(hidden, hidden)
         self.attention = AdditiveAttention(hidden, 2 * hidden, config.alignment)
-        self.stack = Stack(config.layers(config.decoder_depth), embedding, hidden)
-        self.word_inputs = self.stack.inputs
-        self.context_inputs = self.stack.unit.inputs(2 * hidden, bias=False)
-        self.unit, self.upper = self.stack.unit, self.stack.upper
+        unit = CELLS[config.cell](hidden)
+        self.word_inputs = unit.inputs(embedding)
+        self.context_inputs = unit.inputs(2 * hidden, bias=False)
+        self.unit = unit
         self.readout = MaxoutReadout(hidden, embedding, 2 * hidden, config.maxout)
         tied = config.tied or config.shared_embeddings
         self.output = self.generator = config.new_generator(config.maxout, self.target_embedding, tied=tied)

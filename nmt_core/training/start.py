@@ -150,9 +150,6 @@ def _load_embeddings(run: RunConfig, model: TranslationModel, source: Vocabulary
 _NOT_PARAMETERS = {  # settings that leave what a trained model computes as it is
     "dropout",
     "embedding_dropout",
-    "layer_dropout",
-    "variational_dropout",
-    "word_dropout",
     "initialisation",
     "init_range",
     "trained",

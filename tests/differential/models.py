@@ -61,8 +61,7 @@ CONFIGS: dict[str, AnyConfig] = {
     **{name: _sized(config) for name, config in PRESETS.items()},
     "search-lstm": _search(cell="lstm"),
     "search-tied": _search(tied=True, shared_embeddings=True),
-    "search-norm": _search(cell="layer-norm-gru"),
-    "encdec-deep": RNNencdecConfig(cell="lstm", decoder_depth=2, **_TINY),
+    "encdec-lstm": RNNencdecConfig(cell="lstm", **_TINY),
     "deep-fusion": DeepFusionConfig(translation=_search(), language=RNNLMConfig(embedding=16, hidden=16)),
 }
 LANGUAGE = tuple(name for name, config in CONFIGS.items() if config.type in ("rnnlm", "cslm"))

@@ -25,7 +25,7 @@ from nmt_core.batches.padding import pad
 from nmt_core.batches.prefix_tree import Ints, grow
 from nmt_core.batches.spelling import padded_spellings
 from nmt_core.batches.tensor_tree import State, TensorTree
-from nmt_core.batches.transfer import on_device
+from nmt_core.device import on_device
 from nmt_core.inference.scoring.walk import EdgeQuery, walk
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig

@@ -19,7 +19,7 @@ from torch import Tensor
 from nmt_core.base.pauses import yield_point
 from nmt_core.batches.padding import bucket_rows, pad_rows
 from nmt_core.batches.prefix_tree import Ints, PrefixTree
-from nmt_core.batches.transfer import on_device
+from nmt_core.device import on_device
 from nmt_core.models.interface import NO_WORD, ContextModel
 
 BUFFER = 4096  # contexts scored together

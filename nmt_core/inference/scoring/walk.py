@@ -26,7 +26,7 @@ from nmt_core.base.pauses import yield_point
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Padded, bucket_rows, pad_rows
 from nmt_core.batches.prefix_tree import Ints, Level, PrefixTree, cut
-from nmt_core.batches.transfer import on_device, on_host
+from nmt_core.device import on_device, on_host
 from nmt_core.inference.scoring.contexts import walk_contexts
 from nmt_core.models.interface import NO_WORD, ContextModel, SpellingModel, TranslationModel
 from nmt_core.text.sentence import Sentence

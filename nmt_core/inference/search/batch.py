@@ -33,7 +33,7 @@ import torch
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import bucket_rows, pad_rows
 from nmt_core.batches.tensor_tree import TensorTree
-from nmt_core.batches.transfer import on_device, queued_to_host
+from nmt_core.device import on_device, queued_to_host
 from nmt_core.inference.search.continuations import select_continuations
 from nmt_core.inference.search.memory_pool import MemoryPool
 from nmt_core.inference.search.predictor import Prediction, Predictor

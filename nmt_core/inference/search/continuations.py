@@ -23,7 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nmt_core.batches.transfer import on_device
+from nmt_core.device import on_device
 from nmt_core.inference.search.predictor import BARELY, BLOCK, Prediction
 from nmt_core.inference.search.requests import Floats, Integers
 from nmt_core.inference.search.ruled_step import RuledStep

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt_core.batches.tensor_tree import TensorTree
-from nmt_core.batches.transfer import on_device
+from nmt_core.device import on_device
 
 _EMPTY = 4  # as many times larger than needed, and the tensors are made smaller
 _MOST_PADDING = 4  # times the source positions of the sentences

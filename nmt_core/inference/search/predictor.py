@@ -19,7 +19,7 @@ from torch import Tensor
 from nmt_core.base.interfaces import Aligns
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.tensor_tree import TensorTree
-from nmt_core.batches.transfer import on_device
+from nmt_core.device import on_device
 from nmt_core.model_directory.ensembles import check_members
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.interface import TranslationModel

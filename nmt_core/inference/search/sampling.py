@@ -23,7 +23,7 @@ from nmt_core.base.pauses import yield_point
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import group_by_tokens
 from nmt_core.batches.tensor_tree import TensorTree
-from nmt_core.batches.transfer import on_device, on_host
+from nmt_core.device import on_device, on_host
 from nmt_core.inference.search.config import USUAL_ROWS, SamplingConfig
 from nmt_core.inference.search.predictor import Prediction, Predictor
 from nmt_core.inference.search.requests import Finished, Hypothesis, Key, Request, make_hypothesis

@@ -15,6 +15,7 @@ from nmt_core.base.errors import InputError
 from nmt_core.foreign.arrays import Arrays
 from nmt_core.foreign.vocabularies import ordered, read_words
 
+
 def written(path: Path, content: bytes) -> str:
     path.write_bytes(content)
     return str(path)

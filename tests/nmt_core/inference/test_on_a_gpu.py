@@ -82,9 +82,7 @@ OPTIONS: dict[str, AnyConfig] = {
     "Nematus, parts normalised": NematusConfig(embedding=4, hidden=5, normalisation="parts"),
     "Nematus, whole normalised": NematusConfig(embedding=4, hidden=5, normalisation="whole", shared_embeddings=True),
     "RNNsearch conditional": RNNsearchConfig(order="conditional", tied=True, **SMALL),
-    "RNNsearch deep": RNNsearchConfig(
-        encoder_depth=2, decoder_depth=2, cell="lstm", residual=True, shared_embeddings=True, **SMALL
-    ),
+    "RNNsearch deep": RNNsearchConfig(cell="lstm", shared_embeddings=True, **SMALL),
     "RNNLM of LSTM": RNNLMConfig(embedding=4, hidden=5, cell="lstm"),
     "CSLM": CSLMConfig(order=4, embedding=4, hidden=(5, 4)),
 }

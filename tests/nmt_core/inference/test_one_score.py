@@ -21,9 +21,9 @@ from tests.confident_models import confident_model, text_of
 CONFIG = RNNsearchConfig(embedding=64, hidden=96, maxout=48, alignment=64)
 BFLOAT16 = [
     RNNLMConfig(embedding=64, hidden=96),
-    RNNLMConfig(embedding=64, hidden=96, cell="lstm", depth=2, output_rank=32),
-    RNNLMConfig(embedding=64, hidden=96, cell="layer-norm-gru"),
-    RNNencdecConfig(embedding=64, hidden=96, maxout=48, cell="lstm", decoder_depth=2),
+    RNNLMConfig(embedding=64, hidden=96, cell="lstm", output_rank=32),
+    RNNLMConfig(embedding=64, hidden=96),
+    RNNencdecConfig(embedding=64, hidden=96, maxout=48, cell="lstm"),
 ]
 
 

@@ -17,14 +17,12 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from safetensors.torch import load_file
 
 from nmt_core.base.errors import ModelError, NmtError
 from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.model_directory.tensors import read_tensors, save_tensors
 from nmt_core.models.build import new_model
-from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.text.vocabulary import Vocabulary
 
@@ -203,28 +201,6 @@ def test_what_may_not_be_read_is_not_called_missing(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("builtins.open", refused)
     with pytest.raises(ModelError, match=r"cannot be read \(Permission denied\)"):
         read_tensors(path)
-
-
-def test_buffers_are_saved_with_the_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def with_buffer(config: RNNencdecConfig, source: int, target: int, *_: object) -> TranslationModel:
-        model = build(config, source, target)
-        model.register_buffer("seen", torch.zeros(3, dtype=torch.int64))
-        return model
-
-    from nmt_core.model_directory import tensors
-
-    build = tensors.build_model
-    monkeypatch.setattr(tensors, "build_model", with_buffer)
-    words = Vocabulary(["</s>", "<unk>", "a"])
-    config = RNNencdecConfig(embedding=2, hidden=2, maxout=1)
-    model = with_buffer(config, 3, 3)
-    model.register_buffer("scratch", torch.zeros(1), persistent=False)
-    for parameter in model.parameters():
-        torch.nn.init.zeros_(parameter)
-    model.get_buffer("seen").copy_(torch.tensor([1, 2, 1 << 40]))
-    save_model(str(tmp_path / "m"), model, words, words, FolderConfig(model=config))
-    assert load_model(str(tmp_path / "m")).model.get_buffer("seen").tolist() == [1, 2, 1 << 40]
-    assert "scratch" not in load_file(tmp_path / "m" / "model.safetensors")
 
 
 def test_what_did_not_change_keeps_its_name_and_a_killed_saving_leaves_nothing_for_long(tmp_path: Path) -> None:

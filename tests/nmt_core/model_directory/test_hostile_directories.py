@@ -139,8 +139,8 @@ HARMS: dict[str, tuple[Callable[[Path], object], str]] = {
         _settings(lambda text: text.replace("hidden: 4", "hidden: 400000")),
         "but config.yaml and the|a memory of",
     ),
-    "four thousand million layers": (
-        _settings(lambda text: text.replace("decoder_depth: 1", f"decoder_depth: {1 << 32}")),
+    "an option that is gone": (
+        _settings(lambda text: text.replace("hidden: 4", "hidden: 4\n  decoder_depth: 2")),
         "'model.decoder_depth'",
     ),
     "a key twice": (_settings(lambda text: text + "format_version: 7\n"), "the key 'format_version' is given twice"),

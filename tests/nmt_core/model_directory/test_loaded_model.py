@@ -58,7 +58,7 @@ def others(kind: Any) -> Iterator[Any]:
 @pytest.mark.parametrize("name", PRESETS)
 def test_settings_that_parameters_do_not_show_are_known(name: str) -> None:
     """All that leave the names and shapes of parameters alone, but for what only training reads."""
-    sizes = {"embedding": 8, "alignment": 6, "maxout": 4, "depth": 2, "encoder_depth": 2, "decoder_depth": 2}
+    sizes = {"embedding": 8, "alignment": 6, "maxout": 4}
     small = {key: size for key, size in sizes.items() if key in type(PRESETS[name]).model_fields}
     config = type(PRESETS[name]).model_validate(PRESETS[name].to_mapping() | small)
     of_training = {"initialisation", "characters", "output_bias", "places"}  # 'places' is a shape where it is read

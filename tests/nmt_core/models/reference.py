@@ -45,9 +45,6 @@ def context_reset_unit(p: Parameters, unit: str, word: Array, state: Array, cont
 
 def gate_inputs(p: Parameters, name: str, x: Array) -> Array:
     total = p[f"{name}.weight"] @ x
-    if f"{name}.norm.gain" in p:
-        n = len(total) // 3
-        return layer_norm(p, f"{name}.norm", total, [n])
     bias = p.get(f"{name}.bias")
     if bias is not None:
         total[: len(bias)] += bias
@@ -68,67 +65,39 @@ def vanilla(p: Parameters, unit: str, word: Array, state: Array, context: Array 
     return np.tanh(word + p[f"{unit}.recurrent"] @ state + (0 if context is None else context))
 
 
-def layer_norm(p: Parameters, name: str, x: Array, cuts: Sequence[int] = ()) -> Array:
-    """Each part less its mean, by its standard deviation; gain and shift."""
-    parts = [(part - part.mean()) / np.sqrt(part.var() + 1e-5) for part in np.split(x, cuts)]
-    return np.concatenate(parts) * p[f"{name}.gain"] + p[f"{name}.shift"]
-
-
-def layer_norm_gru(p: Parameters, unit: str, word: Array, state: Array, context: Array | None = None) -> Array:
-    """The gated unit with all products normalised (Ba et al. 2016)."""
-    n = len(state)
-    inputs = word if context is None else word + context
-    gates = sigmoid(inputs[n:] + layer_norm(p, f"{unit}.gates_norm", p[f"{unit}.gates"] @ state))
-    update, reset = np.split(gates, 2)
-    recurrent = layer_norm(p, f"{unit}.candidate_norm", p[f"{unit}.candidate"] @ (reset * state))
-    return (1 - update) * state + update * np.tanh(inputs[:n] + recurrent)
-
-
 CELLS = {
     "vanilla": vanilla,
     "gru": gated_unit,
     "lstm": lstm,
-    "layer-norm-gru": layer_norm_gru,
     "context-reset": context_reset_unit,
 }
 PARTS = {"lstm": 2}
 
 
-class Layers:
-    """Recurrent layers step by step: the first is told a context, the others read what is given out below."""
+class Layer:
+    """A recurrent layer step by step."""
 
-    def __init__(
-        self, p: Parameters, names: tuple[str, str, str], hidden: int, *, cell: str = "gru", residual: bool = False
-    ) -> None:
-        self.p, self.hidden, self.residual, self.cell = p, hidden, residual, cell
-        self.inputs, self.unit, self.upper = names
-        self.depth = 1
-        while f"{self.upper}.inputs.{self.depth - 1}.weight" in p:
-            self.depth += 1
-        self.states = [np.zeros(hidden * PARTS.get(cell, 1)) for _ in range(self.depth)]
+    def __init__(self, p: Parameters, inputs: str, unit: str, hidden: int, *, cell: str = "gru") -> None:
+        self.p, self.hidden, self.cell, self.inputs, self.unit = p, hidden, cell, inputs, unit
+        self.state = np.zeros(hidden * PARTS.get(cell, 1))
 
     def step(self, embedded: Array, context: Array | None = None) -> Array:
         first = gate_inputs(self.p, self.inputs, embedded)
-        self.states[0] = CELLS[self.cell](self.p, self.unit, first, self.states[0], context)
-        for number in range(1, self.depth):
-            inputs = gate_inputs(self.p, f"{self.upper}.inputs.{number - 1}", self.given_out(number))
-            name = f"{self.upper}.cells.{number - 1}"
-            cell = "gru" if self.cell == "context-reset" else self.cell
-            self.states[number] = CELLS[cell](self.p, name, inputs, self.states[number])
-        return self.given_out(self.depth)
+        self.state = CELLS[self.cell](self.p, self.unit, first, self.state, context)
+        return self.given_out
 
-    def given_out(self, layers: int) -> Array:
-        hiddens = [state[: self.hidden] for state in self.states[:layers]]
-        return np.sum(hiddens, axis=0) if self.residual else hiddens[-1]
+    @property
+    def given_out(self) -> Array:
+        return self.state[: self.hidden]
 
 
 def encoder_states(
     p: Parameters, encoder: str, words: Sequence[int], *, backward: bool, hidden: int = 0, **options: object
 ) -> list[Array]:
     hidden = hidden or p[f"{encoder}.unit.candidate"].shape[0]
-    layers = Layers(p, (f"{encoder}.inputs", f"{encoder}.unit", f"{encoder}.upper"), hidden, **options)
+    layer = Layer(p, f"{encoder}.inputs", f"{encoder}.unit", hidden, **options)
     ordered = reversed(words) if backward else words
-    states = [layers.step(p["source_embedding.weight"][word]) for word in ordered]
+    states = [layer.step(p["source_embedding.weight"][word]) for word in ordered]
     return states[::-1] if backward else states
 
 
@@ -151,11 +120,10 @@ def rnnsearch(
     *,
     order: str,
     cell: str = "gru",
-    residual: bool = False,
 ) -> list[float]:
     """log p of every target word; both sides end with their ``</s>``."""
     hidden = p["initial.weight"].shape[0]
-    options = {"hidden": hidden, "cell": cell, "residual": residual}
+    options = {"hidden": hidden, "cell": cell}
     forward = encoder_states(p, "encoder", source, backward=False, **options)
     backward = encoder_states(p, "backward_encoder", source, backward=True, **options)
     annotations = [np.concatenate(pair) for pair in zip(forward, backward, strict=True)]
@@ -168,7 +136,7 @@ def rnnsearch(
         weights = np.exp(log_softmax(energies))
         return sum(weight * h for weight, h in zip(weights, annotations, strict=True))
 
-    return decode(p, target, look, backward[0], order=order, cell=cell, residual=residual)
+    return decode(p, target, look, backward[0], order=order, cell=cell)
 
 
 def rnnencdec(
@@ -180,15 +148,14 @@ def rnnencdec(
     summary: str,
     reset: str,
     cell: str = "gru",
-    residual: bool = False,
 ) -> list[float]:
     """log p of every target word; both sides end with their ``</s>``."""
     hidden = p["initial.weight"].shape[0]
-    context = encoder_states(p, "encoder", source, backward=False, hidden=hidden, cell=cell, residual=residual)[-1]
+    context = encoder_states(p, "encoder", source, backward=False, hidden=hidden, cell=cell)[-1]
     if summary == "tanh":
         context = np.tanh(p["summary.weight"] @ context)
     cell = "context-reset" if reset == "context" else cell
-    return decode(p, target, lambda state: context, context, order=order, cell=cell, residual=residual)
+    return decode(p, target, lambda state: context, context, order=order, cell=cell)
 
 
 def decode(
@@ -199,24 +166,23 @@ def decode(
     *,
     order: str,
     cell: str,
-    residual: bool,
 ) -> list[float]:
-    """The decoder of both: the first layer looks and is told, the last is read out."""
+    """The decoder of both."""
     hidden = p["initial.weight"].shape[0]
-    layers = Layers(p, ("word_inputs", "unit", "upper"), hidden, cell=cell, residual=residual)
-    layers.states[0][:hidden] = np.tanh(p["initial.weight"] @ first + p["initial.bias"])
+    layer = Layer(p, "word_inputs", "unit", hidden, cell=cell)
+    layer.state[:hidden] = np.tanh(p["initial.weight"] @ first + p["initial.bias"])
     embedded = np.zeros_like(p["target_embedding.weight"][0])
     log_probs = []
     for word in target:
-        context = look(layers.states[0][:hidden])
+        context = look(layer.given_out)
         told = gate_inputs(p, "context_inputs", context)
         if order == "conditional":
-            layers.step(embedded, told)
-        readout = maxout_readout(p, layers.given_out(layers.depth), embedded, context)
+            layer.step(embedded, told)
+        readout = maxout_readout(p, layer.given_out, embedded, context)
         log_probs.append(word_log_probs(p, readout)[word])
         embedded = p["target_embedding.weight"][word]
         if order == "look-generate-update":
-            layers.step(embedded, told)
+            layer.step(embedded, told)
     return log_probs
 
 
@@ -233,14 +199,12 @@ def cslm(p: Parameters, target: Sequence[int], *, order: int, layers: int) -> li
     return log_probs
 
 
-def rnnlm(
-    p: Parameters, target: Sequence[int], *, hidden: int, cell: str = "gru", residual: bool = False
-) -> list[float]:
+def rnnlm(p: Parameters, target: Sequence[int], *, hidden: int, cell: str = "gru") -> list[float]:
     """log p of every target word of a recurrent language model."""
-    layers = Layers(p, ("word_inputs", "unit", "upper"), hidden, cell=cell, residual=residual)
+    layer = Layer(p, "word_inputs", "unit", hidden, cell=cell)
     embedded = np.zeros_like(p["target_embedding.weight"][0])
     log_probs = []
     for word in target:
-        log_probs.append(word_log_probs(p, layers.step(embedded))[word])
+        log_probs.append(word_log_probs(p, layer.step(embedded))[word])
         embedded = p["target_embedding.weight"][word]
     return log_probs

@@ -18,13 +18,14 @@ from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.layers import recurrent
+from nmt_core.layers import reader
 from nmt_core.layers.cells import Cell, PlainLSTM
 from nmt_core.layers.init import initialise
 from nmt_core.layers.reader import RecurrentEncoder
 from nmt_core.layers.recurrent import Layers
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.model_directory.settings import FolderConfig
+from nmt_core.models import deep_lstm
 from nmt_core.models.build import build_model, new_model
 from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig, DeepState
 from nmt_core.models.interface import NO_WORD, Step, TranslationModel
@@ -64,7 +65,8 @@ def test_layers_in_one_call_are_the_steps(
             asked.append(cell)
             return whole
 
-        monkeypatch.setattr(recurrent, "in_one_call", in_one_call)
+        for module in (reader, deep_lstm):
+            monkeypatch.setattr(module, "in_one_call", in_one_call)
         model.zero_grad()
         loss = model(batch).sum()
         loss.backward()
@@ -76,7 +78,7 @@ def test_layers_in_one_call_are_the_steps(
 def test_layers_are_those_of_pytorch() -> None:
     """``torch.nn.LSTM`` has its gates in the order i, f, g, o, where ours is i, f, o, g."""
     torch.manual_seed(1)
-    encoder = RecurrentEncoder(4, 5, layers=Layers(PlainLSTM, depth=3))
+    encoder = RecurrentEncoder(4, 5, Layers(PlainLSTM, depth=3))
     theirs = nn.LSTM(4, 5, num_layers=3, bias=False, batch_first=True)
     order = torch.cat([torch.arange(0, 10), torch.arange(15, 20), torch.arange(10, 15)])
     cells = [encoder.unit, *encoder.upper.cells]
@@ -283,30 +285,3 @@ def test_attention_for_surface_words_is_of_the_words_written() -> None:
     found = for_surface_words(score, source, target)
     assert found.aligns == "written"
     assert found.attention[0] == pytest.approx((0.3, 0.7))
-
-
-SOME = ["luong2015-global-location-feed", "luong2015-local-p-general-feed", "luong2015-copy6", "luong2016-multitask"]
-
-
-@pytest.mark.parametrize("preset", SOME)
-def test_presets_go_through_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], preset: str) -> None:
-    """A translation's log-probability and alignment are those that scoring gives to it."""
-    Vocabulary([*SPECIAL_WORDS, *"abcdefgh"]).save(str(tmp_path / "vocab"))
-    (tmp_path / "text").write_text("a b c\nh g f e d c b a a b c d\nx e\n")
-    small = [f"--set=model.{key}={value}" for key, value in {"hidden": 12, "embedding": 8, "init_range": 0.4}.items()]
-    vocabularies = [f"--{side}-vocab={tmp_path / 'vocab'}" for side in ("source", "target")]
-    model, text, made = str(tmp_path / "m"), str(tmp_path / "text"), str(tmp_path / "made")
-    assert main(["init", model, "--preset", preset, *vocabularies, *small]) == 0
-    attends = load_model(model).model.attends
-    asked, again = ([f"--alignments={tmp_path / name}"] if attends else [] for name in ("found", "again"))
-    common = ["--model", model, "--device", "cpu"]
-    decoded = ["decode", *common, "--beam", "3", "--search=length_normalization=0", "--scores", *asked]
-    assert main([*decoded, "--input", text, "--output", str(tmp_path / "scored")]) == 0
-    found = [line.split("\t") for line in (tmp_path / "scored").read_text().splitlines()]
-    Path(made).write_text("".join(fields[-1] + "\n" for fields in found))
-    capsys.readouterr()
-    assert main(["score", *common, "--quiet", *again, text, made]) == 0
-    scores = [float(line) for line in capsys.readouterr().out.splitlines()]
-    assert [float(fields[0]) for fields in found] == pytest.approx(scores, abs=1e-4)
-    if attends:
-        assert (tmp_path / "found").read_text() == (tmp_path / "again").read_text()

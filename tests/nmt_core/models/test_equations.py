@@ -30,29 +30,14 @@ CONFIGS = {
     "rnnlm": RNNLMConfig(embedding=4, hidden=5, output_rank=3, initialisation="glorot"),
     "rnnlm-lstm": RNNLMConfig(embedding=4, hidden=5, cell="lstm", initialisation="glorot"),
     "rnnlm-vanilla": RNNLMConfig(embedding=4, hidden=5, cell="vanilla", initialisation="glorot"),
-    "rnnencdec-vanilla": RNNencdecConfig(cell="vanilla", gate_biases=True, **SMALL),
-    "rnnsearch-vanilla-deep": RNNsearchConfig(
-        alignment=6, cell="vanilla", encoder_depth=2, decoder_depth=2, residual=True, **SMALL
-    ),
+    "rnnencdec-vanilla": RNNencdecConfig(cell="vanilla", **SMALL),
+    "rnnsearch-vanilla": RNNsearchConfig(alignment=6, cell="vanilla", **SMALL),
     "rnnsearch-lstm": RNNsearchConfig(alignment=6, cell="lstm", **SMALL),
-    "rnnsearch-deep": RNNsearchConfig(alignment=6, encoder_depth=2, decoder_depth=3, **SMALL),
-    "rnnsearch-deep-lstm": RNNsearchConfig(
-        alignment=6, cell="lstm", order="conditional", encoder_depth=3, decoder_depth=2, residual=True, **SMALL
-    ),
-    "rnnsearch-residual": RNNsearchConfig(alignment=6, encoder_depth=3, decoder_depth=3, residual=True, **SMALL),
-    "rnnsearch-gate-biases": RNNsearchConfig(alignment=6, gate_biases=True, **SMALL),
+    "rnnsearch-lstm-conditional": RNNsearchConfig(alignment=6, cell="lstm", order="conditional", **SMALL),
     "rnnsearch-shared": RNNsearchConfig(alignment=6, shared_embeddings=True, **SMALL),
-    "rnnsearch-layer-norm": RNNsearchConfig(
-        alignment=6, cell="layer-norm-gru", encoder_depth=2, decoder_depth=2, **SMALL
-    ),
-    "rnnlm-layer-norm": RNNLMConfig(embedding=4, hidden=5, cell="layer-norm-gru", initialisation="glorot"),
-    "rnnencdec-deep": RNNencdecConfig(
-        encoder_depth=2, decoder_depth=2, reset="context", order="conditional", residual=True, gate_biases=True, **SMALL
-    ),
-    "rnnencdec-deep-lstm": RNNencdecConfig(encoder_depth=2, decoder_depth=2, cell="lstm", summary="tanh", **SMALL),
+    "rnnencdec-lstm": RNNencdecConfig(cell="lstm", summary="tanh", **SMALL),
     "cslm": CSLMConfig(order=4, embedding=4, hidden=(6, 5)),
     "cslm-bigram": CSLMConfig(order=2, embedding=4, hidden=(7,)),
-    "rnnlm-deep": RNNLMConfig(embedding=4, hidden=5, depth=3, residual=True, initialisation="glorot"),
     "luong": DeepLSTMConfig(**DEEP),
     "luong-from-the-left": DeepLSTMConfig(embedding=4, hidden=5, depth=3, reverse=False, init_range=0.7),
     "luong-one-layer": DeepLSTMConfig(embedding=4, hidden=5, depth=1, attention="dot", feeding=True, init_range=0.7),
@@ -97,7 +82,7 @@ def expected(config: AnyConfig, parameters: dict, source: list[int], target: lis
         )
     if isinstance(config, CSLMConfig):
         return reference.cslm(parameters, words[1], order=config.order, layers=len(config.hidden))
-    cell = {"cell": config.cell, "residual": config.residual}
+    cell = {"cell": config.cell}
     if isinstance(config, RNNLMConfig):
         return reference.rnnlm(parameters, words[1], hidden=config.hidden, **cell)
     if config.shared_embeddings:

@@ -36,8 +36,8 @@ class MinimalUnit(Cell):
     def initialise(self, initialiser: Initialiser) -> None:
         initialiser.recurrent(self.gate)
 
-    def recurrence(self, kept_NH: torch.Tensor | None = None) -> Recurrence:
-        gate = shared_matrix(self.gate, kept_NH)
+    def recurrence(self) -> Recurrence:
+        gate = shared_matrix(self.gate)
 
         def step(word_N2H: torch.Tensor, state_NH: torch.Tensor, context_N2H: torch.Tensor | None) -> torch.Tensor:
             inputs_N2H = word_N2H if context_N2H is None else word_N2H + context_N2H
@@ -51,7 +51,7 @@ def test_a_cell_from_outside_is_one_class_and_one_name(tmp_path: Path, monkeypat
     with pytest.raises(ConfigError, match="minimal"):
         RNNsearchConfig.from_mapping({"cell": "minimal", **SIZES}, origin="config.yaml")
     monkeypatch.setitem(CELLS, "minimal", MinimalUnit)
-    config = RNNsearchConfig.from_mapping({"cell": "minimal", "encoder_depth": 2, **SIZES}, origin="config.yaml")
+    config = RNNsearchConfig.from_mapping({"cell": "minimal", **SIZES}, origin="config.yaml")
     model = new_model(config, len(WORDS), len(WORDS), seed=3)
     save_model(str(tmp_path / "model"), model, WORDS, WORDS, FolderConfig(model=config))
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.layout import Layout
-from nmt_core.batches.padding import Batch, Padded, pad_pairs
+from nmt_core.batches.padding import Padded, pad_pairs
 from nmt_core.batches.tensor_tree import SOURCE_AXIS, Memory, State
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig
@@ -32,7 +32,6 @@ from nmt_core.models.nematus import NematusConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
-from nmt_core.training.gradient import backpropagate
 from tests.nmt_core.models.runs import train
 from tests.nmt_core.models.test_equations import CONFIGS
 from tests.searching import beam_search
@@ -47,8 +46,8 @@ OTHERS: dict[str, AnyConfig] = {
     "nematus whole": NematusConfig(embedding=4, hidden=5, decoder_transitions=3, normalisation="whole"),
     **{
         f"fusion {order}": DeepFusionConfig(
-            translation=RNNsearchConfig(alignment=6, order=order, encoder_depth=2, decoder_depth=2, **SMALL),
-            language=RNNLMConfig(embedding=3, hidden=6, depth=2, initialisation="glorot"),
+            translation=RNNsearchConfig(alignment=6, order=order, **SMALL),
+            language=RNNLMConfig(embedding=3, hidden=6, initialisation="glorot"),
         )
         for order in get_args(Order)
     },
@@ -189,26 +188,6 @@ def test_a_module_that_does_not_say_its_first_values_is_an_error() -> None:
 # --- training
 
 
-def nats(model: TranslationModel, batch: Batch) -> float:
-    return backpropagate(model, batch).objective.item()
-
-
-@pytest.mark.parametrize("option", ["layer_dropout", "variational_dropout", "word_dropout"])
-def test_dropout_changes_training_and_nothing_else(option: str) -> None:
-    config = RNNsearchConfig(alignment=6, encoder_depth=2, decoder_depth=2, **SMALL, **{option: 0.4})
-    model = new_model(config, 8, 8, seed=1)
-    plain = new_model(config.model_copy(update={option: 0.0}), 8, 8, seed=1)
-    batch = pad_pairs(PAIRS)
-    wanted = nats(plain, batch)
-    assert nats(model.eval(), batch) == wanted
-    torch.manual_seed(1)
-    first = nats(model.train(), batch)
-    assert abs(first - wanted) > 1e-6
-    torch.manual_seed(1)
-    assert nats(model, batch) == first
-    assert all(parameter.grad is not None for parameter in model.parameters())
-
-
 def test_shared_embeddings_are_trained_on_a_joint_vocabulary(tmp_path: Path) -> None:
     model = {"type": "rnnsearch", "alignment": 3, "shared_embeddings": True, **SMALL}
     how = {"max_updates": 5, "dev_beam": 1, "optimizer": "adam"}
@@ -225,8 +204,6 @@ def test_shared_embeddings_are_trained_on_a_joint_vocabulary(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("model", "data", "training", "problem"),
     [
-        ({"type": "rnnsearch", "residual": True}, {}, {}, "residual: the first layer adds to nothing"),
-        ({"type": "rnnlm", "residual": True}, {}, {}, "residual: the first layer adds to nothing"),
         ({"type": "rnnencdec", "reset": "context", "cell": "lstm"}, {}, {}, "reset: only cell gru has a reset gate"),
         ({"type": "rnnsearch", "shared_embeddings": True, "output_rank": 3}, {}, {}, "output_rank: with shared_embed"),
         (
@@ -241,7 +218,7 @@ def test_shared_embeddings_are_trained_on_a_joint_vocabulary(tmp_path: Path) -> 
             {"partition_words": 20},
             "model.shared_embeddings do not go with training.partition_words",
         ),
-        ({"type": "rnnsearch", "encoder_depth": 0}, {}, {}, "model.encoder_depth"),
+        ({"type": "deep-lstm", "depth": 0}, {}, {}, "model.depth"),
         ({"type": "rnnsearch", "cell": "grue"}, {}, {}, "model.cell"),
     ],
 )

@@ -22,7 +22,7 @@ from tests.confident_models import confident_model, text_of
 SIZES = {"embedding": 61, "hidden": 93, "maxout": 47, "alignment": 71}
 CONFIGS: list[AnyConfig] = [
     RNNsearchConfig(**SIZES),
-    RNNsearchConfig(order="conditional", decoder_depth=2, **SIZES),
+    RNNsearchConfig(order="conditional", **SIZES),
     DeepLSTMConfig(depth=2, embedding=61, hidden=93, attention="general", feeding=True, dropout=0.0),
 ]
 CHANCE = random.Random(1)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt_core.layers.cells import GRU
 from nmt_core.layers.characters import SpellingDecoder
 from nmt_core.layers.generator import Generator, LinearGenerator
 from nmt_core.layers.products import freeze
@@ -82,7 +83,7 @@ def test_words(
 def test_characters(device: torch.device | None, largest: float) -> None:
     torch.manual_seed(1)
     with torch.inference_mode(mode=False), torch.no_grad():
-        speller = SpellingDecoder(9, 8, 16, Layers(), biased=True)
+        speller = SpellingDecoder(9, 8, 16, Layers(GRU), biased=True)
         for parameter in speller.parameters():
             torch.nn.init.normal_(parameter)
         speller.output.weight *= largest / 8.0

@@ -150,7 +150,7 @@ def test_beside_a_model_to_start_from_a_part_of_the_model_is_enough(runs, capsys
     assert runs.go_on("one") == 0
     path = Path(runs.write("run", max_updates=2, start_from=runs.file("one")))
     settings = yaml.safe_load(path.read_text())
-    for model, text in (({"dropout": 0.3}, {"escape": False}), ({"type": "rnnsearch", "word_dropout": 0.1}, {})):
+    for model, text in (({"dropout": 0.3}, {"escape": False}), ({"type": "rnnsearch", "embedding_dropout": 0.1}, {})):
         folder = runs.file(str(len(model)))
         path.write_text(yaml.safe_dump({**settings, "model": model, "text": text, "folder": folder}))
         assert runs.go_on("run") == 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt_core.batches.transfer import on_device, on_host
+from nmt_core.device import on_device, on_host
 from tests.pretended_gpu import PretendedGPU
 
 ARRAYS = [
