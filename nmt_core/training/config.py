@@ -153,10 +153,6 @@ class RunConfig(Config):
             )
         if factors and self.data.preparation not in (AUTOMATIC, None):
             raise ValueError("data.preparation is of words without factors; leave it out, or model.source_factors")
-        if factors and self.data.raw:
-            raise ValueError(
-                "data.raw: raw text has no factors, of which model.source_factors speaks; give tokenised text"
-            )
         return self
 
     @model_validator(mode="after")
@@ -173,7 +169,6 @@ class RunConfig(Config):
             ("training.guided_alignment", self.training.guided_alignment is not None),
             ("training.freeze_embeddings_after", self.training.freeze_embeddings_after is not None),
             ("data.weights", self.data.weights is not None),
-            ("data.raw", self.data.raw),
             ("copying", self.copying is not None),
         ):
             if given:
@@ -187,7 +182,7 @@ class RunConfig(Config):
             for key in ("dev_alignment", "lexicon"):
                 if getattr(data, key) is not None:
                     raise ValueError(f"data.{key} is for annotated text; say which scheme it has: copying: posunk")
-        elif data.source is None or data.raw:
+        elif data.source is None:
             raise ValueError("copying is of text that nmt-core annotate wrote: give it as data.source and data.target")
         elif source_factors(self.model):
             raise ValueError("copying is of words without factors; leave it out, or model.source_factors")

@@ -85,7 +85,7 @@ def prepare(run: RunConfig, ranks: Ranks | None = None) -> Prepared:
         loaded.copying.check()
     corpora = [ranks.shared(functools.partial(_encoded, run, text, loaded)) for text in texts.training]
     tasks = (*_tasks(run, corpora, dev, loaded), *shared_tasks(run, loaded, ranks))
-    notes = tuple(note for note in (carried.note, remark, *reader.notes) if note is not None)
+    notes = tuple(note for note in (carried.note, remark) if note is not None)
     return Prepared(tasks, identity(run, content_of(run, tasks, masked)), notes, zeros)
 
 

@@ -10,7 +10,6 @@ import pytest
 from nmt_core.files import read_lines, read_parallel_lines, read_text_lines, readable_again
 from nmt_core.preparation.corpus import read_chunks
 from nmt_core.text.vocabulary import Vocabulary
-from nmt_core.training.data.texts import MonolingualText
 from smt_bridge.commands.main import main
 from smt_bridge.moses.ini import read_ini
 from smt_bridge.moses.weights import read_weights
@@ -31,7 +30,6 @@ def test_every_reader_of_text_leaves_it_out(tmp_path: Path) -> None:
     expected = ["the house", "no \ufeffmark"]
     assert list(read_text_lines(path)) == expected
     assert list(read_parallel_lines([path, path])) == [(line, line) for line in expected]
-    assert list(MonolingualText(path)) == expected
     (chunk,) = read_chunks([path])
     assert chunk.sides[0] == [line.encode() for line in expected]
 

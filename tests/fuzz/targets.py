@@ -200,7 +200,6 @@ def _texts(folder: str) -> list[Target]:
     from nmt_core.serving.credentials import read_tokens
     from nmt_core.text.alignment import read_aligned
     from nmt_core.text.vocabulary import Vocabulary
-    from nmt_core.training.data.texts import MonolingualText
     from nmt_core.training.data.vocabularies import load_embeddings
     from smt_bridge.doctor.configuration import examine_model
 
@@ -223,7 +222,6 @@ def _texts(folder: str) -> list[Target]:
         _of_file(folder, "alignment", lambda path: _all(read_aligned(*sides, path)), tokens="0-0 1-1")._replace(
             names_file=(os.path.join(folder, "alignment"), *sides)
         ),
-        _of_file(folder, "monolingual", lambda path: _all(MonolingualText(path))),
         _of_file(folder, "text.gz", lambda path: _all(read_lines(path))),
         _of_file(folder, "embeddings", lambda path: load_embeddings(path, words, embedding), tokens="the la 0.5"),
         _of_file(

@@ -34,7 +34,7 @@ GOOD = {
         ("data.weights=[true, 2.0]", r"'data.weights.0': .*number \(found True\)"),
         ("data.weights=[1.0, '2']", r"'data.weights.1': .*number \(found '2'\); leave out the quotes"),
         ("training.max_epochs='3'", r"'training.max_epochs': .*integer \(found '3'\); leave out the quotes"),
-        ("data.raw=yes", r"'data.raw': .*boolean \(found 'yes'\); write true or false"),
+        ("model.tied=yes", r"'model.tied': .*boolean \(found 'yes'\); write true or false"),
         ("training.self_normalization=.inf", r"'training.self_normalization': .*finite number \(found inf\)"),
         ("training.decay_after=.inf", r"'training.decay_after': .*finite number \(found inf\)"),
         ("data.phrase_table=t", r"'data': .*either source and target, or phrase_table"),
@@ -67,8 +67,8 @@ def test_a_name_is_a_string_however_it_looks(name: str, tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(f"folder: {name}\nlist: [a, {name}]\n")
     assert read_yaml(str(path)) == {"folder": name, "list": ["a", name]}
-    config = RunConfig.from_mapping(with_overrides(GOOD, [f"folder={name}", "data.raw=true"]), origin="x")
-    assert (config.folder, config.data.raw) == (name, True)
+    config = RunConfig.from_mapping(with_overrides(GOOD, [f"folder={name}", "model.tied=true"]), origin="x")
+    assert (config.folder, config.model.tied) == (name, True)
 
 
 def test_numbers_and_truth_values_are_what_they_were() -> None:

@@ -31,7 +31,7 @@ class DataConfig(Config):
     Training text is either ``source`` and ``target``, or the distinct pairs of ``phrase_table``, each
     taken once whatever its counts (Cho et al. 2014, section 3.1), or, for a language model, ``text``: its
     sources are empty. Several files are one text, or with ``weights`` texts of which updates are drawn in
-    this proportion. Text is tokenised; ``raw`` text is tokenised on the way. Without ``dev_source`` and
+    this proportion. Text is tokenised. Without ``dev_source`` and
     ``dev_target`` (or ``dev_text``), ``hold_out`` pairs are taken out of the first training text for
     validation. Of several development sets the first decides. A vocabulary is a file, a size, or null for
     every word; words seen less than ``minimum_count`` times are left out of a vocabulary that is made here.
@@ -41,7 +41,7 @@ class DataConfig(Config):
     annotated by that; ``lexicon`` is for the model to carry.
 
     ``preparation`` is the ``preparation.json`` that the text was prepared with, for the model to carry; ``auto`` takes
-    the one beside the text that speaks of it, null none. ``raw`` text goes through its steps.
+    the one beside the text that speaks of it, null none.
     """
 
     source: OneOrMore | None = None
@@ -56,7 +56,6 @@ class DataConfig(Config):
     dev_alignment: OneOrMore | None = None
     lexicon: str | None = None
     hold_out: int = Field(default=1000, ge=1)
-    raw: bool = False
     preparation: str | None = AUTOMATIC
     source_vocabulary: str | int | None = None
     target_vocabulary: str | int | None = None

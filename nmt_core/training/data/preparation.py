@@ -50,7 +50,7 @@ def _beside(data: DataConfig) -> FoundPreparation:
     """The preparation in the directory of the text, if it speaks of these files."""
     source, target = _texts(data)
     path = os.path.join(os.path.dirname(target or ""), NAME)
-    if target is None or data.raw or not os.path.isfile(path):
+    if target is None or not os.path.isfile(path):
         return FoundPreparation()
     preparation = BundledPreprocessor.read(path)
     sides = [_output_of(name, preparation.record) for name in (source, target) if name is not None]

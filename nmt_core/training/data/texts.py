@@ -1,14 +1,12 @@
 """The texts of a training run: pairs to train on and development sets, as the model reads them.
 
-Of a phrase table each pair counts once, whatever its frequency (Cho et al. 2014, section 3.1). Corpora from the web may
-hold lines that are no text: of monolingual text these are skipped and counted.
+Of a phrase table each pair counts once, whatever its frequency (Cho et al. 2014, section 3.1).
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -17,11 +15,10 @@ import numpy as np
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import counted
 from nmt_core.base.words import check_factors, split_words
-from nmt_core.files import read_lines, read_parallel_lines, read_text_lines
+from nmt_core.files import read_parallel_lines, read_text_lines
 from nmt_core.models.build import source_factors
-from nmt_core.preparation.bundled import BundledPreprocessor, PreparedText
+from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.text.alignment import points_between
-from nmt_core.text.processing import RawText, TextProcessor
 from nmt_core.training.config import RunConfig
 from nmt_core.training.data.stored import StoredPairs, TextPair, store_pairs
 from nmt_core.training.validation import DevelopmentSet
@@ -31,18 +28,9 @@ class TextReader:
     """The texts of a run, as the model reads them."""
 
     def __init__(self, run: RunConfig, preparation: BundledPreprocessor | None) -> None:
-        data = self.data = run.data
+        self.data = run.data
         self.words = None if preparation is None else preparation.open_words("target").undo
-        self._monolingual = {path: MonolingualText(path) for path in (*(data.text or ()), *(data.dev_text or ()))}
         self._factors = source_factors(run.model)
-        self._raw: RawText | None = None
-        if data.raw:
-            self._raw = TextProcessor(run.text) if preparation is None else PreparedText(preparation)
-
-    @property
-    def notes(self) -> list[str]:
-        """What to tell the user of lines that were left out."""
-        return [text.note for text in self._monolingual.values() if text.note is not None]
 
     def training_pairs(self, place: int) -> Iterable[TextPair]:
         """The pairs of the training text at this place of the list of files."""
@@ -80,7 +68,7 @@ class TextReader:
         return DevelopmentSet([pair[0] for pair in pairs], [pair[1] for pair in pairs], self.words, name, points)
 
     def _sentences(self, path: str) -> Iterator[TextPair]:
-        return (self._read("", line) for line in self._monolingual[path])
+        return (("", line) for line in read_text_lines(path))
 
     def _phrases(self, path: str) -> Iterator[TextPair]:
         for number, source, target in read_phrase_pairs(path):
@@ -88,22 +76,16 @@ class TextReader:
             yield source, target
 
     def _pairs(self, paths: Sequence[str]) -> Iterator[TextPair]:
-        for number, lines in enumerate(read_parallel_lines(paths), start=1):
-            check_factors(lines[0], self._factors, path=paths[0], line=number)
-            yield self._read(*lines)
+        for number, (source, target) in enumerate(read_parallel_lines(paths), start=1):
+            check_factors(source, self._factors, path=paths[0], line=number)
+            yield source, target
 
     def _aligned(self, files: Sequence[str], alignment: str) -> Iterator[TextPair]:
         """Pairs with the points of their alignment, which counts the words as the model reads them."""
-        for number, (*lines, points) in enumerate(read_parallel_lines([*files, alignment]), start=1):
-            check_factors(lines[0], self._factors, path=files[0], line=number)
-            source, target = self._read(*lines)
+        for number, (source, target, points) in enumerate(read_parallel_lines([*files, alignment]), start=1):
+            check_factors(source, self._factors, path=files[0], line=number)
             sizes = (len(split_words(source)), len(split_words(target)))
             yield source, target, points_between(points, *sizes, path=alignment, line=number)
-
-    def _read(self, source: str, target: str) -> tuple[str, str]:
-        if self._raw is None:
-            return source, target
-        return self._raw.tokenize(source), self._raw.tokenize_target(target)
 
 
 class Texts(NamedTuple):
@@ -120,7 +102,7 @@ def read_texts(run: RunConfig, reader: TextReader) -> Texts:
     first, *others = map(store_pairs, [itertools.chain.from_iterable(parts)] if run.data.weights is None else parts)
     held_out: list[TextPair] = []
     if not (run.data.dev_text or run.data.dev_source):
-        first, held_out = _hold_out(first, run, reader.notes)
+        first, held_out = _hold_out(first, run)
     return Texts((first, *others), held_out)
 
 
@@ -134,12 +116,11 @@ def _not_empty(name: str, pairs: Iterable[TextPair]) -> Iterator[TextPair]:
         raise ConfigError(f"{name}: is empty; there is nothing to train on")
 
 
-def _hold_out(pairs: StoredPairs, run: RunConfig, notes: Sequence[str]) -> tuple[StoredPairs, list[TextPair]]:
+def _hold_out(pairs: StoredPairs, run: RunConfig) -> tuple[StoredPairs, list[TextPair]]:
     """Pairs to train on, and others drawn from among them to validate on."""
     if len(pairs) <= run.data.hold_out:
-        remarks = "".join(f"; {note}" for note in notes)
         pairs_are = counted(len(pairs), "pair is", "pairs are")
-        raise ConfigError(f"{pairs_are} too few to hold {run.data.hold_out:,} out for validation{remarks}")
+        raise ConfigError(f"{pairs_are} too few to hold {run.data.hold_out:,} out for validation")
     places = np.random.default_rng(run.training.seed).choice(len(pairs), run.data.hold_out, replace=False)
     return pairs.without(places)
 
@@ -166,45 +147,3 @@ def read_phrase_pairs(path: str) -> Iterator[tuple[int, str, str]]:
         if target not in seen:
             seen.add(target)
             yield number, source.strip(" "), target
-
-
-_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
-
-
-class MonolingualText:
-    """The lines of a UTF-8 file (plain or gzip); lines with other bytes, or with control characters, are left out."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.skipped = 0
-        self.first_skipped: int | None = None
-
-    def __iter__(self) -> Iterator[str]:
-        """Read the file. Raises InputError when it has no line of text at all."""
-        self.skipped, self.first_skipped = 0, None
-        number = 0
-        for number, line in enumerate(read_lines(self.path), start=1):
-            text = _text(line)
-            if text is not None:
-                yield text
-                continue
-            self.skipped += 1
-            self.first_skipped = self.first_skipped or number
-        if self.skipped == number:
-            raise InputError(self.path, f"has no line of UTF-8 text ({counted(number, 'line')}); is it a text file?")
-
-    @property
-    def note(self) -> str | None:
-        """What to tell the user of the lines left out, once the text was read."""
-        if not self.skipped:
-            return None
-        lines = counted(self.skipped, "line is", "lines are")
-        return f"{self.path}:{self.first_skipped}: {lines} no UTF-8 text and left out; this is the first"
-
-
-def _text(line: bytes) -> str | None:
-    try:
-        text = line.decode("utf-8").removesuffix("\r")
-    except UnicodeDecodeError:
-        return None
-    return None if _CONTROL.search(text) else text

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import yaml
 
-from nmt_core.base.interfaces import SentencePair
-from nmt_core.commands.main import main
-from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
-from nmt_core.model_directory.loaded_model import load_model
-from tests.nmt_core.foreign.refused import assert_refused
-from tests.nmt_core.models import nematus_reference as reference
+from tests.nmt_core.foreign.checkpoints import DIM, DIM_WORD, Checkpoint, Kind, assert_refused, assert_scores
 
-Kind = reference.Kind
 # models/amun.h and models/nematus.h: Nematus' names, and those that type s2s stores
 CELL, GATES, READOUTS = ("U", "Ux", "W", "Wx", "b", "bx"), ("U", "Ux", "b", "bx"), ("prev", "lstm", "ctx")
 NAMES = {
@@ -44,26 +38,20 @@ NAMES = {
         for number in (1, 2)
     },
 }
-SOURCE = {"</s>": 0, "<unk>": 1, "das": 2, "Haus": 3, "it's": 4}
-TARGET = {"</s>": 0, "<unk>": 1, "the": 2, '"': 3, "é": 5}
-WORDS = (6, 7)
-DIM, DIM_WORD = 5, 4
 PAIRS = [("das Haus", 'the "'), ("", "é é the"), ("it's nowhere das", ""), ("das das", "the nowhere")]
 
 
-class Checkpoint:
-    """The files of a model with random numbers."""
+class MarianCheckpoint(Checkpoint):
+    program = "marian"
+    source: ClassVar = {"</s>": 0, "<unk>": 1, "das": 2, "Haus": 3, "it's": 4}
+    target: ClassVar = {"</s>": 0, "<unk>": 1, "the": 2, '"': 3, "é": 5}
 
     def __init__(self, folder: Path, kind: Any, **settings: Any) -> None:
-        self.folder, self.kind = folder, kind
-        draw = np.random.default_rng(8)
-        words = (WORDS[1], WORDS[1]) if kind.shared else WORDS
-        shapes = reference.shapes(words, dim=DIM, dim_word=DIM_WORD, kind=kind)
-        self.arrays = {name: draw.normal(0, 0.7, shape).astype(np.float32) for name, shape in shapes.items()}
+        super().__init__(folder, kind)
         if kind.normalisation == "marian":
             self.arrays["decoder_c_tt"] = np.zeros((1, 0), np.float32)
         cell = "gru-nematus" if kind.normalisation == "nematus" else "gru"
-        self.settings: dict[str, Any] = {
+        self.settings = {
             "type": "s2s",
             "enc-type": "bidirectional",
             "enc-cell": cell,
@@ -75,7 +63,7 @@ class Checkpoint:
             "dec-cell-high-depth": 1,
             "dim-emb": DIM_WORD,
             "dim-rnn": DIM,
-            "dim-vocabs": list(words),
+            "dim-vocabs": list(self.words),
             "layer-normalization": kind.normalisation != "none",
             "skip": False,
             "tied-embeddings": kind.tied and not kind.shared,
@@ -84,9 +72,8 @@ class Checkpoint:
             "version": "v1.9.0",
             **settings,
         }
-        self.more: list[str] = []
 
-    def run(self) -> int:
+    def write(self) -> tuple[str, str]:
         place = self.folder
         stored: dict[str, Any] = {}
         for name, values in self.arrays.items():
@@ -98,35 +85,14 @@ class Checkpoint:
                 name = "Wemb" if first == "Wemb" and self.kind.shared else NAMES.get(first, first) + ending
             stored[name] = values.reshape(1, -1) if values.ndim == 1 else values
         text = yaml.safe_dump(self.settings).encode() + b"\0"
-        stored["special:model.yml"] = np.frombuffer(text, dtype=np.int8)
-        np.savez(place / "model.npz", **stored)
-        files = list(self.more)
-        for name, words in (("source", SOURCE), ("target", TARGET)):
-            (place / f"{name}.yml").write_text("".join(f"{yaml_key(word)}: {words[word]}\n" for word in words))
-            files += [f"--{name}-vocab", str(place / f"{name}.yml")]
-        return main(["import", "marian", str(place / "model.npz"), str(place / "model"), *files])
-
-    def expected(self, pair: tuple[str, str]) -> list[float]:
-        exact = {name: values.astype(np.float64) for name, values in self.arrays.items()}
-        if not exact["decoder_c_tt"].size:
-            exact["decoder_c_tt"] = np.zeros(1)
-        ids = [
-            [known.get(word, 1) for word in side.split()] + [0]
-            for side, known in zip(pair, (SOURCE, TARGET), strict=True)
-        ]
-        found: list[float] = reference.log_probs(exact, *ids, self.kind)
-        return found
+        np.savez(place / "model.npz", **{**stored, "special:model.yml": np.frombuffer(text, dtype=np.int8)})
+        for name, words in (("source", self.source), ("target", self.target)):
+            lines = [f"{YAML_KEYS.get(word, word)}: {number}\n" for word, number in words.items()]
+            (place / f"{name}.yml").write_text("".join(lines))
+        return str(place / "source.yml"), str(place / "target.yml")
 
 
-def yaml_key(word: str) -> str:
-    return '"\\""' if word == '"' else word
-
-
-def assert_scores(checkpoint: Checkpoint) -> None:
-    assert checkpoint.run() == 0
-    scorer = ModelPairScorer([load_model(str(checkpoint.folder / "model"))])
-    for score, pair in zip(scorer.score([SentencePair(*pair) for pair in PAIRS], per_word=True), PAIRS, strict=True):
-        np.testing.assert_allclose(score.word_log_probs, checkpoint.expected(pair), rtol=0, atol=2e-5)
+YAML_KEYS = {'"': '"\\""'}
 
 
 KINDS = {
@@ -142,44 +108,43 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_scores_of_s2s_are_those_of_the_equations(tmp_path: Path, kind: Any) -> None:
-    assert_scores(Checkpoint(tmp_path, kind))
+    assert_scores(MarianCheckpoint(tmp_path, kind), PAIRS)
 
 
 @pytest.mark.parametrize("kind", [Kind(), Kind(normalisation="marian", tied=True)])
 def test_scores_of_amun_are_those_of_the_equations(tmp_path: Path, kind: Any) -> None:
-    assert_scores(Checkpoint(tmp_path, kind, type="amun"))
+    assert_scores(MarianCheckpoint(tmp_path, kind, type="amun"), PAIRS)
 
 
 @pytest.mark.parametrize("own", [False, True])
 def test_scores_of_nematus_are_those_of_the_equations(tmp_path: Path, own: bool) -> None:
     kind = Kind(normalisation="nematus", encoder=2, decoder=3)
     more = {"original-type": "nematus"} if own else {"type": "nematus"}
-    assert_scores(Checkpoint(tmp_path, kind, **more))
+    assert_scores(MarianCheckpoint(tmp_path, kind, **more), PAIRS)
 
 
-def test_the_output_matrix_may_be_stored_turned_and_without_a_bias(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(tmp_path, Kind(), **{"output-omit-bias": True})
-    expected = Checkpoint(tmp_path, Kind())
-    expected.arrays["ff_logit_b"][:] = 0
-    NAMES["ff_logit_Wt"] = "decoder_ff_logit_l2_Wt"
+def test_the_output_matrix_may_be_stored_turned_and_without_a_bias(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = MarianCheckpoint(tmp_path, Kind(), **{"output-omit-bias": True})
+    wanted = MarianCheckpoint(tmp_path, Kind())
+    wanted.arrays["ff_logit_b"][:] = 0
+    monkeypatch.setitem(NAMES, "ff_logit_Wt", "decoder_ff_logit_l2_Wt")
     checkpoint.arrays["ff_logit_Wt"] = checkpoint.arrays.pop("ff_logit_W").T
     del checkpoint.arrays["ff_logit_b"]
-    assert checkpoint.run() == 0
-    (score,) = ModelPairScorer([load_model(str(tmp_path / "model"))]).score([SentencePair(*PAIRS[0])], per_word=True)
-    np.testing.assert_allclose(score.word_log_probs, expected.expected(PAIRS[0]), rtol=0, atol=2e-5)
+    assert_scores(checkpoint, PAIRS[:1], wanted)
 
 
 def test_one_table_of_words_has_one_order_of_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(TARGET, "</s>", 1)
-    monkeypatch.setitem(TARGET, "<unk>", 0)
-    checkpoint = Checkpoint(tmp_path, Kind(shared=True, tied=True))
+    monkeypatch.setattr(MarianCheckpoint, "target", {**MarianCheckpoint.target, "</s>": 1, "<unk>": 0})
+    checkpoint = MarianCheckpoint(tmp_path, Kind(shared=True, tied=True))
     assert_refused(checkpoint, "one table of words for both sides; give both one vocabulary", capsys)
 
 
 def test_a_bias_that_the_settings_do_not_omit_is_missed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    checkpoint = Checkpoint(tmp_path, Kind())
+    checkpoint = MarianCheckpoint(tmp_path, Kind())
     del checkpoint.arrays["ff_logit_b"]
     assert_refused(checkpoint, "has no array decoder_ff_logit_l2_b", capsys)
 
@@ -197,11 +162,11 @@ def test_a_bias_that_the_settings_do_not_omit_is_missed(tmp_path: Path, capsys: 
 def test_settings_may_be_a_yaml_file_of_their_own(
     tmp_path: Path, name: str, content: str | None, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    checkpoint = Checkpoint(tmp_path, Kind(tied=True))
+    checkpoint = MarianCheckpoint(tmp_path, Kind(tied=True))
     checkpoint.more = ["--settings", str(tmp_path / name)]
     (tmp_path / name).write_text(content or yaml.safe_dump(checkpoint.settings))
     if content is None:
-        assert_scores(checkpoint)
+        assert_scores(checkpoint, PAIRS)
     else:
         assert_refused(checkpoint, message, capsys)
 
@@ -223,4 +188,4 @@ def test_settings_may_be_a_yaml_file_of_their_own(
 def test_what_is_not_as_expected_is_named_and_nothing_written(
     tmp_path: Path, settings: Any, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert_refused(Checkpoint(tmp_path, Kind(), **settings), message, capsys)
+    assert_refused(MarianCheckpoint(tmp_path, Kind(), **settings), message, capsys)

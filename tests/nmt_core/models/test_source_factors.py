@@ -263,7 +263,6 @@ def test_a_wrong_number_of_factors_is_one_line(
     [
         (["data.source_factor_vocabularies=[10, 10]"], "has 2 entries and model.source_factors 1; give one for each"),
         (["model.source_factors=[0]"], "source_factors"),
-        (["data.raw=true"], "data.raw: raw text has no factors"),
         (["data.preparation=x.json"], "data.preparation is of words without factors"),
         (["model.source_factors=[1,1,1,1,1,1,1,1,1]"], "source_factors"),
     ],

@@ -63,7 +63,6 @@ def _points(line: str) -> list[tuple[int, int]]:
             ["data.dev_source=null", "data.dev_target=null", "data.dev_alignment=null"],
             "copying: give a development set",
         ),
-        (["data.raw=true"], "copying is of text that nmt-core annotate wrote"),
         (["data.target_vocabulary={words}"], "the target vocabulary lacks <"),
         (["copying=unkpos"], "'copying': "),
     ],
