@@ -84,20 +84,14 @@ class FactoredWords(Padded):
 
 @dataclass(frozen=True)
 class Batch:
-    """Sources and targets of the same sentences.
-
-    ``alignment_BTS`` is which source words each target word translates, where that is known: the weights
-    of a target word sum to 1, or are all 0 for a word that is aligned to none.
-    """
+    """Sources and targets of the same sentences."""
 
     source: Padded
     target: Padded
-    alignment_BTS: Tensor | None = None
 
     def to(self, device: torch.device | str) -> Batch:
         """The same on another device."""
-        alignment_BTS = None if self.alignment_BTS is None else on_device(device, self.alignment_BTS)[0]
-        return Batch(self.source.to(device), self.target.to(device), alignment_BTS)
+        return Batch(self.source.to(device), self.target.to(device))
 
 
 def pad(sentences: Sequence[Ids]) -> Padded:

@@ -15,10 +15,9 @@ examples:
   nmt-core embed --model runs/en-fr --what source-words > en.vec
   nmt-core embed --model runs/en-fr --output phrases.npy phrases.tok.en
 
-Words are written as word2vec's text format, which training.source_embeddings reads. Phrases and sentences are lines
-of INPUT as the model reads them: each with its numbers behind tabs, or, to FILE.npy, a float32 matrix. The vector of a
-line is what the encoder is left with: c of an RNNencdec, the ends of both directions of an RNNsearch, the last layer of
-a deep LSTM.
+Words are written in word2vec's text format. Phrases and sentences are lines of INPUT as the model reads them: each with
+its numbers behind tabs, or, to FILE.npy, a float32 matrix. The vector of a line is what the encoder is left with: c of
+an RNNencdec, the ends of both directions of an RNNsearch, the last layer of a deep LSTM.
 """
 
 

@@ -18,7 +18,6 @@ from torch import Tensor
 from nmt_core.layers.generator import Generator
 
 LOGITS_AT_A_TIME = 1 << 23  # with fewer the gradient of the output matrix is many products with few rows each
-_LEAST = 1e-30  # attention of which the logarithm is taken; padding has none
 _ON_GPU = 8  # times as many on a GPU: 256 MiB in float32
 
 
@@ -49,13 +48,11 @@ class LossOptions:
 
     With ``label_smoothing`` e the goal is 1 - e on the word and e / V on every word (Szegedy et al. 2016, section 7).
     ``self_normalization`` is the weight of the squared log-normaliser of every word (Devlin et al. 2014, section 2.2):
-    a model trained with it can be scored without the normaliser. ``guided_alignment`` is the weight of the
-    cross-entropy of attention where alignments are known.
+    a model trained with it can be scored without the normaliser.
     """
 
     label_smoothing: float = 0.0
     self_normalization: float = 0.0
-    guided_alignment: float = 0.0
 
 
 def word_loss(generator: Generator, readout_NL: Tensor, words_N: Tensor, options: LossOptions) -> Losses:
@@ -69,17 +66,6 @@ def word_loss(generator: Generator, readout_NL: Tensor, words_N: Tensor, options
     if options.self_normalization:
         found["self-normalisation"] = LossSum(penalty, len(words_N))
     return Losses(objective, found)
-
-
-def alignment_loss(attention_BTS: Tensor, alignment_BTS: Tensor) -> LossSum:
-    """The cross-entropy of attention and known alignments, summed over target words that are aligned.
-
-    - sum over i of A_ti log a_ti, where the weights A of a target word sum to 1 (Chen et al. 2016, section 4).
-    The sum has a gradient.
-    """
-    logs_BTS = attention_BTS.float().clamp(min=_LEAST).log()
-    aligned = (alignment_BTS.sum(dim=2) > 0).sum()
-    return LossSum(-(alignment_BTS * logs_BTS).sum(), aligned)
 
 
 class _SlicedCrossEntropy(torch.autograd.Function):

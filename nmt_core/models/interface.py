@@ -29,7 +29,7 @@ from nmt_core.batches.tensor_tree import Memory, State
 from nmt_core.layers.characters import SpellingDecoder
 from nmt_core.layers.embedding import WordEmbedding, WordTable
 from nmt_core.layers.generator import Generator
-from nmt_core.layers.losses import Losses, LossOptions, LossSum, alignment_loss, word_loss
+from nmt_core.layers.losses import Losses, LossOptions, word_loss
 from nmt_core.text.characters import Characters
 from nmt_core.text.sentence import Sentence
 
@@ -151,16 +151,7 @@ class TranslationModel(nn.Module, abc.ABC):
         """``loss``, of what is known of the batch's targets."""
         target = batch.target
         readouts_NL, words_N = map(target.at_places, (known.readouts_BTL, target.words_BL))
-        losses = word_loss(self.generator, readouts_NL, words_N, options)
-        if not options.guided_alignment or batch.alignment_BTS is None:
-            return losses
-        assert known.attention_BTS is not None, "only attention can be guided"
-        alignment_BTS = batch.alignment_BTS
-        if self.aligns == "read":  # the row behind a word is its row; that of </s>, the last, has no points
-            alignment_BTS = alignment_BTS.roll(1, dims=1)
-        guided = alignment_loss(known.attention_BTS, alignment_BTS)
-        objective = losses.objective + options.guided_alignment * guided.total
-        return Losses(objective, {**losses.sums, "alignment": LossSum(guided.total.detach(), guided.count)})
+        return word_loss(self.generator, readouts_NL, words_N, options)
 
     def trained(self) -> Iterator[nn.Parameter]:
         """The parameters that training changes: all, unless a model says otherwise."""

@@ -23,17 +23,6 @@ from nmt_core.training.data.config import AUTOMATIC, DataConfig, TaskConfig
 from nmt_core.training.data.corpus import BatchPlan
 
 
-class GuidedAlignmentConfig(Config):
-    """How much attention follows ``data.alignment``; ``weight`` is multiplied with ``decay`` after every epoch."""
-
-    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
-    decay: float = Field(default=1.0, gt=0, le=1)
-
-    def weight_after(self, epochs: float) -> float:
-        """The weight when so many epochs are over."""
-        return float(self.weight * self.decay ** math.floor(epochs))
-
-
 class TrainingConfig(Config):
     """How to train.
 
@@ -59,7 +48,6 @@ class TrainingConfig(Config):
     gradient: Literal["sum", "sentence", "word"] = "sum"
     update_every: int = Field(default=1, ge=1)
     microbatches: int = Field(default=1, ge=1)
-    guided_alignment: GuidedAlignmentConfig | None = None
     clip: float = Field(default=1.0, gt=0)
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     self_normalization: float = Field(default=0.0, ge=0, allow_inf_nan=False)
@@ -87,8 +75,6 @@ class TrainingConfig(Config):
     start_from: str | None = None
     keep_zeros: bool = False
     mask_of: str | None = None
-    source_embeddings: str | None = None
-    target_embeddings: str | None = None
 
     @property
     def plan(self) -> BatchPlan:
@@ -138,12 +124,6 @@ class RunConfig(Config):
     training: TrainingConfig = TrainingConfig()
 
     @model_validator(mode="after")
-    def _alignment_is_used(self) -> RunConfig:
-        if (self.data.alignment is None) != (self.training.guided_alignment is None):
-            raise ValueError("data.alignment and training.guided_alignment go together; one of them is missing")
-        return self
-
-    @model_validator(mode="after")
     def _factors_have_vocabularies(self) -> RunConfig:
         factors, given = source_factors(self.model), self.data.source_factor_vocabularies
         if given is not None and len(given) != factors:
@@ -166,7 +146,6 @@ class RunConfig(Config):
             raise ValueError("tasks share parts of models of type deep-lstm, without source_factors")
         for key, given in (
             ("training.partition_words", self.training.partition_words is not None),
-            ("training.guided_alignment", self.training.guided_alignment is not None),
             ("training.freeze_embeddings_after", self.training.freeze_embeddings_after is not None),
             ("data.weights", self.data.weights is not None),
             ("copying", self.copying is not None),
@@ -211,7 +190,9 @@ def check_compatible(run: RunConfig) -> None:
         raise ConfigError(
             "training.start_from is missing; a model of type deep-fusion starts from what nmt-core fuse made"
         )
-    _check_model(run)
+    if run.training.partition_words is not None:
+        with torch.device("meta"):  # without numbers, and a vocabulary of any size
+            build_model(run.model, 4, 4, [4] * source_factors(run.model)).word_tables()
     _check_places(run)
     if run.data.text is not None and not language_model:
         raise ConfigError(
@@ -219,27 +200,8 @@ def check_compatible(run: RunConfig) -> None:
         )
     if run.data.text is not None and run.training.select_by == "bleu":
         raise ConfigError("data.text has no translations; set training.select_by: nll")
-    if language_model and run.training.source_embeddings is not None:
-        raise ConfigError("training.source_embeddings: a language model has no source words")
     if run.data.weights is not None and run.training.partition_words is not None:
         raise ConfigError("training.partition_words cuts one text into partitions; leave data.weights out")
-
-
-def _check_model(run: RunConfig) -> None:
-    """Raises ConfigError where the training asks for what the model does not have, or does not learn."""
-    with torch.device("meta"):  # without numbers, and a vocabulary of any size
-        model = build_model(run.model, 4, 4, [4] * source_factors(run.model))
-    if run.training.partition_words is not None:
-        model.word_tables()
-    if run.training.guided_alignment is None:
-        return
-    if not model.attends:
-        raise ConfigError(f"training.guided_alignment guides attention, which a model of type {run.model.type} has not")
-    if isinstance(run.model, DeepFusionConfig) and run.model.trained == "readout":
-        raise ConfigError(
-            "training.guided_alignment guides attention, which model.trained: readout does not change; "
-            "leave it out, or make the model with nmt-core fuse --trained all"
-        )
 
 
 def _check_places(run: RunConfig) -> None:

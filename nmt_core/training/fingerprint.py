@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt_core.config import dotted
-from nmt_core.files import file_digest
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.alignment import pharaoh
 from nmt_core.text.processing import TextConfig
@@ -35,9 +34,7 @@ _WITHOUT_EFFECT = {
     "training.save_every",
     "training.keep_best",
     "training.keep_every",
-    "training.start_from",  # the content of these three counts
-    "training.source_embeddings",
-    "training.target_embeddings",
+    "training.start_from",  # its content counts
 }
 
 
@@ -95,9 +92,8 @@ def identity(run: RunConfig, content: Mapping[str, str]) -> RunIdentity:
 
 
 def hash_of_corpus(corpus: ParallelCorpus) -> str:
-    """Changes with any word, factor or alignment point of a corpus; with an unknown word where text is kept."""
-    sides = (corpus.source, corpus.target, *([] if corpus.alignment is None else [corpus.alignment]))
-    arrays = (array.data for side in sides for array in _arrays(side))
+    """Changes with any word or factor of a corpus; with an unknown word where text is kept."""
+    arrays = (array.data for side in (corpus.source, corpus.target) for array in _arrays(side))
     kept = (text for side in (corpus.source, corpus.target) for text in side.texts or ())
     texts = (f"{text}\n".encode("utf-8", "surrogateescape") for text in kept)
     return hash_of_bytes(itertools.chain(arrays, texts))
@@ -147,8 +143,4 @@ def content_of(run: RunConfig, tasks: Sequence[Task], start: LoadedModel | None)
     if start is not None:
         key = "start_from" if run.training.mask_of is None else "mask_of"
         found[f"the model of training.{key}"] = start.fingerprint
-    for key in ("source_embeddings", "target_embeddings"):
-        path = getattr(run.training, key)
-        if path is not None:
-            found[f"the file of training.{key}"] = file_digest(path)[:_DIGITS]
     return found

@@ -38,13 +38,13 @@ class Gradients:
         each = self._config.update_every
         return range(self._microbatches.start * each, self._microbatches.stop * each)
 
-    def compute(self, task: Task, work: Work, *, update: int, epochs: float) -> tuple[Tensor, list[Losses]]:
+    def compute(self, task: Task, work: Work, *, update: int) -> tuple[Tensor, list[Losses]]:
         """The objective of the whole update, and the losses of this process's minibatches.
 
         Parameters are expected to have no gradient.
         """
         if self._config.microbatches == 1:
-            losses = self._add(task, work, work.batches, epochs=epochs)
+            losses = self._add(task, work, work.batches)
             return torch.stack([each.objective.detach() for each in losses]).sum(), losses
         parameters = [parameter for parameter in task.loaded.model.parameters() if parameter.requires_grad]
         each, losses = self._config.update_every, list[Losses]()
@@ -52,7 +52,7 @@ class Gradients:
         for place, number in enumerate(self._microbatches):
             self._seed(update, number)
             batches = work.batches[place * each : (place + 1) * each]
-            found = self._add(task, work, batches, epochs=epochs)
+            found = self._add(task, work, batches)
             losses += found
             objective = sum((one.objective.detach() for one in found), parameters[0].new_zeros((), dtype=torch.float32))
             added.add(_taken_out(parameters, objective, None if place else buffer))
@@ -74,14 +74,12 @@ class Gradients:
             return self._ranks.total(vector)
         return self._shared.total(len(vector))
 
-    def _add(self, task: Task, work: Work, batches: Sequence[Batch], *, epochs: float) -> list[Losses]:
+    def _add(self, task: Task, work: Work, batches: Sequence[Batch]) -> list[Losses]:
         """Add the gradient of minibatches; their losses."""
         config, model = self._config, task.loaded.model
         divisor = {"sum": 1, "sentence": work.sentences, "word": work.words}[config.gradient]
         common: dict[str, Any] = {"scale": 1.0 / divisor, "autocast": config.precision == "bfloat16"}
-        guided = config.guided_alignment
-        alignment = 0.0 if guided is None else guided.weight_after(epochs)
-        options = LossOptions(config.label_smoothing, config.self_normalization, alignment)
+        options = LossOptions(config.label_smoothing, config.self_normalization)
         return [backpropagate(model, batch, options, **common) for batch in batches]
 
     def _seed(self, update: int, microbatch: int) -> None:

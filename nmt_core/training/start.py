@@ -10,12 +10,11 @@ from torch import Tensor
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.config import dotted
-from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.model_directory.lexicon import CarriedLexicon
 from nmt_core.model_directory.loaded_model import LoadedModel, read_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import AnyConfig, build_model, new_model, source_factors
-from nmt_core.models.interface import Side, TranslationModel
+from nmt_core.models.interface import TranslationModel
 from nmt_core.text.lexicon import fit_lexicon, read_lexicon
 from nmt_core.text.vocabulary import Vocabulary
 from nmt_core.training.config import RunConfig, check_compatible
@@ -23,7 +22,7 @@ from nmt_core.training.data.corpus import ParallelCorpus, encode_corpus
 from nmt_core.training.data.preparation import FoundPreparation, find_preparation
 from nmt_core.training.data.stored import StoredPairs
 from nmt_core.training.data.texts import TextReader, read_texts
-from nmt_core.training.data.vocabularies import load_embeddings, read_vocabularies, with_characters
+from nmt_core.training.data.vocabularies import read_vocabularies, with_characters
 from nmt_core.training.fingerprint import RunIdentity, content_of, identity
 from nmt_core.training.optimizer import zeros_of
 from nmt_core.training.processes import Ranks
@@ -67,7 +66,6 @@ def prepare(run: RunConfig, ranks: Ranks | None = None) -> Prepared:
     source, target, *factors = vocabularies
     run = with_characters(run, texts.training, start)
     model = first_model(run, vocabularies, start)
-    _load_embeddings(run, model, source, target)
     masked = start if run.training.mask_of is None else masked_model(run, vocabularies)
     zeros = _zeros(run, masked)
     config = FolderConfig(
@@ -135,16 +133,6 @@ def _zeros(run: RunConfig, masked: LoadedModel | None) -> Mapping[str, Tensor]:
     if masked is None or not wanted:
         return {}
     return zeros_of(masked, key="training.keep_zeros" if run.training.keep_zeros else "training.mask_of")
-
-
-def _load_embeddings(run: RunConfig, model: TranslationModel, source: Vocabulary, target: Vocabulary) -> None:
-    embeddings: dict[Side, WordEmbedding] = {}
-    for side, embedding in model.embeddings():
-        embeddings.setdefault(side, embedding)
-    if run.training.source_embeddings is not None:
-        load_embeddings(run.training.source_embeddings, source, embeddings["source"])
-    if run.training.target_embeddings is not None:
-        load_embeddings(run.training.target_embeddings, target, embeddings["target"])
 
 
 _NOT_PARAMETERS = {  # settings that leave what a trained model computes as it is

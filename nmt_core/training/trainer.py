@@ -183,7 +183,7 @@ class Trainer:
         task.loaded.model.train()
         self.optimizer.zero_grad()
         with self._random_numbers(place, number):
-            loss, losses = self.gradients.compute(task, work, update=number, epochs=epochs)
+            loss, losses = self.gradients.compute(task, work, update=number)
         norm, loss = _on_host(gradient_norm(self.trained.values()), loss)
         rescale_gradient(self.trained.values(), self.config.clip, norm)
         skipped = 0 if math.isfinite(norm.item()) and math.isfinite(loss.item()) else before.skipped + 1

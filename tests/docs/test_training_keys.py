@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from nmt_core.models.build import AnyConfig
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.text.processing import TextConfig
-from nmt_core.training.config import GuidedAlignmentConfig, RunConfig, TrainingConfig
+from nmt_core.training.config import RunConfig, TrainingConfig
 from nmt_core.training.data.config import DataConfig, TaskConfig
 from nmt_core.training.run import with_recipe
 from tests.docs.commands import PAGES, ROOT
@@ -79,7 +79,6 @@ def written(default: object) -> str:
     [
         ("text.", TextConfig),
         ("tasks", TaskConfig),
-        ("training.guided_alignment", GuidedAlignmentConfig),
     ],
 )
 def test_every_setting_is_named_in_the_row_of_its_section(key: str, config: type[BaseModel]) -> None:

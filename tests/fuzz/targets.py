@@ -193,18 +193,14 @@ def _texts(folder: str) -> list[Target]:
 
     from nmt_core.files import read_lines
     from nmt_core.kenlm import NgramModel
-    from nmt_core.layers.embedding import WordEmbedding
     from nmt_core.preparation.steps import ModelFile
     from nmt_core.preparation.subwords import Bpe, Morphs
     from nmt_core.preparation.words import read_counts
     from nmt_core.serving.credentials import read_tokens
     from nmt_core.text.alignment import read_aligned
     from nmt_core.text.vocabulary import Vocabulary
-    from nmt_core.training.data.vocabularies import load_embeddings
     from smt_bridge.doctor.configuration import examine_model
 
-    words = Vocabulary(["</s>", "<unk>", "the", "la"])
-    embedding = WordEmbedding(4, 2)
     sides = [os.path.join(folder, name) for name in ("aligned.source", "aligned.target")]
     _write(sides[0], b"the house\nyes\n")
     _write(sides[1], b"la maison\noui\n")
@@ -223,7 +219,6 @@ def _texts(folder: str) -> list[Target]:
             names_file=(os.path.join(folder, "alignment"), *sides)
         ),
         _of_file(folder, "text.gz", lambda path: _all(read_lines(path))),
-        _of_file(folder, "embeddings", lambda path: load_embeddings(path, words, embedding), tokens="the la 0.5"),
         _of_file(
             folder, "language-model.arpa", language_model, share=0.5, tokens="\\data\\ \\1-grams: \\end\\ ngram 1=2"
         ),

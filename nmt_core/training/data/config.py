@@ -48,7 +48,6 @@ class DataConfig(Config):
     target: OneOrMore | None = None
     phrase_table: str | None = None
     text: OneOrMore | None = None
-    alignment: OneOrMore | None = None
     weights: Annotated[tuple[Weight, ...], Field(min_length=2)] | None = None
     dev_source: OneOrMore | None = None
     dev_target: OneOrMore | None = None
@@ -81,8 +80,6 @@ class DataConfig(Config):
             ("source", self.source, "target", self.target),
             ("dev_source", self.dev_source, "dev_target", self.dev_target),
         ]
-        if self.alignment is not None:
-            pairs.append(("source", self.source, "alignment", self.alignment))
         if self.dev_alignment is not None:
             pairs.append(("dev_source", self.dev_source, "dev_alignment", self.dev_alignment))
         if self.weights is not None:

@@ -6,14 +6,11 @@ Ids are flat int32 arrays, four bytes a word and eight a sentence, in files that
 from __future__ import annotations
 
 import bisect
-import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
@@ -25,15 +22,11 @@ from nmt_core.training.data.stored import Collector, Sentences, TextPair
 
 @dataclass(frozen=True)
 class ParallelCorpus:
-    """Sources and targets of equal number, and how many pairs were left out for their length.
-
-    ``alignment`` has the alignment points of every pair, each as two numbers (source, target), where there are any.
-    """
+    """Sources and targets of equal number, and how many pairs were left out for their length."""
 
     source: Sentences
     target: Sentences
     left_out: int
-    alignment: Sentences | None = None
 
     def __len__(self) -> int:
         return len(self.source)
@@ -53,13 +46,12 @@ def encode_corpus(
     """Turn tokenised text pairs into ids; pairs with a side that is empty or longer than ``max_length`` are left out.
 
     ``source`` and ``target`` encode a text of their side; the texts of sources are kept for models that read them,
-    those of targets for models that spell words.
-    The sources of ``monolingual`` text are empty. The pairs have alignments all, or none. Targets, and alignments
-    with them, are in the ``order`` in which the model writes. Raises ConfigError when nothing is left.
+    those of targets for models that spell words. The sources of ``monolingual`` text are empty. Targets are in the
+    ``order`` in which the model writes. Raises ConfigError when nothing is left.
     """
-    sources, targets, alignment = Collector(keep_text=keep_text), Collector(keep_text=keep_target_text), Collector()
+    sources, targets = Collector(keep_text=keep_text), Collector(keep_text=keep_target_text)
     left_out = 0
-    for source_text, target_text, *points in pairs:
+    for source_text, target_text, *_ in pairs:
         source_words, target_words = source(source_text), order.words(target(target_text))
         needed = (target_words,) if monolingual else (source_words, target_words)
         if not all(0 < len(words) <= (max_length or len(words)) for words in needed):
@@ -67,16 +59,11 @@ def encode_corpus(
             continue
         sources.add(source_words, source_text)
         targets.add(target_words, " ".join(order.words(split_words(target_text))) if keep_target_text else "")
-        for aligned in points:
-            places = ((one, order.place(other, words=len(target_words))) for one, other in aligned)
-            alignment.add([place for point in places for place in point])
     if not len(targets):
         kind = "sentence" if monolingual else "sentence pair"
         were = counted(left_out, "was", "were")
         raise ConfigError(f"no {kind} is left to train on ({were} empty or longer than {max_length} words)")
-    return ParallelCorpus(
-        sources.sentences(), targets.sentences(), left_out, alignment.sentences() if len(alignment) else None
-    )
+    return ParallelCorpus(sources.sentences(), targets.sentences(), left_out)
 
 
 @dataclass(frozen=True)
@@ -140,18 +127,7 @@ def make_batch(
     """The pairs at ``indices`` as one batch; ``collate`` makes the batch of sources, the other that of targets."""
     chosen = list(indices)
     sources = collate([corpus.source[index] for index in chosen])
-    batch = Batch(sources, collate_targets([corpus.target[index] for index in chosen]))
-    if corpus.alignment is None:
-        return batch
-    return dataclasses.replace(batch, alignment_BTS=_alignment(batch, [corpus.alignment[index] for index in chosen]))
-
-
-def _alignment(batch: Batch, points: Sequence[Ids]) -> Tensor:
-    """Alignment points as weights that sum to 1 for every aligned target word, (B, T, S)."""
-    weights_BTS = torch.zeros(*batch.target.words_BL.shape, batch.source.words_BL.shape[1])
-    for weights_TS, places in zip(weights_BTS, points, strict=True):
-        weights_TS[places[1::2], places[0::2]] = 1.0
-    return weights_BTS / weights_BTS.sum(dim=2, keepdim=True).clamp(min=1.0)
+    return Batch(sources, collate_targets([corpus.target[index] for index in chosen]))
 
 
 def batches_in_order(

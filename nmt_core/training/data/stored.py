@@ -14,7 +14,7 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -158,7 +158,6 @@ class GrowingTexts:
         self._waiting.clear()
 
 
-Item = TypeVar("Item")
 TextPair = tuple[str, str] | tuple[str, str, Points]
 
 
@@ -226,23 +225,17 @@ class Collector:
 
 @dataclass(frozen=True)
 class StoredPairs:
-    """Sources and targets of equal number, with the alignment points of each pair (source, target) where there are any.
-
-    ``left`` are those that count, or all.
-    """
+    """Sources and targets of equal number; ``left`` are those that count, or all."""
 
     source: StoredTexts
     target: StoredTexts
-    points: Sentences | None = None
     left: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.source) if self.left is None else int(self.left.sum())
 
     def __iter__(self) -> Iterator[TextPair]:
-        if self.points is None:
-            return self._left(zip(self.source, self.target, strict=True))
-        return self._left(map(self._pair, range(len(self.source))))
+        return zip(self.sources(), self.targets(), strict=True)
 
     def sources(self) -> Iterator[str]:
         """The source sides."""
@@ -256,24 +249,17 @@ class StoredPairs:
         """The others, and these, in the order of the text; of pairs of which all count."""
         left = np.ones(len(self.source), dtype=bool)
         left[places] = False
-        return replace(self, left=left), [self._pair(place) for place in np.flatnonzero(~left).tolist()]
+        held = [(self.source[place], self.target[place]) for place in np.flatnonzero(~left).tolist()]
+        return replace(self, left=left), list(held)
 
-    def _pair(self, place: int) -> TextPair:
-        if self.points is None:
-            return self.source[place], self.target[place]
-        numbers = self.points[place].ids
-        return self.source[place], self.target[place], list(zip(numbers[::2], numbers[1::2], strict=True))
-
-    def _left(self, items: Iterable[Item]) -> Iterator[Item]:
+    def _left(self, items: Iterable[str]) -> Iterator[str]:
         return iter(items) if self.left is None else itertools.compress(items, self.left)
 
 
 def store_pairs(pairs: Iterable[TextPair]) -> StoredPairs:
-    """Read all pairs, which have points all or none. Raises NmtError where there is no space for them."""
-    source, target, points = GrowingTexts(), GrowingTexts(), Collector()
-    for source_text, target_text, *aligned in pairs:
+    """Read all pairs. Raises NmtError where there is no space for them."""
+    source, target = GrowingTexts(), GrowingTexts()
+    for source_text, target_text, *_ in pairs:
         source.add(source_text)
         target.add(target_text)
-        for links in aligned:
-            points.add(list(itertools.chain.from_iterable(links)))
-    return StoredPairs(source.texts, target.texts, points.sentences() if len(points) else None)
+    return StoredPairs(source.texts, target.texts)

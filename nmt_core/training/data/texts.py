@@ -40,8 +40,7 @@ class TextReader:
         if data.phrase_table is not None:
             return self._phrases(data.phrase_table)
         assert data.source is not None and data.target is not None
-        files = (data.source[place], data.target[place])
-        return self._pairs(files) if data.alignment is None else self._aligned(files, data.alignment[place])
+        return self._pairs((data.source[place], data.target[place]))
 
     def development_sets(self) -> tuple[DevelopmentSet, ...]:
         """Those of the settings, each with the name of its file."""

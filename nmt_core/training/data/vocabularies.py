@@ -1,18 +1,12 @@
-"""The vocabularies of a training run: files, or the words and characters of its text; and given vectors of words."""
+"""The vocabularies of a training run: files, or the words and characters of its text."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-import torch
-from torch import nn
-
-from nmt_core.base.errors import ConfigError, InputError
-from nmt_core.base.messages import counted
+from nmt_core.base.errors import ConfigError
 from nmt_core.base.words import split_factors
-from nmt_core.files import read_text_lines
-from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.build import source_factors
 from nmt_core.models.hybrid import HybridConfig
@@ -68,33 +62,3 @@ def with_characters(run: RunConfig, texts: Sequence[StoredPairs], start: LoadedM
         model = model.with_characters_of([begun.source_characters], [begun.target_characters])
     sides = ([word for word, _ in by_frequency(count_words(lines))] for lines in (_sources(texts), _targets(texts)))
     return run.model_copy(update={"model": model.with_characters_of(*sides)})
-
-
-@torch.no_grad()
-def load_embeddings(path: str, vocabulary: Vocabulary, embedding: nn.Module) -> int:
-    """Put the vectors of known words from a file in word2vec's text format into ``embedding``; how many were found.
-
-    A line has a word and its numbers; a first line ``COUNT SIZE`` is skipped. Raises InputError for another size.
-    """
-    assert isinstance(embedding, WordEmbedding)
-    size = embedding.weight.shape[1]
-    ids = {word: number for number, word in enumerate(vocabulary.words)}
-    found = 0
-    for number, line in enumerate(read_text_lines(path, errors="surrogateescape"), start=1):
-        word, *values = line.rstrip(" ").split(" ")
-        if number == 1 and len(values) == 1:
-            continue
-        if len(values) != size:
-            expected = f"expected a word and {counted(size, 'number')} (model.embedding)"
-            problem = f"{expected}, found {len(values)}"
-            raise InputError(path, problem, line=number)
-        if word in ids:
-            try:
-                vector = torch.tensor([float(value) for value in values])
-            except ValueError as error:
-                raise InputError(path, f"expected numbers behind the word ({str(error)[:100]})", line=number) from error
-            if not bool(torch.isfinite(vector).all()):
-                raise InputError(path, "not a finite number, as float32 has them", line=number)
-            embedding.weight[ids[word]] = vector
-            found += 1
-    return found

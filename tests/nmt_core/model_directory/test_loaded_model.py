@@ -12,17 +12,15 @@ import pytest
 import torch
 import yaml
 
-from nmt_core.base.errors import InputError, ModelError
+from nmt_core.base.errors import ModelError
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
-from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.model_directory.settings import FORMAT_VERSION, FolderConfig
 from nmt_core.models.build import AnyConfig, build_model, new_model, settings_beside_parameters
 from nmt_core.models.presets import PRESETS
 from nmt_core.models.rnnsearch import RNNsearch
 from nmt_core.text.vocabulary import Vocabulary
-from nmt_core.training.data.vocabularies import load_embeddings
 
 
 @pytest.fixture
@@ -151,21 +149,6 @@ def test_tied_embeddings_stay_tied_when_loaded(tmp_path: Path) -> None:
     fresh = new_model(model.config, 4, 4, seed=1).eval()
     batch = pad_pairs([([2, 3], [3, 2])])
     torch.testing.assert_close(model(batch), fresh(batch))
-
-
-def test_pretrained_embeddings_are_put_in(tmp_path: Path) -> None:
-    vectors = tmp_path / "vectors"
-    vectors.write_text("3 2\ntwo 0.5 -1\nelse 1 1\none 2 3e-1\n")
-    embedding = WordEmbedding(4, 2)
-    vocabulary = Vocabulary(["</s>", "<unk>", "one", "two"])
-    assert load_embeddings(str(vectors), vocabulary, embedding) == 2
-    torch.testing.assert_close(embedding.weight[2:], torch.tensor([[2.0, 0.3], [0.5, -1.0]]))
-    vectors.write_text("one 1 nan\n")
-    with pytest.raises(InputError, match="vectors:1: not a finite number"):
-        load_embeddings(str(vectors), vocabulary, embedding)
-    vectors.write_text("one 1 2 3\n")
-    with pytest.raises(InputError, match=r"vectors:1: expected a word and 2 numbers .*found 3"):
-        load_embeddings(str(vectors), vocabulary, embedding)
 
 
 def test_averaging_takes_the_mean_and_wants_equal_models(folder: Path, tmp_path: Path) -> None:

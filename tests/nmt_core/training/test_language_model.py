@@ -135,7 +135,6 @@ def test_what_is_no_utf8_is_told_with_its_line(corpus: Path, capsys: pytest.Capt
         ("train", ["data.dev_text=null", "data.dev_source=x", "data.dev_target=y"], "dev_text goes with text"),
         ("train", ["data.text=nowhere"], "nowhere: cannot be read"),
         ("train", ["data.max_length=1"], "no sentence is left"),
-        ("train", ["training.source_embeddings=x"], "no source words"),
     ],
 )
 def test_what_does_not_go_together_is_told(

@@ -6,22 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.text.sentence import TargetOrder
-from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
-from nmt_core.training.data.corpus import encode_corpus, make_batch
 from nmt_core.training.validation import DevelopmentSet
 
 ADAM = {"optimizer": "adam", "learning_rate": 0.02, "gradient": "word"}
 KINDS: dict[str, dict[str, Any]] = {
     "plain": ADAM,
     "partitions": {**ADAM, "partition_words": 14},
-    "guided": {**ADAM, "guided_alignment": {"weight": 0.5}},
 }
 
 
@@ -31,15 +27,9 @@ def lines(path: str) -> list[str]:
 
 def in_both_orders(runs: Any, kind: str) -> None:
     """Runs ``r2l``, on the text, and ``l2r``, on its targets backwards, which are the sources."""
-    words = [len(line.split()) for line in lines(runs.file("train.s"))]
-    Path(runs.file("straight.align")).write_text(
-        "".join(" ".join(f"{place}-{place}" for place in range(count)) + "\n" for count in words)
-    )
     backwards = {"target": runs.file("train.s"), "dev_target": runs.file("dev.s")}
-    aligned = ({"alignment": runs.file("train.align")}, {"alignment": runs.file("straight.align")})
-    mine, others = aligned if kind == "guided" else ({}, {})
-    runs.write("r2l", data=mine, **{"max_updates": 20, **KINDS[kind]})
-    runs.write("l2r", data={**backwards, **others}, **{"max_updates": 20, **KINDS[kind]})
+    runs.write("r2l", **{"max_updates": 20, **KINDS[kind]})
+    runs.write("l2r", data=backwards, **{"max_updates": 20, **KINDS[kind]})
     assert runs.go_on("r2l", "target_order=right-to-left") == 0
     assert runs.go_on("l2r") == 0
 
@@ -85,17 +75,6 @@ def test_training_goes_on_in_the_order_of_the_model_it_starts_from(
     other = ["--set", "target_order=left-to-right", "--set", f"folder={runs.file('third')}"]
     assert main(["train", str(settings), "--quiet", "--device", "cpu", *other]) == 2
     assert "has another target_order; leave" in capfd.readouterr().err
-
-
-def test_alignment_points_follow_their_words() -> None:
-    words = Vocabulary([*SPECIAL_WORDS, "a", "b", "c"])
-    pairs = [("a b c", "c b", [(0, 1), (2, 0)])]
-    backwards = [("a b c", "b c", [(0, 0), (2, 1)])]
-    found = make_batch(encode_corpus(pairs, words.encode, words.encode, order=TargetOrder.RIGHT_TO_LEFT), [0])
-    expected = make_batch(encode_corpus(backwards, words.encode, words.encode), [0])
-    assert found.alignment_BTS is not None and expected.alignment_BTS is not None
-    assert torch.equal(found.target.words_BL, expected.target.words_BL)
-    assert torch.equal(found.alignment_BTS, expected.alignment_BTS)
 
 
 def test_a_language_model_of_monolingual_text(runs: Any) -> None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
-import torch
 
-from nmt_core.layers.losses import LossOptions
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import ModelConfig, new_model
@@ -20,9 +17,8 @@ from nmt_core.models.hybrid import HybridConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import TrainingConfig
-from nmt_core.training.data.corpus import BatchPlan, encode_corpus, make_batch
+from nmt_core.training.data.corpus import BatchPlan, encode_corpus
 from nmt_core.training.fingerprint import RunIdentity
-from nmt_core.training.gradient import backpropagate
 from nmt_core.training.report import Reporter
 from nmt_core.training.tasks import Task
 from nmt_core.training.trainer import Trainer
@@ -82,14 +78,3 @@ def test_an_update_waits_once(kind: str, settings: dict[str, Any], gpu: Pretende
     with pytest.raises(Enough):
         Trainer([task_of(kind)], config, run=RunIdentity({}, {}, {}, {}), reporter=reporter).train()
     assert reporter.updates == [{"cpu": 1}, {"cpu": 1}]
-
-
-def test_guided_attention_is_not_waited_for(gpu: PretendedGPU) -> None:
-    task = task_of("rnnsearch")
-    batch = make_batch(task.corpus, [0, 1, 2])
-    alignment_BTS = torch.ones(*batch.target.words_BL.shape, batch.source.words_BL.shape[1])
-    batch = replace(batch, alignment_BTS=alignment_BTS).to("cuda")
-    before = len(gpu.seen)
-    losses = backpropagate(task.loaded.model, batch, LossOptions(guided_alignment=0.5))
-    assert len(gpu.seen) == before
-    assert int(losses.sums["alignment"].count) == alignment_BTS.shape[0] * alignment_BTS.shape[1]
