@@ -46,6 +46,13 @@ def interactive_requests(texts: Sequence[str]) -> dict[str, Requests]:
     """Ordinary ones with the priority of another client's sentence, and many kinds of them at once."""
     targets = texts[:50]
     pairs = [pb.Pair(source=source, target=target) for source in texts for target in targets]
+    hypotheses = [pb.Hypothesis(target=target, values=[0.1] * 14) for target in targets]
+    rerank = pb.RerankRequest(
+        columns=[pb.FeatureColumn(name=f"F{number}", weight=0.1) for number in range(14)],
+        model_weight=1.0,
+        lists=[pb.NbestList(source=source, hypotheses=hypotheses) for source in texts],
+        priority=_INTERACTIVE,
+    )
     nbest = pb.TranslateRequest(texts=texts[:100], nbest=12, with_attention=True, priority=_INTERACTIVE)
     kinds: list[tuple[str, Message]] = []
     for option, attention in itertools.product([False, True], repeat=2):
@@ -55,6 +62,7 @@ def interactive_requests(texts: Sequence[str]) -> dict[str, Requests]:
         )
         kinds += [("Score", score), ("Translate", translate)]
     return {
+        f"{len(texts)} lists of {len(targets)}": [("Rerank", rerank)],
         "100 sentences, 12-best, attention": [("Translate", nbest)],
         "eight kinds at once": kinds,
     }

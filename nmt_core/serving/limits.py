@@ -54,6 +54,7 @@ class Limits(Config):
     drain: Pause = 0.0
     grace: Pause = 30.0
 
+    columns: ClassVar[int] = 1_000
     length_ratio: ClassVar[float] = 20.0
     length_normalization: ClassVar[float] = 10.0
 

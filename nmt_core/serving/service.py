@@ -18,6 +18,7 @@ from nmt_core.serving.errors import draining
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.encode import encode
 from nmt_core.serving.methods.plan import Method, Reply, check_cost
+from nmt_core.serving.methods.rerank import rerank
 from nmt_core.serving.methods.score import score
 from nmt_core.serving.methods.translate import translate
 from nmt_core.serving.models.device import Device
@@ -67,7 +68,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     Translate, TranslateStream = _unary(translate), _stream(translate, pb.TranslateStreamResponse)
     Score, ScoreStream = _unary(score), _stream(score, pb.ScoreStreamResponse)
-    Encode = _unary(encode)
+    Rerank, Encode = _unary(rerank), _unary(encode)
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> bytes:
         """Describe the models that the caller may use."""

@@ -32,17 +32,19 @@ Shape = Mapping[int, Any]
 
 _TRANSLATE: Shape = {}
 _SCORE: Shape = {4: {}}  # groups
+_RERANK: Shape = {4: {}}  # lists
 SHAPES: Mapping[str, Shape] = {
     "Translate": _TRANSLATE,
     "TranslateStream": {2: _TRANSLATE},
     "Score": _SCORE,
     "ScoreStream": {2: _SCORE},
+    "Rerank": _RERANK,
     "Encode": {},
 }
 """Of the requests of each method."""
 
 ITEMS = 1
-"""The field of an answer's sentences, scores or vectors, and of a sentence's translations."""
+"""The field of an answer's sentences, scores, vectors or rankings, and of a sentence's translations."""
 
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
 _SHORTEST = 2  # bytes of a field

@@ -1,4 +1,4 @@
-# nmt.proto sha256 f4682e04719032c81ea7975e61cb3049ff7885c2196c6e1d1c2a7065815b2891
+# nmt.proto sha256 0ac542c50599dbebaa72589adddeca246f1022e3cc95e57d8898abca7c72a23c
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
@@ -231,6 +231,76 @@ class ScoreStreamResponse(_message.Message):
     response: ScoreResponse
     error: Error
     def __init__(self, id: _Optional[str] = ..., response: _Optional[_Union[ScoreResponse, _Mapping]] = ..., error: _Optional[_Union[Error, _Mapping]] = ...) -> None: ...
+
+class FeatureColumn(_message.Message):
+    __slots__ = ("name", "weight")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    weight: float
+    def __init__(self, name: _Optional[str] = ..., weight: _Optional[float] = ...) -> None: ...
+
+class Hypothesis(_message.Message):
+    __slots__ = ("target", "values")
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    target: str
+    values: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, target: _Optional[str] = ..., values: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class NbestList(_message.Message):
+    __slots__ = ("source", "hypotheses")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    HYPOTHESES_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    hypotheses: _containers.RepeatedCompositeFieldContainer[Hypothesis]
+    def __init__(self, source: _Optional[str] = ..., hypotheses: _Optional[_Iterable[_Union[Hypothesis, _Mapping]]] = ...) -> None: ...
+
+class RerankRequest(_message.Message):
+    __slots__ = ("model", "columns", "model_weight", "lists", "best", "priority", "form")
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    LISTS_FIELD_NUMBER: _ClassVar[int]
+    BEST_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    FORM_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    columns: _containers.RepeatedCompositeFieldContainer[FeatureColumn]
+    model_weight: float
+    lists: _containers.RepeatedCompositeFieldContainer[NbestList]
+    best: int
+    priority: Priority
+    form: TextForm
+    def __init__(self, model: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[FeatureColumn, _Mapping]]] = ..., model_weight: _Optional[float] = ..., lists: _Optional[_Iterable[_Union[NbestList, _Mapping]]] = ..., best: _Optional[int] = ..., priority: _Optional[_Union[Priority, str]] = ..., form: _Optional[_Union[TextForm, str]] = ...) -> None: ...
+
+class RankedHypothesis(_message.Message):
+    __slots__ = ("position", "total", "log_prob", "error")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    LOG_PROB_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    position: int
+    total: float
+    log_prob: float
+    error: Error
+    def __init__(self, position: _Optional[int] = ..., total: _Optional[float] = ..., log_prob: _Optional[float] = ..., error: _Optional[_Union[Error, _Mapping]] = ...) -> None: ...
+
+class Ranking(_message.Message):
+    __slots__ = ("hypotheses",)
+    HYPOTHESES_FIELD_NUMBER: _ClassVar[int]
+    hypotheses: _containers.RepeatedCompositeFieldContainer[RankedHypothesis]
+    def __init__(self, hypotheses: _Optional[_Iterable[_Union[RankedHypothesis, _Mapping]]] = ...) -> None: ...
+
+class RerankResponse(_message.Message):
+    __slots__ = ("rankings", "fingerprint", "signature")
+    RANKINGS_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    rankings: _containers.RepeatedCompositeFieldContainer[Ranking]
+    fingerprint: str
+    signature: str
+    def __init__(self, rankings: _Optional[_Iterable[_Union[Ranking, _Mapping]]] = ..., fingerprint: _Optional[str] = ..., signature: _Optional[str] = ...) -> None: ...
 
 class EncodeRequest(_message.Message):
     __slots__ = ("model", "texts", "raw", "priority")

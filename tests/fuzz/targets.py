@@ -319,7 +319,7 @@ def _optimizer(model: Any) -> Any:
 def _messages(folder: str) -> list[Target]:
     return [
         Target(f"message-{name.lower()}", functools.partial(_call, folder, name), _message_seeds(name), share=0.1)
-        for name in ("Translate", "Score", "Encode")
+        for name in ("Translate", "Score", "Rerank", "Encode")
     ]
 
 
@@ -328,6 +328,8 @@ def _message_seeds(name: str) -> Sequence[Any]:
 
     pair = pb.Pair(source="the la", target="la")
     group = pb.SourceGroup(source="the", targets=["la", ""])
+    listing = pb.NbestList(source="the", hypotheses=[pb.Hypothesis(target="la", values=[1.5])])
+    column = pb.FeatureColumn(name="LM0", weight=0.5)
     messages = {
         "Translate": [
             pb.TranslateRequest(texts=["the la", ""], beam=2, nbest=2, with_attention=True, max_length_ratio=1.5),
@@ -336,6 +338,7 @@ def _message_seeds(name: str) -> Sequence[Any]:
         "Score": [
             pb.ScoreRequest(pairs=[pair], groups=[group], per_word=True, with_attention=True, priority="PRIORITY_BULK")
         ],
+        "Rerank": [pb.RerankRequest(columns=[column], model_weight=0.5, lists=[listing], best=1)],
         "Encode": [pb.EncodeRequest(texts=["the la"], raw=False), pb.EncodeRequest(texts=["the la"], raw=True)],
     }
     return tuple(message.SerializeToString() for message in messages[name])

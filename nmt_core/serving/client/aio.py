@@ -18,6 +18,7 @@ from nmt_core.serving.client.requests import (
     items_of,
     method_of,
     request_of,
+    rerank_requests,
     score_requests,
     translate_requests,
 )
@@ -71,6 +72,10 @@ class AsyncNmtClient:
     async def score(self, pairs: Iterable[tuple[str, str]], **options: Any) -> list[pb.PairScore]:
         """The score of every pair."""
         return await self._items(score_requests(pairs, model=self.model, **options))
+
+    async def rerank(self, lists: Iterable[pb.NbestList], **options: Any) -> list[pb.Ranking]:
+        """The rankings of n-best lists."""
+        return await self._items(rerank_requests(lists, model=self.model, **options))
 
     async def encode(self, texts: Iterable[str], **options: Any) -> list[pb.PhraseVector]:
         """The vectors of phrases."""

@@ -25,6 +25,7 @@ from nmt_core.serving.client.requests import (
     encode_requests,
     items_of,
     method_of,
+    rerank_requests,
     score_requests,
     translate_requests,
 )
@@ -88,6 +89,10 @@ class NmtClient:
         A request has at most so many ``characters``, or one pair.
         """
         return self._items(score_requests(pairs, window, characters, model=self.model, **options))
+
+    def rerank(self, lists: Iterable[pb.NbestList], **options: Any) -> list[pb.Ranking]:
+        """The rankings of n-best lists."""
+        return list(self._items(rerank_requests(lists, model=self.model, **options)))
 
     def encode(self, texts: Iterable[str], **options: Any) -> list[pb.PhraseVector]:
         """The vectors of phrases."""

@@ -15,6 +15,7 @@ CHARACTERS = 1 << 20
 """Of a request, at most."""
 
 _PHRASES = 500
+_BYTES = 4 << 20  # of n-best lists
 _Item = TypeVar("_Item")
 _Request = TypeVar("_Request")
 
@@ -33,6 +34,12 @@ def score_requests(
     return (request_of(pb.ScoreRequest, pairs=part, **fields) for part in parts)
 
 
+def rerank_requests(lists: Iterable[pb.NbestList], **fields: Any) -> Iterator[pb.RerankRequest]:
+    """Requests for the rankings of n-best lists; each hypothesis counts as 2 KiB at least."""
+    parts = _cut(lists, PAIRS, lambda one: max(one.ByteSize(), len(one.hypotheses) * _BYTES // PAIRS), _BYTES)
+    return (request_of(pb.RerankRequest, lists=part, **fields) for part in parts)
+
+
 def encode_requests(texts: Iterable[str], **fields: Any) -> Iterator[pb.EncodeRequest]:
     """Requests for the vectors of phrases."""
     return (request_of(pb.EncodeRequest, texts=part, **fields) for part in _cut(map(utf8, texts), _PHRASES))
@@ -44,7 +51,7 @@ def method_of(request: Any) -> str:
 
 
 def items_of(answer: Any) -> list[Any]:
-    """The sentences, scores or vectors of an answer: its first field."""
+    """The sentences, scores, rankings or vectors of an answer: its first field."""
     return list(getattr(answer, answer.DESCRIPTOR.fields_by_number[1].name))
 
 

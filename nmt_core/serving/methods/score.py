@@ -6,7 +6,8 @@ pieces. A text that stands in many pairs is looked at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from nmt_core.base.interfaces import PairScore, SentencePair
@@ -25,22 +26,11 @@ from nmt_core.v1 import nmt_pb2 as pb
 
 def score(request: pb.ScoreRequest, route: Route, limits: Limits) -> Plan:
     """The plan of a ``ScoreResponse``. Raises RpcError."""
-    model, count = route.model, len(request.pairs) + sum(len(group.targets) for group in request.groups)
+    count = len(request.pairs) + sum(len(group.targets) for group in request.groups)
     check_items(limits, max(count, len(request.groups)), "pairs")
-    if request.form not in _TEXT_FORMS:
-        raise invalid("form", f"there is no form of text {request.form}")
-    reader, attention = model.reader_of(_TEXT_FORMS[request.form]), request.with_attention and model.attends
-    pairs = list(read_pairs(_groups(request), limits, reader, model.source_factors))
-    sizes = [(one.source.words, one.target.words) for one in pairs if not isinstance(one, RpcError)]
-    cost = score_cost(sizes, per_word=request.per_word, attention=attention)
-    items = [one if isinstance(one, RpcError) else _item(*one) for one in pairs]
-
-    def reply(scores: Sequence[_Score], words: Words) -> Iterator[bytes]:
-        words["scored"] = sum([target for _, target in sizes])
-        return score_answer(request, scores if reader is None else list(restored(scores, pairs, reader)))
-
-    key = Key(model, "score", attention=attention, per_word=request.per_word)
-    return make_plan(key, items, priority=request.priority, cost=cost, limits=limits, reply=reply)
+    attention = request.with_attention and route.model.attends
+    key = Key(route.model, "score", attention=attention, per_word=request.per_word)
+    return plan_pairs(request, _groups(request), "pairs", key, limits, functools.partial(score_answer, request))
 
 
 def score_answer(request: pb.ScoreRequest, scores: Sequence[_Score]) -> Iterator[bytes]:
@@ -120,12 +110,43 @@ _GROUPS = 2  # of an answer
 _Score = PairScore | RpcError
 
 
+def plan_pairs(
+    request: pb.ScoreRequest | pb.RerankRequest,
+    groups: Iterable[tuple[str, Iterable[str]]],
+    field: str,
+    key: Key,
+    limits: Limits,
+    reply: Callable[[Sequence[_Score]], Iterable[bytes]],
+) -> Plan:
+    """The plan for the scores of every source and its targets. Raises RpcError.
+
+    ``reply`` makes the response of the scores.
+    """
+    if request.form not in _TEXT_FORMS:
+        raise invalid("form", f"there is no form of text {request.form}")
+    reader = key.model.reader_of(_TEXT_FORMS[request.form])
+    pairs = list(read_pairs(groups, field, limits, reader, key.model.source_factors))
+    sizes = [(one.source.words, one.target.words) for one in pairs if not isinstance(one, RpcError)]
+    cost = score_cost(sizes, per_word=key.per_word, attention=key.attention)
+    items = [one if isinstance(one, RpcError) else _item(*one) for one in pairs]
+
+    def reply_in_form(scores: Sequence[_Score], words: Words) -> Iterable[bytes]:
+        words["scored"] = sum([target for _, target in sizes])
+        return reply(scores if reader is None else list(restored(scores, pairs, reader)))
+
+    return make_plan(key, items, priority=request.priority, cost=cost, limits=limits, reply=reply_in_form)
+
+
 def _item(source: ReadText, target: ReadText) -> Item:
     return Item(SentencePair(source.text, target.text), source.words + target.words + 2)
 
 
 def read_pairs(
-    groups: Iterable[tuple[str, Iterable[str]]], limits: Limits, reader: FormReader | None, factors: int = 0
+    groups: Iterable[tuple[str, Iterable[str]]],
+    field: str,
+    limits: Limits,
+    reader: FormReader | None,
+    factors: int = 0,
 ) -> Iterator[ReadPair | RpcError]:
     """The pairs of every source and its targets, or what is wrong with them.
 
@@ -137,12 +158,12 @@ def read_pairs(
     for source, texts in groups:
         yield_point()
         if (first := sources.get(source)) is None:
-            first = sources[source] = read_text(source, "pairs", limits, factors=factors, read=read_source)
+            first = sources[source] = read_text(source, field, limits, factors=factors, read=read_source)
         for text in texts:
             yield_point()
             second = first if isinstance(first, RpcError) else targets.get(text)
             if second is None:
-                second = targets[text] = read_text(text, "pairs", limits, read=read_target)
+                second = targets[text] = read_text(text, field, limits, read=read_target)
             if isinstance(second, RpcError):
                 yield second
             elif not isinstance(first, RpcError):

@@ -176,6 +176,7 @@ def test_a_connection_without_calls_is_given_up(strict, rude) -> None:
         ("Score", b"\x22\x00" * 100_000, 100_000),
         ("Score", b"\x22\x86\x8d\x06" + b"\x12\x00" * 50_051, 50_051),
         ("Translate", b"\x12\x00" * 100_000, 100_000),
+        ("Rerank", b"\x22\x86\x8d\x06" + b"\x12\x00" * 50_051, 50_051),
         ("ScoreStream", b"\x12\x86\x8d\x06" + b"\x12\x00" * 50_051, 50_051),
     ],
 )

@@ -20,7 +20,7 @@ from nmt_core.v1 import nmt_pb2_grpc
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 INFINITY, NAN = float("inf"), float("nan")
-METHODS = ["Translate", "Score", "Encode", "ListModels", "GetModel", "TranslateStream", "ScoreStream"]
+METHODS = ["Translate", "Score", "Rerank", "Encode", "ListModels", "GetModel", "TranslateStream", "ScoreStream"]
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +46,16 @@ def refused(call) -> tuple[grpc.RpcError, dict[str, object]]:
     return caught.value, details
 
 
+VALUES = "lists[0].hypotheses[0].values"
+
+
+def one_list(value: float | tuple[()] = 1.0, *, weight: float = 1.0) -> dict[str, object]:
+    """The fields of a Rerank of one hypothesis with a value, or none."""
+    hypothesis = pb.Hypothesis(target="a", values=[] if value == () else [value])
+    columns = [pb.FeatureColumn(name="F", weight=weight)]
+    return {"columns": columns, "lists": [pb.NbestList(source="a", hypotheses=[hypothesis])]}
+
+
 CODES = {"UNKNOWN_MODEL": grpc.StatusCode.NOT_FOUND, "NOT_SUPPORTED": grpc.StatusCode.FAILED_PRECONDITION}
 
 
@@ -68,6 +78,9 @@ CODES = {"UNKNOWN_MODEL": grpc.StatusCode.NOT_FOUND, "NOT_SUPPORTED": grpc.Statu
             for name in ("length_normalization", "max_length_ratio")
             for value in (-1, 1e308, INFINITY, NAN)
         ),
+        *(("Rerank", one_list(value), "BAD_OPTION", VALUES) for value in ((), 1e31, -1e308, 1e308, INFINITY, NAN)),
+        *(("Rerank", one_list(weight=value), "BAD_OPTION", "columns") for value in (1e31, -1e308, INFINITY, NAN)),
+        *(("Rerank", one_list() | {"model_weight": value}, "BAD_OPTION", "model_weight") for value in (1e31, NAN)),
     ],
 )
 def test_a_request_that_makes_no_sense_gets_its_status(channel, method: str, fields, reason, field) -> None:
@@ -86,6 +99,7 @@ def test_empty_requests_are_answered_with_nothing(channel) -> None:
     stub = nmt_pb2_grpc.NmtServiceStub(channel)
     assert not stub.Translate(pb.TranslateRequest()).sentences
     assert not stub.Score(pb.ScoreRequest()).scores
+    assert not stub.Rerank(pb.RerankRequest()).rankings
     assert [len(group.scores) for group in stub.Score(pb.ScoreRequest(groups=[pb.SourceGroup()])).groups] == [0]
 
 
@@ -99,6 +113,9 @@ def test_one_text_that_is_too_long_leaves_the_others_alone(server) -> None:
     assert [len(one.translations) for one in found] == [1, 0, 0, 1]
     scores = client.score([("un", text) for text in texts])
     assert [score.error.code for score in scores] == [0, 3, 3, 0]
+    lists = [pb.NbestList(source="un", hypotheses=[pb.Hypothesis(target=text) for text in texts])]
+    (ranking,) = client.rerank(lists, model_weight=1.0)
+    assert [one.position for one in ranking.hypotheses][2:] == [1, 2]
     with pytest.raises(ServiceError, match="at most 60"):
         RemotePairScorer(server.address).score([SentencePair("un", texts[1])])
 

@@ -67,6 +67,11 @@ class Scripted(nmt_pb2_grpc.NmtServiceServicer):
         sentences = [pb.Translations() for _ in request.texts]
         return pb.TranslateResponse(sentences=sentences, **self._answers(len(sentences)))
 
+    def Rerank(self, request, context):
+        totals = [pb.RankedHypothesis(total=len(request.columns) * len(one.hypotheses)) for one in request.lists]
+        rankings = [pb.Ranking(hypotheses=[one]) for one in totals]
+        return pb.RerankResponse(rankings=rankings, **self._answers(sum(len(one.hypotheses) for one in request.lists)))
+
     def Encode(self, request, context):
         vectors = [pb.PhraseVector(values=[len(text)]) for text in request.texts]
         return pb.EncodeResponse(vectors=vectors, **self._answers(len(vectors)))
@@ -136,31 +141,36 @@ def test_a_few_requests_are_in_progress_at_once() -> None:
     assert servicer.most_at_once == 4
 
 
-def test_texts_and_phrases_go_in_requests_of_bounded_size() -> None:
+def test_texts_phrases_and_nbest_lists_go_in_requests_of_bounded_size() -> None:
     """All of each are more than one request may have."""
     servicer = Scripted()
     long = [SMILE * 20_000] * 200  # 80 kB each
     lengths = [number % 9 for number in range(1200)] + [20_000] * 200
     phrases = [SMILE * length for length in lengths]
+    sizes = [900, 1000, 0, 700, *[3] * 130]
+    word = {900: "a", 1000: "a", 0: "a", 700: "a", 3: SMILE * 20_000}
+    lists = [pb.NbestList(hypotheses=[pb.Hypothesis(target=word[size])] * size) for size in sizes]
+    columns = [pb.FeatureColumn(name="LM0")]
 
     async def asked(client: AsyncNmtClient) -> list[list[Any]]:
-        found = client.translate(long), client.encode(phrases)
+        found = client.translate(long), client.encode(phrases), client.rerank(iter(lists), columns=columns)
         return [await one for one in found]
 
     with serving(servicer, message_bytes=8 << 20) as address:
         with NmtClient(address) as client:
-            found = [client.translate(long), client.encode(phrases)]
+            found = [client.translate(long), client.encode(phrases), client.rerank(iter(lists), columns=columns)]
         assert sorted(servicer.asked[:4]) == [44, 52, 52, 52] and max(servicer.asked) <= 2000
-        for sentences, vectors in (found, asynchronous(address, asked)):
+        for sentences, vectors, rankings in (found, asynchronous(address, asked)):
             assert len(sentences) == 200
             assert [vector.values[0] for vector in vectors] == lengths
+            assert [ranking.hypotheses[0].total for ranking in rankings] == sizes
 
 
 def test_a_wrong_option_is_named_before_anything_is_sent() -> None:
     client = NmtClient("127.0.0.1:1")
-    for ask in (client.translate, client.encode):
+    for ask in (client.translate, client.encode, client.rerank):
         with pytest.raises(ConfigError, match=r"an option of a \w+ request is wrong: .*bogus"):
-            ask(["a"], bogus=3)
+            ask([pb.NbestList()] if ask == client.rerank else ["a"], bogus=3)
 
 
 @pytest.mark.parametrize("code", [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED])
@@ -286,6 +296,7 @@ def test_a_call_never_takes_longer_than_its_timeout() -> None:
 named = functools.partial(Scripted, fingerprint="first", items=2)
 CHANGED = "the model changed during the work"
 TEXTS = ["un deux"] * 3
+LISTS = [pb.NbestList(source="un", hypotheses=[pb.Hypothesis(target="one")] * 1500)] * 3
 
 
 async def translated(client: AsyncNmtClient, texts: Any = TEXTS, **options: Any) -> list[int]:
@@ -303,12 +314,14 @@ def asynchronous(address: str, ask: Callable[[AsyncNmtClient], Any], **how: Any)
 SYNC: dict[str, Callable[[NmtClient], Any]] = {
     "translate": lambda client: list(client.translate_lines(TEXTS, window=1)),
     "score": lambda client: list(client.score_pairs([("un", "one")] * 3, window=1)),
+    "rerank": lambda client: client.rerank(LISTS),
     "encode": lambda client: client.encode(["un"] * 1200),
 }
 ASYNC: dict[str, Callable[[AsyncNmtClient], Any]] = {
     "translate": lambda client: client.translate(TEXTS, window=1),
     "stream": translated,
     "score": lambda client: client.score([("un", "one")] * 5000),
+    "rerank": lambda client: client.rerank(LISTS),
     "encode": lambda client: client.encode(["un"] * 1200),
 }
 

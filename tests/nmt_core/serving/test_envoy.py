@@ -196,6 +196,11 @@ def test_json_has_the_answers_of_grpc(server, proxy: Proxy) -> None:
     scored = http.ask("Score", {"pairs": [{"source": "un", "target": "one two"}], "per_word": True})
     assert scored["scores"][0]["log_prob"] == pytest.approx(score.log_prob)
     assert scored["scores"][0]["word_log_probs"] == pytest.approx(score.word_log_probs)
+    hypotheses = [{"target": "one", "values": [1]}, {"target": "two", "values": [2.5]}]
+    columns = [{"name": "LM0", "weight": 1000}]
+    lists = {"columns": columns, "model_weight": 1, "lists": [{"source": "un", "hypotheses": hypotheses}]}
+    ranked = http.ask("Rerank", lists)["rankings"][0]["hypotheses"]
+    assert [one["position"] for one in ranked] == [1, 0]
     assert http.ask("GetModel")["model"]["signature"] == model.signature
     assert http.ask("ListModels")["models"] == [http.ask("GetModel")["model"]]
 

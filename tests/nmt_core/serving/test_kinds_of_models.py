@@ -18,6 +18,7 @@ from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.methods.plan import translation_cost
 from nmt_core.serving.models.opening import open_served_model
+from nmt_core.v1 import nmt_pb2 as pb
 from smt_bridge.models import open_model
 from tests.annotated_models import make_annotated
 from tests.mirrored_models import make_models, mirrored, turned
@@ -193,6 +194,18 @@ def test_client_scores_every_form(
 def test_a_form_that_there_is_not_is_refused(server: Any) -> None:
     with NmtClient(server.address, model="bpe") as client, pytest.raises(NmtError, match="no form of text 9"):
         list(client.score([("a", "b")], form=9))
+
+
+def test_lists_are_ranked_by_surface_words(server: Any, folders: dict[str, str]) -> None:
+    hypotheses = [pb.Hypothesis(target=target) for target in ("der Aktionsplan", "Hunde sehen")]
+    with NmtClient(server.address, model="bpe") as client:
+        (ranking,) = client.rerank(
+            [pb.NbestList(source="the plan", hypotheses=hypotheses)], model_weight=1.0, form=pb.TEXT_FORM_SURFACE
+        )
+    expected = open_model(folders["bpe"]).score([SentencePair("the plan", one.target) for one in hypotheses])
+    found = {one.position: one.log_prob for one in ranking.hypotheses}
+    for position, score in enumerate(expected):
+        assert found[position] == pytest.approx(score.log_prob, abs=1e-5)
 
 
 def test_labels_of_lists_are_those_of_decode(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:

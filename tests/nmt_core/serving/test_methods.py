@@ -16,6 +16,7 @@ from nmt_core.serving.errors import RpcError, invalid, to_error
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.encode import encode
 from nmt_core.serving.methods.plan import Method, Plan
+from nmt_core.serving.methods.rerank import rerank
 from nmt_core.serving.methods.score import ReadPair, read_pairs, restored, score, score_answer
 from nmt_core.serving.methods.translate import translate, translate_answer
 from nmt_core.serving.models.device import Route
@@ -77,9 +78,11 @@ def test_scores(count: int, attention) -> None:
 
 NUMBER = PairScore(-1.0)
 PAIRS = pb.ScoreRequest(pairs=[pb.Pair(source="a", target="b")])
+LISTS = [pb.NbestList(source="a", hypotheses=[pb.Hypothesis(target="b")])]
 CASES: list[tuple[Method, Any, Any, Any]] = [
     (translate, pb.TranslateRequest(texts=["a"]), [translation(1)], pb.TranslateResponse),
     (score, PAIRS, NUMBER, pb.ScoreResponse),
+    (rerank, pb.RerankRequest(lists=LISTS), NUMBER, pb.RerankResponse),
     (encode, pb.EncodeRequest(texts=["a"]), ((0.5, 0.25), 1), pb.EncodeResponse),
 ]
 
@@ -170,7 +173,7 @@ class Letters:
 
 
 def read(groups: list[tuple[str, list[str]]], reader: Letters | None = None) -> list[ReadPair | RpcError]:
-    return list(read_pairs(groups, LIMITS, reader))
+    return list(read_pairs(groups, "pairs", LIMITS, reader))
 
 
 def planned(groups: list[tuple[str, list[str]]], reader: Letters | None = None) -> Plan:
@@ -214,11 +217,11 @@ def test_a_text_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_factors_are_those_of_source_words() -> None:
-    same, plain = read_pairs([("a|b", ["a|b"]), ("a", ["a"])], LIMITS, None, 1)
+    same, plain = read_pairs([("a|b", ["a|b"]), ("a", ["a"])], "pairs", LIMITS, None, 1)
     assert isinstance(same, ReadPair)
     assert isinstance(plain, RpcError)
     assert plain.reason == "WRONG_FACTORS"
-    (swapped,) = read_pairs([("a|b", ["a"])], LIMITS, None, 1)
+    (swapped,) = read_pairs([("a|b", ["a"])], "pairs", LIMITS, None, 1)
     assert isinstance(swapped, ReadPair)
 
 

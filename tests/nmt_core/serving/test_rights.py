@@ -75,6 +75,7 @@ def test_the_only_model_of_a_token_has_no_need_to_be_named(limited) -> None:
     [
         ("Translate", pb.TranslateRequest(model="phrases", texts=["un"])),
         ("Score", pb.ScoreRequest(model="phrases", pairs=[pb.Pair(source="un", target="one")])),
+        ("Rerank", pb.RerankRequest(model="phrases")),
         ("Encode", pb.EncodeRequest(model="phrases", texts=["un"])),
         ("GetModel", pb.GetModelRequest(name="phrases")),
     ],

@@ -121,6 +121,30 @@ def test_bytes_that_are_not_utf8_are_unknown_words(server) -> None:
     assert (found.unknown_source, found.unknown_target) == (1, 0)
 
 
+def test_reranking_adds_the_model_to_the_features(client: NmtClient) -> None:
+    hypotheses = [("one", [1.0, -3.0]), ("two two", [2.0, -1.0]), ("one", [1.0, -3.0]), ("", [0.0, 0.0])]
+    lists = [
+        pb.NbestList(
+            source="un", hypotheses=[pb.Hypothesis(target=text, values=values) for text, values in hypotheses]
+        ),
+        pb.NbestList(source="deux"),
+    ]
+    columns = [pb.FeatureColumn(name="LM0", weight=0.5), pb.FeatureColumn(name="TM0", weight=-0.25)]
+    first, empty = client.rerank(lists, columns=columns, model_weight=2.0)
+    scores = [score.log_prob for score in client.score([("un", text) for text, _ in hypotheses])]
+    totals = [
+        0.5 * values[0] - 0.25 * values[1] + 2 * score for (_, values), score in zip(hypotheses, scores, strict=True)
+    ]
+    order = sorted(range(4), key=lambda place: -round(totals[place], 4))
+    # Two are equal, but for last digits where they were in different batches.
+    positions = [one.position for one in first.hypotheses]
+    assert positions in (order, [{0: 2, 2: 0}.get(place, place) for place in order])
+    assert [one.total for one in first.hypotheses] == pytest.approx([totals[place] for place in order], abs=1e-4)
+    assert order.index(0) < order.index(2)
+    assert not empty.hypotheses
+    assert len(client.rerank(lists, columns=columns, model_weight=2.0, best=1)[0].hypotheses) == 1
+
+
 def test_phrase_vectors_are_the_summaries_of_the_encoder(both, models) -> None:
     loaded = load_model(str(models / "phrases"))
     client = NmtClient(both.address, model="phrases")
@@ -153,9 +177,11 @@ def test_a_server_names_the_model_in_every_answer(both) -> None:
     """Each method's, streams too; as it is in the list of models."""
     client = NmtClient(both.address)
     described = {model.name: (model.version, model.signature) for model in client.models()}
+    lists = [pb.NbestList(source="un", hypotheses=[pb.Hypothesis(target="one")])]
     requests: dict[str, Any] = {
         "Translate": pb.TranslateRequest(texts=["un"]),
         "Score": pb.ScoreRequest(pairs=[pb.Pair(source="un", target="one")]),
+        "Rerank": pb.RerankRequest(lists=lists),
         "Encode": pb.EncodeRequest(texts=["un"]),
     }
     for name, expected in described.items():
