@@ -76,13 +76,11 @@ class Signature:
         """The value of a field, None where it is absent."""
         return next((field.partition(":")[2] for field in self.fields if field.startswith(f"{key}:")), None)
 
-    def with_field(self, key: str, value: str, *, first: bool = False) -> Signature:
-        """The same with one field set: where it stands, or new at the end, before the version, or in front."""
+    def with_field(self, key: str, value: str) -> Signature:
+        """The same with one field set: where it stands, or new at the end, before the version."""
         new = f"{key}:{value}"
         if self.get(key) is not None:
             return Signature(tuple(new if field.startswith(f"{key}:") else field for field in self.fields))
-        if first:
-            return Signature((new, *self.fields))
         place = next((i for i, field in enumerate(self.fields) if field.startswith("version:")), len(self.fields))
         return Signature((*self.fields[:place], new, *self.fields[place:]))
 

@@ -54,8 +54,7 @@ class PairMeasure(NamedTuple):
 
 
 def _signature_of(scorer: PairScorer, feature: str, direction: Direction) -> Signature:
-    signature = Signature.parse(scorer.signature).with_field("direction", direction, first=True)
-    signature = signature.with_field("feature", feature, first=True)
+    signature = Signature.parse(f"feature:{feature}|direction:{direction}|{scorer.signature}")
     return signature.with_field("tok", signature.get("tok") or "none")
 
 

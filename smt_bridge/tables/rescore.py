@@ -160,7 +160,7 @@ def signed_columns(signatures: Mapping[str, str], *, unknown_count: bool) -> dic
     columns = {}
     for name in column_names(reverse="reverse_scorer" in signatures, unknown_count=unknown_count):
         scorer, direction = ("reverse_scorer", "reverse") if name == REVERSE else ("scorer", "forward")
-        columns[name] = Signature.parse(signatures[scorer]).with_field("direction", direction, first=True)
+        columns[name] = Signature.parse(f"direction:{direction}|{signatures[scorer]}")
     return columns
 
 
