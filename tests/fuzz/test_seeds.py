@@ -11,7 +11,7 @@ from tests.fuzz.mutation import mutated
 from tests.fuzz.targets import SEEDS, Target, targets
 
 _NAMES = (*sorted(path.name for path in SEEDS.iterdir()), "model-config", "model-parameters", "model-vocabulary")
-_MESSAGES = ("training-state", "message-translate", "message-score", "message-encode")
+_MESSAGES = ("training-state", "message-translate", "message-score", "message-rerank", "message-encode")
 _CHANGES = 60
 
 

@@ -120,7 +120,7 @@ ONE_LINE = [
         "add-features --source text --nbest a=list --nbest b=list --output new --quiet",
         "add-features: 1 hypothesis of 1 sentence",
     ),
-    (smt_bridge, "filter-table table --keep 1 --by 1 --output new", "1 of 1 pair kept"),
+    (smt_bridge, "filter-table table --sources text --output new", "1 of 1 line kept"),
     (smt_bridge, "doctor --table unsorted", "warning: unsorted: 1 phrase pair comes twice"),
     (smt_bridge, "tune --nbest list --reference text --output new", "1 hypothesis of 1 sentence, 1 feature value,"),
     (smt_bridge, "rerank --nbest list --weights weights --reference text --output new", "on 1 sentence,"),

@@ -75,8 +75,10 @@ def _read_windows(
         window = Window(first, list(itertools.islice(lines, args.window)))
         if not window.lines:
             return
-        content = "\n".join(map(repr, window.lines)) if journaled else ""  # for the journal alone
-        yield Shard.of(first, content.encode("utf-8", "surrogateescape")), window
+        shard = Shard(first, len(window.lines), 0)
+        if journaled:
+            shard = Shard.of(first, "\n".join(map(repr, window.lines)).encode("utf-8", "surrogateescape"))
+        yield shard, window
 
 
 def _open_worker(
