@@ -30,6 +30,7 @@ from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.base.messages import counted
 from nmt_core.base.words import split_words, whole_number
 from nmt_core.files import is_written_through, open_output
+from nmt_core.files.lines import read_parallel_lines
 from nmt_core.files.reading import check_regular
 from nmt_core.kenlm import NgramModel
 from nmt_core.preparation.corpus import LINES, read_chunks
@@ -142,10 +143,11 @@ def select(
 
 def _scored(inputs: Sequence[str], models: Sequence[SideModels]) -> Iterator[Block]:
     """The score of every line, and its words in the last file."""
-    for chunk in read_chunks(inputs, lines=LINES):
-        block = np.zeros(len(chunk.sides[0]), dtype=_LINE)
-        for side, judge in zip(chunk.sides, models, strict=True):
-            lines = [split_words(line.decode("utf-8", "surrogateescape")) for line in side]
+    together = read_parallel_lines(inputs)
+    while chunk := list(itertools.islice(together, LINES)):
+        block = np.zeros(len(chunk), dtype=_LINE)
+        for side, judge in zip(zip(*chunk, strict=True), models, strict=True):
+            lines = [split_words(line) for line in side]
             block["score"] += [judge.difference(words) for words in lines]
             block["words"] = [len(words) for words in lines]
         yield block

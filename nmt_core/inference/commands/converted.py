@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from nmt_core.base.errors import InputError
 from nmt_core.base.interfaces import SentencePair
+from nmt_core.base.messages import counted
 from nmt_core.ct2 import CT2
 from nmt_core.ct2.model import Ct2Model
 from nmt_core.inference.commands.options import TranslatorOptions
@@ -26,7 +28,7 @@ class ConvertedWorker:
 
     def __init__(self, args: argparse.Namespace, options: TranslatorOptions, *, threads: int) -> None:
         assert isinstance(options.config, DecodingConfig)  # samples are not for such a model
-        self._nbest, self._search = args.nbest, options.config
+        self._input, self._nbest, self._search = args.input, args.nbest, options.config
         self._writers = open_writers(args, many=args.nbest > 1)
         self._writes_scores = args.scores or args.nbest > 1
         self._model = open_converted(args, threads=threads)
@@ -36,7 +38,11 @@ class ConvertedWorker:
         """The lines of its translations."""
         texts = [line.text for line in window.lines]
         beam, forbid_unknown = self._search.beam, self._search.forbid_unknown
-        lists = self._model.nbest(texts, beam=beam, nbest=self._nbest, forbid_unknown=forbid_unknown)
+        try:
+            lists = self._model.nbest(texts, beam=beam, nbest=self._nbest, forbid_unknown=forbid_unknown)
+        except InputError as error:  # which of the texts, the library does not say
+            where = f"in {counted(len(texts), 'line')} from here"
+            raise InputError(self._input, f"{where}: {error}", line=window.first) from error
         found = [
             [_translation(source, one.text, one.log_prob) for one in listed] or [self._empty(source)]
             for source, listed in zip(texts, lists, strict=True)

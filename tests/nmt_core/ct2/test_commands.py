@@ -81,6 +81,16 @@ def test_a_blank_line_needs_no_number_that_is_not_written(tmp_path: Path, monkey
     assert decode("")[1] == ""
 
 
+def test_a_line_beyond_the_positions_of_the_model_is_named_with_its_window(
+    model: Ct2Model, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("source").write_text("the\n" * 5 + "old " * 900 + "\nthe\n")
+    assert main(["decode", "--model", "ct2:model", "--input", "source", "--output", "out", "--window", "2"]) == 2
+    error = capsys.readouterr().err
+    assert "source:5: in 2 lines from here: ct2:model: the model does not take 'old old" in error
+    assert error.count("\n") == 1 and not Path("out").exists()
+
+
 DECODE = (
     "--xml-input exclusive", "--xml-input inclusive", "--xml-input ignore", "--raw", "--guidance source", "--lm lm=0.1",
     "--replace-unk copy", "--lexicon source", "--alignments a", *(f"--search {key}={value}" for key, value in {

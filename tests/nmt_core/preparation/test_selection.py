@@ -71,6 +71,14 @@ def test_what_is_kept_is_what_numpy_and_kenlm_keep(folder: Path, languages: list
         assert Path(f"out.{language}").read_text().splitlines() == [lines[place] for place in sorted(order[:most])]
 
 
+def test_line_ends_of_windows_are_no_part_of_a_word(folder: Path) -> None:
+    assert run(["en"], "0.3") == 0
+    kept = Path("out.en").read_bytes()
+    Path("text.en").write_bytes(Path("text.en").read_bytes().replace(b"\n", b"\r\n"))
+    assert run(["en"], "0.3") == 0
+    assert Path("out.en").read_bytes() == kept.replace(b"\n", b"\r\n")
+
+
 def test_the_report_is_a_histogram_of_all_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["fr"], "0.3") == 0
     _, *rows, kept = capsys.readouterr().err.splitlines()
@@ -107,6 +115,8 @@ def test_what_cannot_be_selected_is_one_line_and_leaves_nothing(
         "there is no such n-gram model": [*one, "--in-domain", "in.fr", "--general", "x", "--keep", "9"],
         "pipe": ["pipe", "--output", "out", "--in-domain", "in.fr", "--general", "general.fr", "--keep", "9"],
     }
+    cases["latin:2: not UTF-8"] = ["latin", *one[1:], "--in-domain", "in.fr", "--general", "general.fr", "--keep", "1"]
+    Path("latin").write_bytes(b"a\n\xe9\n")
     os.mkfifo("pipe")
     before = sorted(folder.iterdir())
     for message, arguments in cases.items():
