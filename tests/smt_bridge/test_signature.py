@@ -36,7 +36,6 @@ def test_a_field_is_set_where_it_stands_or_before_the_version() -> None:
     signature = Signature.parse("a:1|norm:none|version:3")
     assert str(signature.with_field("norm", "words")) == "a:1|norm:words|version:3"
     assert str(signature.with_field("tok", "none")) == "a:1|norm:none|tok:none|version:3"
-    assert str(signature.with_field("tok", "none", first=True)) == "tok:none|a:1|norm:none|version:3"
     assert str(Signature.parse("lengths").with_field("tok", "none")) == "lengths|tok:none"
 
 
