@@ -66,12 +66,13 @@ def _bytes(word: str) -> bytes:
     return word.encode("utf-8", "surrogateescape").translate(_SEPARATORS)
 
 
-def check_ngram_file(path: str, kinds: str = "an ARPA file or a binary of build_binary") -> None:
+def check_ngram_file(path: str) -> None:
     """Raise InputError unless ``path`` is an ordinary file: models are read more than once."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:
-        raise InputError(path, f"there is no such n-gram model; give {kinds}") from error
+        problem = "there is no such n-gram model; give an ARPA file or a binary of build_binary"
+        raise InputError(path, problem) from error
     except OSError as error:
         raise unreadable(path, error) from error
     check_regular(path)

@@ -27,4 +27,4 @@ def check_language(code: str, place: str) -> None:
 def say_if_without_rules(language: str) -> None:
     """Say, once in a program, that the tokeniser takes the rules of English, as ``tokenizer.perl`` does, too."""
     if language not in WITH_RULES.split() and multiprocessing.parent_process() is None:
-        say(f"language '{language}': Moses' tokeniser has no rules for it and takes those of English (Czech is cs)")
+        say(f"language '{language}': Moses' tokeniser has no rules for it and uses the English ones (Czech is cs)")

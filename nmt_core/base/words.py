@@ -10,8 +10,7 @@ The escapes are those of Moses' tokenizer: characters that mean something in its
 ``tokenizer.perl`` writes them without ``-no-escape``; Moses itself never undoes them, so that ``&apos;`` and ``'`` are
 different words, and what was made from one corpus does not fit another.
 
-A limit on the words of a line makes a text without line ends a message, before it takes all memory or time. Pieces of a
-long line end, if they can, where a sentence may end.
+A limit on the words of a line makes a text without line ends a message, before it takes all memory or time.
 
 >>> split_factors("das|ART Haus|NN", 1)
 [['das', 'Haus'], ['ART', 'NN']]
@@ -21,8 +20,6 @@ long line end, if they can, where a sentence may end.
 "d' un |"
 >>> escape("d'")
 'd&apos;'
->>> cut_words("a b . c d e", 4)
-['a b .', 'c d e']
 >>> count_words("a  b\tc ")
 3
 >>> whole_number("12"), whole_number("\u0663"), whole_number("-1"), whole_number("9" * 5000)

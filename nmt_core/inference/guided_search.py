@@ -30,7 +30,7 @@ class GuidedTranslator:
     """Searches with one model or an ensemble, in words as a Moses system has them, whatever the models read.
 
     A beam of ``beam`` hypotheses finds the ``nbest`` best. A word of a guide that a model does not know is ``<unk>`` to
-    it. Raises ConfigError for models whose words do not come one after the other as those of the text do.
+    it. Raises ConfigError for models that do not write the words of the text one after the other.
     """
 
     def __init__(self, models: Sequence[LoadedModel], *, beam: int = 12, nbest: int = 1) -> None:

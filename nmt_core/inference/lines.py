@@ -53,7 +53,7 @@ class SourceLine:
     guidance: NgramGuidance | None = field(default=None, compare=False)
 
     def surface(self, words: list[str], met: Sequence[MetConstraint]) -> list[str]:
-        """The words of a translation with those of constraints as they were given.
+        """The words of a translation, where words of constraints are written as they were given.
 
         ``met`` are the constraints met by its hypothesis. Only words unknown to the model differ.
         """

@@ -2,8 +2,8 @@
 
     das <np translation="the house||a house" prob="0.7||0.3">Haus</np> schläft
 
-Modes are those of Moses' ``-xml-input``, of which ``pass-through`` leaves text as it is. A neural model has no spans of
-a phrase table to replace; what a user of Moses asks for becomes constraints on the translation:
+Modes are named as in Moses' ``-xml-input``, of which ``pass-through`` leaves text as it is. A neural model has no
+spans of a phrase table to replace; what a user of Moses asks for becomes constraints on the translation:
 
     exclusive      one of the translations is in the output
     inclusive      the translations compete with what the model would write, and the best score decides

@@ -15,7 +15,7 @@ from nmt_core.batches.padding import group_by_tokens
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.lines import LineRequests, SourceLine
 from nmt_core.inference.output.copies import check_unknowns_allowed
-from nmt_core.inference.output.finish import Finisher, Translation, search_is_coarse
+from nmt_core.inference.output.finish import Finisher, Translation
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
@@ -68,9 +68,8 @@ class Translator:
         self._requests = LineRequests(self.config, models[0], candidates is not None)
         self._finisher = Finisher(
             models,
-            self.predictor.aligns or "written",
-            # among candidates search has another distribution than the pair scorer
-            rescores=candidates is None and search_is_coarse(models),
+            self.predictor.aligns,
+            rescores=candidates is None,  # among candidates search has another distribution than the pair scorer
             unknowns=unknowns,
         )
         if unknowns is not None:

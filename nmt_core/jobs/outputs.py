@@ -168,11 +168,12 @@ def open_outputs(
             return found
 
         outputs = opened(shards)
-        for path, other in begun(paths[0]).items() if identity is not None else ():
-            if other is not None and shards is None:
-                outputs.ranges[other] = opened(other)
-            elif other != shards and identity is not None and not restart:
-                read_journal(path, identity)
+        if identity is not None:
+            for path, other in begun(paths[0]).items():
+                if other is not None and shards is None:
+                    outputs.ranges[other] = opened(other)
+                elif other != shards and not restart:
+                    read_journal(path, identity)
         yield outputs
 
 

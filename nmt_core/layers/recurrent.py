@@ -39,7 +39,7 @@ class Stack:
     """Layers above each other: the first, and ``upper`` ones, each of which reads the one below.
 
     A module that has a stack registers ``inputs``, ``unit`` and ``upper`` under the names that their parameters have in
-    model directories. ``states`` are those of all layers side by side. ``unit`` is the cell of the first layer.
+    model directories. ``states`` has the states of all layers side by side. ``unit`` is the cell of the first layer.
     """
 
     def __init__(self, layers: Layers, size: int, hidden: int) -> None:

@@ -166,7 +166,7 @@ class RecurrentConfig(Config):
 class SourceFactorsConfig(Config):
     """Models of sources whose words have factors (Sennrich and Haddow 2016).
 
-    ``source_factors`` has the size of the vectors of each factor, which stand beside those of the words.
+    ``source_factors`` has the size of the vectors of each factor, which stand beside the vectors of the words.
     """
 
     embedding: int = Field(default=620, gt=0)
@@ -183,7 +183,7 @@ class TranslationConfig(SourceFactorsConfig, RecurrentConfig):
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
         if self.shared_embeddings and self.output_rank is not None:
-            raise ValueError("output_rank: with shared_embeddings the output matrix is that of the word vectors")
+            raise ValueError("output_rank: with shared_embeddings the output matrix is the matrix of word vectors")
         return self
 
     def new_embeddings(

@@ -111,7 +111,7 @@ class Preparation:
     def run(self) -> Record:
         """Do it all. Raises InputError for files that do not fit together or are no text."""
         self.config.check()
-        for language in self.config.languages.values():
+        for language in self.config.languages.values() if self.config.tokenization is not None else ():
             say_if_without_rules(language)  # which its processes do not
         folder, prefix = os.path.split(os.path.abspath(self.output))
         names = {side: f"{prefix}.{language}" + ".gz" * self.packed for side, language in self.config.languages.items()}

@@ -115,29 +115,30 @@ def select(
 ) -> Selection:
     """Write the lines of the inputs, which match line by line, that have the least scores; of equal ones the first.
 
-    ``models`` has those of each input. The order stays. Each input is read twice; ``progress`` is called with numbers
-    of lines of the first time. Raises InputError for inputs that are not files or do not match, ConfigError where
-    nothing is kept.
+    ``models`` are one for each input. The order stays. Each input is read twice; ``progress`` is called with numbers of
+    lines of the first time. Raises InputError for inputs that are not files or do not match, ConfigError where nothing
+    is kept.
     """
     for path in inputs:
         check_regular(path)
     beside = tempfile.gettempdir() if is_written_through(outputs[0]) else os.path.dirname(os.path.abspath(outputs[0]))
     selection = Selection()
-    try:
-        with tempfile.TemporaryFile(dir=beside) as scores, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
+        streams = [stack.enter_context(open_output(path)) for path in outputs]
+        try:
+            scores = stack.enter_context(tempfile.TemporaryFile(dir=beside))
             for block in _scored(inputs, models):
                 scores.write(block.tobytes())
                 selection.add_read(block)
                 progress(len(block))
-            streams = [stack.enter_context(open_output(path)) for path in outputs]
-            for sides, kept in _kept(inputs, scores, _Limit.find(scores, keep, selection.read)):
-                selection.add_kept(kept)
-                for stream, lines in zip(streams, sides, strict=True):
-                    stream.writelines(line + b"\n" for line in lines)
-            if not selection.kept:
-                raise ConfigError(f"nothing is kept of {counted(selection.read, 'line')} of {inputs[-1]}; keep more")
-    except OSError as error:
-        raise NmtError(f"{beside}: cannot be written ({error.strerror})") from error
+        except OSError as error:
+            raise NmtError(f"{beside}: cannot be written ({error.strerror})") from error
+        for sides, kept in _kept(inputs, scores, _Limit.find(scores, keep, selection.read)):
+            selection.add_kept(kept)
+            for stream, lines in zip(streams, sides, strict=True):
+                stream.writelines(line + b"\n" for line in lines)
+        if not selection.kept:
+            raise ConfigError(f"nothing is kept of {counted(selection.read, 'line')} of {inputs[-1]}; keep more")
     return selection
 
 

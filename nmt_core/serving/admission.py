@@ -69,7 +69,7 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generi
         method = handler_call_details.method
         if method not in self._wrapped:
             handler = await continuation(handler_call_details)
-            if handler is None or handler_call_details.method == _WATCH:
+            if handler is None or method == _WATCH:
                 return None
             self._wrapped[method] = self._wrap(handler, *method[1:].rpartition("/")[::2])
         return self._wrapped[method]

@@ -1,6 +1,6 @@
 """Where a training run stands, so that it can resume as if it had never stopped; and the directory it writes.
 
-The state is one file, replaced atomically: parameters, what the optimiser keeps of each (moments, averages) and the
+The state is one file, replaced atomically: parameters, what the optimiser keeps of each (its moments) and the
 random state as tensors, and the counters as JSON in the header. ``training.json`` shows the same counters to people.
 
 What would stop a run after hours (no right to write, a full disk, a second run into the same directory) is found before
@@ -175,7 +175,7 @@ def has_state(folder: str) -> bool:
 def size_of_state(trained: Mapping[str, nn.Parameter]) -> int:
     """Bytes that a run writes at most before it removes anything: state and model, each beside the one before."""
     parameters = sum(parameter.numel() * parameter.itemsize for parameter in trained.values())
-    return 2 * 5 * parameters  # parameters, two moments, an average; and the model
+    return 2 * 4 * parameters  # parameters and two moments; and the model
 
 
 def _progress(path: str, counters: str) -> Progress:

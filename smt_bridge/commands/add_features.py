@@ -33,8 +33,9 @@ columns, in this order (natural logarithms; the rest of each line stays byte for
   NMT0= NMT1= ...      log p(hypothesis | source), one per --scorer
   NMTreverse0= ...     log p(source | hypothesis), one per --reverse-scorer
   KENLM0= KenLMoov0=   log p(hypothesis) with sentence boundaries, and unknown words, of --lm
-  and those of each --feature: nmt nmtnorm nmtmin nmtunk coverage nmtreverse (of a SPEC); phrases phrasesreverse (lists
-  with -report-segmentation); rnnlm cslm; kenlm; wordcount lengthratio; model1:LEX.F2E; mbrbleu, with :posterior for
+  and the columns of each --feature: nmt nmtnorm nmtmin nmtunk coverage nmtreverse (of a SPEC); phrases
+  phrasesreverse (lists with -report-segmentation); rnnlm cslm; kenlm; wordcount lengthratio; model1:LEX.F2E; mbrbleu,
+  with :posterior for
   weights by the totals; and installed ones
 
 OUT.json beside OUT names what each column depends on. A command that was interrupted goes on when it is started

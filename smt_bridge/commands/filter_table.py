@@ -13,7 +13,7 @@ _EXAMPLE = """examples:
 
 Lines are kept whose source phrase occurs in a line of FILE, words side by side: all that Moses looks up for that text,
 so that scores are paid for nothing else. Tables are phrase tables, reordering tables and rules of moses_chart; these
-occur with a word or more in the place of each non-terminal, and those of glue grammars always. FILE is tokenised,
+occur with a word or more in the place of each non-terminal; rules of glue grammars always do. FILE is tokenised,
 cased and escaped as the decoder's input.
 
 Kept lines stay byte for byte and in their order; the metadata go along, so that `wire` knows the columns. Numbers of

@@ -92,7 +92,7 @@ def language_models(ini: MosesIni) -> list[tuple[str, int | None]]:
 def examine_ini(ini: MosesIni, tables: Mapping[str, Table]) -> Iterator[Finding]:
     """Every finding about the ini; ``tables`` are those of ``readable_tables`` by their paths."""
     if ini.is_before_2013:
-        yield error(ini.path, *BEFORE_2013.split("; "))
+        yield error(ini.path, *BEFORE_2013.split("; ", 1))
         return
     features = {feature.name: feature for feature in ini.features}
     for option in ini.paths:

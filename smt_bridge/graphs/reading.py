@@ -261,7 +261,7 @@ def _nodes(
 
 
 def _check_totals(graph: PhraseGraph, arcs: Ints, transitions: Floats, features: GraphFeatures, path: str) -> None:
-    """Raises WiringError where the features are not what the decoder added up; ``arcs`` are those of the lines."""
+    """Raises WiringError where the features are not what the decoder added up; ``arcs`` are the arcs of the lines."""
     weights = features.decoder_weights_D
     found = totals(graph, weights, features.decoder_sparse)[arcs]
     sizes = (np.abs(graph.features_ED) @ np.abs(weights))[arcs]

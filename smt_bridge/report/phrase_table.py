@@ -29,6 +29,7 @@ REPORT_VERSION = 1
 _CELLS = 60
 _LOWEST = (-12.0, -30.0)  # natural logarithms at the left and lower border of the picture
 _LONG = 3  # words: half of the examples are phrases of at least so many
+_EXAMPLES = 6  # of each length
 _DIRECT = 2  # phi(target|source) in the order in which Moses writes its scores
 _TOP = 3
 
@@ -51,7 +52,7 @@ class Survey(NamedTuple):
     sources: list[Source]
 
 
-def survey(path: str, *, before: int, examples: int = 12) -> Survey:
+def survey(path: str, *, before: int) -> Survey:
     """Look at the whole table in constant memory; the first new score is number ``before`` (from 0)."""
     histogram = np.zeros((_CELLS, _CELLS), dtype=np.int64)
     sums = np.zeros(6)
@@ -67,7 +68,7 @@ def survey(path: str, *, before: int, examples: int = 12) -> Survey:
         for source in _sources(columns, logs):
             kept = chosen[source.phrase.count(" ") + 1 >= _LONG]
             heapq.heappush(kept, (source.lines, lines, source))
-            if len(kept) > examples // 2:
+            if len(kept) > _EXAMPLES:
                 heapq.heappop(kept)
             lines += source.lines
     best = [source for kept in chosen for _, _, source in sorted(kept, key=lambda item: (-item[0], item[1]))]

@@ -5,7 +5,7 @@ with a source phrase: phrase tables, reordering tables, tables of rules. Lines s
 
 A phrase occurs where its words stand side by side in a line of the text. A rule occurs where its words do, with one
 word or more in the place of every non-terminal, whatever its labels (as ``filter-rule-table.py`` of Moses has it);
-rules with ``<s>`` or ``</s>``, those of a glue grammar, always do. An empty source, which Moses skips, does not.
+rules of a glue grammar, with ``<s>`` or ``</s>``, always do. An empty source, which Moses skips, does not.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class SourceFilter:
         of_sources, of_text = _factors(sources), _factors(self._text.lines[:LOOKED_AT])
         if of_sources is not None and of_text is not None and of_sources != of_text:
             problem = (
-                f"the words of the sources have {counted(of_sources, 'factor')} and those of the text {of_text};"
+                f"the words of the sources have {counted(of_sources, 'factor')} and the words of the text {of_text};"
                 " give the text with the factors that moses.ini has as input-factor of this table"
             )
             raise FormatError(path, problem, line=1)

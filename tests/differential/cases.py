@@ -19,8 +19,8 @@ class Case:
     """One search.
 
     ``config`` and ``request`` are the same for Python and for gRPC, None where they have no such options. ``markup``
-    marks up a source line. Where ``scored``, log-probabilities are those of the texts by
-    ``score``; where it is ``in_company``, what is found depends on the lines that are searched together.
+    marks up a source line. Where ``scored``, log-probabilities are what ``score`` gives the texts; where it is
+    ``in_company``, what is found depends on the lines that are searched together.
     """
 
     name: str

@@ -89,7 +89,7 @@ _CONVERTED = "--model ct2:DIR"
 _NOT_OF_CONVERTED = (
     *_MARKUP, "--xml-input ignore", "--raw", "--guidance", "--lm", "--replace-unk", "--lexicon", "--alignments",
     "--per-word", "--word-alignment", "--softmax none",
-    *(f"--search {key}" for key in KEYS if key not in ("forbid_unknown", "batch_tokens")),
+    *(f"--search {key}" for key in KEYS if key != "forbid_unknown"),
 )  # fmt: skip
 
 _EXCLUDED = (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import functools
 
-from nmt_core.base.errors import InputError
+from nmt_core.base.errors import InputError, ModelError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.base.messages import counted
 from nmt_core.ct2 import CT2
@@ -17,10 +18,9 @@ from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.jobs.outputs import Result
 
 
-def open_converted(args: argparse.Namespace, *, threads: int = 0) -> Ct2Model:
+def open_converted(args: argparse.Namespace, *, device: str, threads: int = 0) -> Ct2Model:
     """The model of ``--model ct2:DIR``. Raises ConfigError and ModelError."""
-    folder = args.model.removeprefix(CT2)
-    return Ct2Model(folder, device=args.device, compute_type=args.dtype, threads=threads)
+    return Ct2Model(args.model.removeprefix(CT2), device=device, compute_type=args.dtype, threads=threads)
 
 
 class ConvertedWorker:
@@ -31,7 +31,7 @@ class ConvertedWorker:
         self._input, self._nbest, self._search = args.input, args.nbest, options.config
         self._writers = open_writers(args, many=args.nbest > 1)
         self._writes_scores = args.scores or args.nbest > 1
-        self._model = open_converted(args, threads=threads)
+        self._model = open_converted(args, device=options.device, threads=threads)
         self.description = {"translator": self._model.signature}
 
     def __call__(self, window: Window) -> Result:
@@ -40,19 +40,20 @@ class ConvertedWorker:
         beam, forbid_unknown = self._search.beam, self._search.forbid_unknown
         try:
             lists = self._model.nbest(texts, beam=beam, nbest=self._nbest, forbid_unknown=forbid_unknown)
-        except InputError as error:  # which of the texts, the library does not say
+            found = [
+                [_translation(source, one.text, one.log_prob) for one in listed]
+                or [_translation(source, "", self._log_prob_of_nothing)]
+                for source, listed in zip(texts, lists, strict=True)
+            ]
+        except (InputError, ModelError) as error:  # which of the texts, the library does not say
             where = f"in {counted(len(texts), 'line')} from here"
             raise InputError(self._input, f"{where}: {error}", line=window.first) from error
-        found = [
-            [_translation(source, one.text, one.log_prob) for one in listed] or [self._empty(source)]
-            for source, listed in zip(texts, lists, strict=True)
-        ]
         return Result(written_lines(self._writers, found, first=window.first - 1), {})
 
-    def _empty(self, source: str) -> Translation:
-        """The number of the empty translation, which not all models have for an empty source, where it is written."""
-        pair = SentencePair(source, "")
-        return _translation(*pair, self._model.score([pair])[0].log_prob if self._writes_scores else 0.0)
+    @functools.cached_property
+    def _log_prob_of_nothing(self) -> float:
+        """Of the empty translation of a line without words, where it is written: not all models have this number."""
+        return self._model.score([SentencePair("", "")])[0].log_prob if self._writes_scores else 0.0
 
 
 def _translation(source: str, text: str, log_prob: float) -> Translation:

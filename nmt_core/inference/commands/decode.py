@@ -84,11 +84,11 @@ def _read_windows(
 def _open_worker(
     args: argparse.Namespace, options: TranslatorOptions, number: int, *, all_threads: bool
 ) -> DecodeWorker | ConvertedWorker:
-    if args.model.startswith(CT2):
-        return ConvertedWorker(args, options, threads=0 if all_threads else 1)
     keep_memory_of_tensors()
     if options.device == "auto" and torch.cuda.device_count() > 1:
         options = replace(options, device=f"cuda:{number % torch.cuda.device_count()}")
+    if args.model.startswith(CT2):
+        return ConvertedWorker(args, options, threads=0 if all_threads else 1)
     if choose_device(options.device).type == "cpu" and not all_threads:
         torch.set_num_threads(1)  # so that all work alike
     return DecodeWorker(args, options)

@@ -42,8 +42,8 @@ def translator_options(
     A job notes ``batch_tokens``, so the device's number is among them.
     """
     usual = usual_batch_tokens(choose_device(args.device))
+    check_together(args, SearchOptions.from_mapping(dict(args.search), origin="--search"))
     search = SearchOptions.from_mapping({"batch_tokens": usual, **dict(args.search)}, origin="--search")
-    check_together(args, search)
     config: DecodingConfig | SamplingConfig
     if "samples" in search.model_fields_set:
         config = SamplingConfig.from_mapping(search.given_for(SamplingConfig), origin="--search")

@@ -76,7 +76,7 @@ def score_files(args: argparse.Namespace) -> int:
 def _open(args: argparse.Namespace) -> tuple[list[LoadedModel], PairScorer]:
     """The models, none where CTranslate2 has it, and their scorer for text as it is given."""
     if args.model.startswith(CT2):
-        return [], open_converted(args)
+        return [], open_converted(args, device=args.device)
     models = load_models(args.model.split(","), device=args.device, dtype=args.dtype)
     scorer: PairScorer = ModelPairScorer(models, softmax=args.softmax)
     if args.word_alignment:

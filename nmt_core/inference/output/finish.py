@@ -69,22 +69,23 @@ class Translation:
 class Finisher:
     """Makes translations of what one model or an ensemble found.
 
-    ``aligns`` says which words the rows of attention are of. With ``rescores`` translations get the log-probabilities
-    of the pair scorer, and those that were searched for are ranked by them. ``unknowns`` says what is written instead
-    of ``<unk>``, which stays where it is None or there is no attention. Models of annotated text point to source words
-    instead: what is written for these is what ``unknowns`` says, or else their own lexicon.
+    ``aligns`` says which words the rows of attention are of, None without attention. With ``rescores``, where search is
+    less exact than the pair scorer, translations get its log-probabilities, and what was searched for is ranked by
+    them. ``unknowns`` says what is written instead of ``<unk>``, which stays where it is None or there is no attention.
+    Models of annotated text point to source words instead: what is written for these is what ``unknowns`` says, or else
+    their own lexicon.
     """
 
     def __init__(
         self,
         models: Sequence[LoadedModel],
-        aligns: Aligns,
+        aligns: Aligns | None,
         *,
         rescores: bool,
         unknowns: UnknownReplacement | None = None,
     ) -> None:
-        self._models, self._aligns = tuple(models), aligns
-        self.rescores, self.spells = rescores, models[0].model.spells
+        self._models, self._aligns = tuple(models), aligns or "written"
+        self.rescores, self.spells = rescores and search_is_coarse(models), models[0].model.spells
         self._speller = Speller(models) if self.spells else None
         self._copying, self._unknowns = models[0].copying, unknowns
         if self._copying is not None:

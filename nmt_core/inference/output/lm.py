@@ -25,7 +25,7 @@ def reranked(
 ) -> list[Translation]:
     """Best first, with ``score`` and ``lm_log_prob`` put in; of equals the earlier stays before.
 
-    ``config`` should be that of the search.
+    ``config`` should be the one of the search.
     """
     scored = [
         dataclasses.replace(one, score=combined_score(one, weight=weight, config=config))

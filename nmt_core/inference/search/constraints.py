@@ -128,7 +128,7 @@ class Rules:
 
     @property
     def min_length(self) -> int:
-        """The fewest words of a translation: those of the required constraints."""
+        """The fewest words of a translation: the words of the required constraints."""
         return self.missing(Progress())
 
     def extend(self, progress: Progress, word: int) -> Progress:

@@ -9,7 +9,7 @@ from nmt_core.base.errors import ModelError
 from nmt_core.base.interfaces import NgramGuidance
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.lines import guidance_in_ids
-from nmt_core.inference.output.finish import Finisher, search_is_coarse
+from nmt_core.inference.output.finish import Finisher
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.beam import BeamSearch
 from nmt_core.inference.search.config import DecodingConfig
@@ -38,12 +38,7 @@ def open_finisher(
 
     ``unknowns`` says what is written for the places that models of annotated text write; None is their own.
     """
-    return Finisher(
-        models,
-        make_predictor(models).aligns or "written",
-        rescores=rescores and search_is_coarse(models),
-        unknowns=unknowns,
-    )
+    return Finisher(models, make_predictor(models).aligns, rescores=rescores, unknowns=unknowns)
 
 
 def finish(finisher: Finisher, searched: Sequence[Finished[int]]) -> list[Any]:

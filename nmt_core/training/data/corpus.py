@@ -45,8 +45,8 @@ def encode_corpus(
 ) -> ParallelCorpus:
     """Turn tokenised text pairs into ids; pairs with a side that is empty or longer than ``max_length`` are left out.
 
-    ``source`` and ``target`` encode a text of their side; the texts of sources are kept for models that read them,
-    those of targets for models that spell words. The sources of ``monolingual`` text are empty. Targets are in the
+    ``source`` and ``target`` encode a text of their side; source texts are kept for models that read them,
+    target texts for models that spell words. The sources of ``monolingual`` text are empty. Targets are in the
     ``order`` in which the model writes. Raises ConfigError when nothing is left.
     """
     sources, targets = Collector(keep_text=keep_text), Collector(keep_text=keep_target_text)

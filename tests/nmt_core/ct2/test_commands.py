@@ -74,11 +74,15 @@ def test_processes_write_the_same_bytes_and_go_on_with_the_same_model_alone(
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_blank_line_needs_no_number_that_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_blank_line_needs_no_number_that_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     NumpyTransformer(WORDS).write(Path("model"), add_source_eos=False, decoder_start_token="<s>")
     Path("source").write_text("the\n\n")
     assert decode("")[1] == ""
+    assert main(["decode", "--model", "ct2:model", "--input", "source", "--output", "new", "--scores"]) == 2
+    assert "source:1: in 2 lines from here: ct2:model has no score for an empty source" in capsys.readouterr().err
 
 
 def test_a_line_beyond_the_positions_of_the_model_is_named_with_its_window(
@@ -96,7 +100,7 @@ DECODE = (
     "--replace-unk copy", "--lexicon source", "--alignments a", *(f"--search {key}={value}" for key, value in {
         "samples": 2, "temperature": 0.5, "seed": 3, "candidates": 9, "candidates_per_word": 3, "distinct": "true",
         "guidance_weight": 1, "guidance_factors": "1,1", "guidance_joined": "true", "length_normalization": 0.5,
-        "max_length_ratio": 3, "min_length": 3,
+        "max_length_ratio": 3, "min_length": 3, "batch_tokens": 9,
     }.items()),
 )  # fmt: skip
 SCORE = ("--raw", "--per-word", "--alignments a", "--word-alignment source", "--softmax none")
@@ -120,4 +124,4 @@ def test_what_such_a_model_cannot_do_is_one_line_before_it_is_loaded(
 
 def test_all_keys_of_search_are_among_these() -> None:
     tested = {one.split()[1].split("=")[0] for one in DECODE if one.startswith("--search")}
-    assert tested == set(KEYS) - {"forbid_unknown", "batch_tokens"}
+    assert tested == set(KEYS) - {"forbid_unknown"}

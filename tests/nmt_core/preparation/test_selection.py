@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from nmt_core.commands.main import main
 from nmt_core.kenlm import NgramModel
 from nmt_core.preparation import selection
 from nmt_core.preparation.selection import Keep, SideModels, select
+from tests.without import ROOT
 
 kenlm = pytest.importorskip("kenlm")
 WORDS = ("a", "dog", "runs", "market", "falls")
@@ -124,6 +127,17 @@ def test_what_cannot_be_selected_is_one_line_and_leaves_nothing(
         error = capsys.readouterr().err
         assert message in error and error.count("\n") == 1
     assert sorted(folder.iterdir()) == before
+
+
+def test_a_folder_is_made_and_an_early_end_of_the_reader_is_no_full_disk(folder: Path) -> None:
+    options = "--in-domain in.fr --general general.fr --keep 250"
+    assert main(f"prepare select text.fr --output new/out {options}".split()) == 0
+    assert len(Path("new/out").read_text().splitlines()) == 250
+    Path("long").write_text("a dog runs\n" * 60_000)
+    program = f"set -o pipefail; {sys.executable} -m nmt_core prepare select long --output - {options}0000 | head -n 1"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(["bash", "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 141 and "cannot be written" not in ended.stderr
 
 
 def test_a_file_that_changes_between_the_passes_is_an_error(folder: Path) -> None:

@@ -68,7 +68,7 @@ def rude() -> Iterator[Callable[..., RudeClient]]:
 
 
 class AnyServer:
-    """A server that writes ``lines``, those of its access log too."""
+    """A server that writes ``lines``, its access log too."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

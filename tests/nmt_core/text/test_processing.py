@@ -37,7 +37,7 @@ def test_a_language_without_rules_is_said_once(language: str, capsys: pytest.Cap
     say_if_without_rules.cache_clear()
     for _ in range(2):
         TextProcessor(TextConfig(source_language="cs", target_language=language))
-    problem = "Moses' tokeniser has no rules for it and takes those of English (Czech is cs)"
+    problem = "Moses' tokeniser has no rules for it and uses the English ones (Czech is cs)"
     assert capsys.readouterr().err == f"language '{language}': {problem}\n"
 
 

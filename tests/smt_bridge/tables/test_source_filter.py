@@ -92,8 +92,8 @@ def test_lines_stay_as_they_are(tmp_path: Path, table: bytes, kept: list[int]) -
         (b"a [X][X] [X] ||| x [X] ||| 1\na ||| x ||| 1\n", "table:2: has no labels"),
         (b"[X] ||| a [X,1] ||| b [X,1] ||| p=1\n", "Hiero grammar"),
         (b"[NP [DT a] [NN]] ||| x [X][NN] [X] ||| 1\n", "table:1: these are rules of tree fragments"),
-        (b"a|A b|B ||| x ||| 1\nc|C ||| x ||| 1\n", "2 factors and those of the text 1"),
-        (b"<s> [X] ||| <s> [S] ||| 1\na|A b|B c|C [X] ||| x [X] ||| 1\n", "2 factors and those of the text 1"),
+        (b"a|A b|B ||| x ||| 1\nc|C ||| x ||| 1\n", "2 factors and the words of the text 1"),
+        (b"<s> [X] ||| <s> [S] ||| 1\na|A b|B c|C [X] ||| x [X] ||| 1\n", "2 factors and the words of the text 1"),
         (b"a [X] ||| x [X] ||| 1\n[the] [X] ||| x [X] ||| 1\n", r"table:2: `\[the\]` has one label"),
     ],
 )
