@@ -40,7 +40,7 @@ from smt_bridge.nbest.entry import with_features as with_checked_features
 from smt_bridge.nbest.formats import AUTO, check_format
 from smt_bridge.nbest.order import join_lists, ordered_lists
 from smt_bridge.nbest.rerank import Reranker
-from smt_bridge.tables.rescore import RescoreWorker, check_factors, table_job, write_record
+from smt_bridge.tables.rescore import RescoreWorker, check_factors, table_job, write_table_metadata
 from smt_bridge.tables.scoring import Counts as TableCounts
 from smt_bridge.tables.scoring import Scorers
 from smt_bridge.tables.table import read_windows, split_window
@@ -117,7 +117,7 @@ def rescore_table(
     factor: str | None = None,
     max_words: int = MOST_WORDS,
 ) -> TableCounts:
-    """Add neural scores to a Moses table of phrases or rules, with a record, as ``smt-bridge rescore-table``.
+    """Add neural scores to a Moses table of phrases or rules, with metadata, as ``smt-bridge rescore-table``.
 
     In one process, and from the beginning if it is interrupted; large tables are for the command.
 
@@ -138,8 +138,8 @@ def rescore_table(
         BridgeError: a score is not a finite number.
     """
     table, output = os.fspath(table), os.fspath(output)
-    record = new_metadata(output)
-    if overwritten([table], [output, *([] if record is None else [record])]) is not None:
+    metadata_file = new_metadata(output)
+    if overwritten([table], [output, *([] if metadata_file is None else [metadata_file])]) is not None:
         raise ConfigError(f"{output} is also read and would be lost; give another name")
     windows = read_windows(table)
     first = next(windows)
@@ -165,8 +165,8 @@ def rescore_table(
     }
 
     def describe(counts: dict[str, Any], signatures: dict[str, str]) -> None:
-        if record is not None:
-            write_record(output, options, first=first, signatures=signatures, counts=TableCounts(**counts))
+        if metadata_file is not None:
+            write_table_metadata(output, options, first=first, signatures=signatures, counts=TableCounts(**counts))
 
     job = table_job(table, output, options, itertools.chain([first], windows), journaled=False)
     with one_thread():

@@ -168,7 +168,7 @@ def read_metadata(path: str) -> Metadata:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         wrong = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        problem = f"is not a record of add-features or rescore-table ({wrong:.80}); remove it or write it again"
+        problem = f"is not metadata of add-features or rescore-table ({wrong:.80}); remove it or write it again"
         raise InputError(path, problem) from error
 
 
@@ -184,7 +184,7 @@ def new_metadata(output: str) -> str | None:
         if os.path.exists(path):
             read_metadata(path)
     except InputError as error:
-        problem = "is there already and is no record of add-features or rescore-table"
+        problem = "is there already and is no metadata of add-features or rescore-table"
         raise ConfigError(f"{path}: {problem}; move it away, or choose another --output") from error
     return path
 

@@ -48,7 +48,7 @@ def examine(files: Files) -> Iterator[Finding]:
     tables = {path: Table(path, most=files.most) for path in _tables(files, ini)}
     for table in tables.values():
         yield from table.findings
-        yield from _examine_record(table.path, files.scorer)
+        yield from _examine_metadata(table.path, files.scorer)
     if ini is not None:
         yield from examine_ini(ini, tables)
     for path, stated in _language_models(files, ini):
@@ -76,7 +76,7 @@ def _examine_list(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
         return
     summary = lists.NbestSummary(files.nbest, most=files.most, format=files.format)
     yield from summary.findings
-    yield from _examine_record(files.nbest, files.scorer)
+    yield from _examine_metadata(files.nbest, files.scorer)
     for path in (files.source, files.reference):
         if path:
             yield from lists.examine_ids(summary, path)
@@ -132,19 +132,19 @@ def _examine_words(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
                 yield from examine_case_of_model(source, begin, vocabulary, folder)
 
 
-def _examine_record(path: str, scorer: str) -> Iterator[Finding]:
+def _examine_metadata(path: str, scorer: str) -> Iterator[Finding]:
     """Whether the metadata next to a file are of this file, and of this model."""
-    record = metadata_path(path)
+    beside = metadata_path(path)
     try:
         found = find_metadata(path)
     except InputError as error:
-        yield warning(record, error.problem, "it is not a record of ours: remove or rename it")
+        yield warning(beside, error.problem, "remove or rename it")
         return
     if found is not None and scorer:
-        yield from _examine_fingerprint(record, " ".join(map(str, found.columns.values())), scorer)
+        yield from _examine_fingerprint(beside, " ".join(map(str, found.columns.values())), scorer)
 
 
-def _examine_fingerprint(record: str, recorded: str, scorer: str) -> Iterator[Finding]:
+def _examine_fingerprint(beside: str, recorded: str, scorer: str) -> Iterator[Finding]:
     try:
         signature = open_model(scorer).signature
     except NmtError:
@@ -152,7 +152,7 @@ def _examine_fingerprint(record: str, recorded: str, scorer: str) -> Iterator[Fi
     prints = [part.removeprefix("model:") for part in signature.split("|") if part.startswith("model:")]
     if "model:" in recorded and prints and prints[0] not in recorded:
         yield warning(
-            record, f"names another model than {scorer} ({prints[0]})", "score again, or give the model it names"
+            beside, f"names another model than {scorer} ({prints[0]})", "score again, or give the model it names"
         )
 
 

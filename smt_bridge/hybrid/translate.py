@@ -45,15 +45,15 @@ WINDOW = 100  # sentences that are translated together, at most
 def translate_text(args: argparse.Namespace) -> int:
     """Translate in windows: as many sentences as are there."""
     recipe = recipe_of(args)
-    record = new_metadata(args.nbest_output) if args.nbest_output and not recipe.guidance else None
+    metadata_file = new_metadata(args.nbest_output) if args.nbest_output and not recipe.guidance else None
     counts = _Counts()
     with contextlib.ExitStack() as stack:
         stack.enter_context(orderly_end())
         system = _open(args, recipe, stack)
 
         def finish() -> None:
-            if record is not None:
-                _write_record(args, system.described(recipe), counts)
+            if metadata_file is not None:
+                _write_list_metadata(args, system.described(recipe), counts)
 
         _translate_input(args, system, counts, stack, finish)
         system.decoder.finish()
@@ -250,7 +250,7 @@ class _Counts:
             _warn(f"Moses was restarted {counted(moses.restarts, 'time')}; {sentences_were} too much for it")
 
 
-def _write_record(args: argparse.Namespace, recipe: Recipe, counts: _Counts) -> None:
+def _write_list_metadata(args: argparse.Namespace, recipe: Recipe, counts: _Counts) -> None:
     columns = {name: Signature.parse(text) for name, text in recipe.signatures.items()}
     columns |= exact_signatures(recipe.exact)
     numbers = {"sentences": counts.sentences, "hypotheses": counts.hypotheses}

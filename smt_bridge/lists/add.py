@@ -102,16 +102,16 @@ def _one(args: argparse.Namespace) -> _Input:
 
 def _add(args: argparse.Namespace, lists: _Input) -> int:
     """Add the columns, and write their metadata where the output is a file."""
-    record = new_metadata(args.output)
-    known = lists.known_columns() if record else {}
+    metadata_file = new_metadata(args.output)
+    known = lists.known_columns() if metadata_file else {}
     jobs = count_jobs(args, models_of(feature_specs(args)))
     windows: list[Mapping[str, float]] = []
 
     def describe(counts: Mapping[str, float], signatures: Mapping[str, str]) -> None:
         warn_at_the_end(windows, _remark)
-        if record:
+        if metadata_file:
             added = {name: Signature.parse(text) for name, text in signatures.items()}
-            _write_record(args, {**known, **added}, counts)
+            _write_list_metadata(args, {**known, **added}, counts)
 
     next(read_lines(args.source_text, shown=args.source), None)  # warnings about the start of the file come now
     job = _job(args, lists)
@@ -211,7 +211,7 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(args, name) for name in (*_OPTIONS, *(("lists", "exact") if args.lists else ()))}
 
 
-def _write_record(args: argparse.Namespace, columns: dict[str, Signature], counts: Mapping[str, float]) -> None:
+def _write_list_metadata(args: argparse.Namespace, columns: dict[str, Signature], counts: Mapping[str, float]) -> None:
     shown = {name: int(counts.get(name, 0)) for name in ("hypotheses", "sentences")}
     source = " ".join(args.lists) or args.nbest
     write_metadata(args.output, Metadata(input=source, columns=columns, counts=shown, options=_given(args)))

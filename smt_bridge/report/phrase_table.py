@@ -75,14 +75,14 @@ def survey(path: str, *, before: int) -> Survey:
     return Survey(lines, histogram, _correlation(sums), best)
 
 
-def table_page(found: Survey, record: Metadata, *, path: str) -> str:
-    """The whole page; ``record`` is what ``rescore-table`` wrote beside the table."""
+def table_page(found: Survey, metadata: Metadata, *, path: str) -> str:
+    """The whole page; ``metadata`` is what ``rescore-table`` wrote beside the table."""
     picture = density(
         found.histogram,
         low=_LOWEST,
         high=(0.0, 0.0),
         title="neural against translation-model score",
-        names=("ln phi(target|source) of the table", f"ln {next(iter(record.columns))}"),
+        names=("ln phi(target|source) of the table", f"ln {next(iter(metadata.columns))}"),
     )
     parts = [
         section(
@@ -108,13 +108,13 @@ def table_page(found: Survey, record: Metadata, *, path: str) -> str:
             remark="The source phrases with the most targets, short ones and long ones. Table 2 of Cho et al. 2014,"
             " long phrases drawn at random, is in scripts/experiments/cho2014.",
         ),
-        section("What was counted", pairs(_counted(found, record.counts))),
-        section("What the columns are", signed_columns({name: str(one) for name, one in record.columns.items()})),
+        section("What was counted", pairs(_counted(found, metadata.counts))),
+        section("What the columns are", signed_columns({name: str(one) for name, one in metadata.columns.items()})),
     ]
     return page("What rescoring did", path, parts)
 
 
-def table_report(found: Survey, record: Metadata, *, path: str) -> dict[str, Any]:
+def table_report(found: Survey, metadata: Metadata, *, path: str) -> dict[str, Any]:
     """The same for other programs (docs/lists.md)."""
     return {
         "format": REPORT_FORMAT,
@@ -125,19 +125,19 @@ def table_report(found: Survey, record: Metadata, *, path: str) -> dict[str, Any
         "correlation": None if math.isnan(found.correlation) else found.correlation,
         "histogram": {"low": _LOWEST, "high": (0.0, 0.0), "pairs": found.histogram.tolist()},
         "sources": [source._asdict() for source in found.sources],
-        "record": record.model_dump(exclude_none=True),
+        "record": metadata.model_dump(exclude_none=True),
     }
 
 
-def read_record(table: str) -> Metadata:
+def read_table_metadata(table: str) -> Metadata:
     """The metadata of a rescored table; raises InputError where there are none, and when they are something else."""
     if os.path.isdir(table):
-        raise InputError(table, "is a folder; expected a table that `rescore-table` wrote, with its record beside it")
+        raise InputError(table, "is a folder; expected a table that `rescore-table` wrote, with its metadata beside it")
     path, found = metadata_path(table), find_metadata(table)
     if found is None:
-        raise InputError(path, "there is no such record; `rescore-table` writes it beside the table")
+        raise InputError(path, "there are no metadata; `rescore-table` writes them beside the table")
     if found.scores_before is None or not found.columns:
-        raise InputError(path, "is not a record of `smt-bridge rescore-table`; rescore the table again")
+        raise InputError(path, "is not metadata of `smt-bridge rescore-table`; rescore the table again")
     if found.scores_before < 1:
         raise InputError(path, "is of a table without scores of a translation model to compare with")
     return found
@@ -182,12 +182,12 @@ def report(args: argparse.Namespace) -> int:
     """The work of `smt-bridge report`: write the page about a table, or the same as JSON."""
     if not args.output.endswith((".html", ".json")):
         raise ConfigError(f"--output {args.output}: expected a name that ends in .html or .json")
-    record = read_record(args.table)
-    found = survey(args.table, before=record.scores_before or 0)
+    metadata = read_table_metadata(args.table)
+    found = survey(args.table, before=metadata.scores_before or 0)
     if args.output.endswith(".json"):
-        content = json_bytes(table_report(found, record, path=args.table), indent=1)
+        content = json_bytes(table_report(found, metadata, path=args.table), indent=1)
     else:
-        content = table_page(found, record, path=args.table).encode("utf-8", "replace")
+        content = table_page(found, metadata, path=args.table).encode("utf-8", "replace")
     with open_output(args.output) as stream:
         stream.write(content)
     say(f"report: {args.output} has {len(content) >> 10} KiB")

@@ -115,7 +115,7 @@ def _by_length(judgement: Judgement) -> str:
 def _columns(signatures: Mapping[str, str] | None) -> str:
     if not signatures:
         return ""
-    return section("What the columns are", signed_columns(signatures), remark="From the record beside the list.")
+    return section("What the columns are", signed_columns(signatures), remark="From the metadata beside the list.")
 
 
 def _changes(sentences: Sequence[Sentence], weights: Weights, scorer: PairScorer | None) -> str:

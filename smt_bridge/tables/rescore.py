@@ -39,7 +39,7 @@ def rescore_files(args: argparse.Namespace) -> int:
     """Check the input's first lines, score the table, and say what was met."""
     started = time.perf_counter()
     output = args.output or "-"
-    record = new_metadata(output)  # refused before the work, not behind it
+    metadata_file = new_metadata(output)  # refused before the work, not behind it
     windows = read_windows(args.input)
     first = next(windows)  # a wrong file is found before a model is loaded
     columns = split_window(first)
@@ -50,8 +50,8 @@ def rescore_files(args: argparse.Namespace) -> int:
     stream = None if are_files(args.input, [output]) else _beginning(chain([first], windows), args.dry_run)
 
     def describe(counts: dict[str, Any], signatures: dict[str, Any]) -> None:
-        if record is not None:
-            write_record(output, options, first=first, signatures=signatures, counts=Counts(**counts))
+        if metadata_file is not None:
+            write_table_metadata(output, options, first=first, signatures=signatures, counts=Counts(**counts))
 
     specs = [spec for spec in (args.scorer, args.reverse_scorer) if spec]
     open_worker = functools.partial(_open_worker, args)
@@ -136,7 +136,7 @@ def check_factors(
         raise FormatError(window.path, problem, line=window.first)
 
 
-def write_record(
+def write_table_metadata(
     output: str, options: Mapping[str, Any], *, first: Window, signatures: Mapping[str, str], counts: Counts
 ) -> None:
     """What the new table is: names and options, so that ``wire`` and a reader of next year know.

@@ -88,17 +88,17 @@ def _check_options(args: argparse.Namespace) -> None:
 
 
 def _added_columns(table: str, added: int | None) -> list[str]:
-    """The names of the added columns; WiringError when the record beside the table has another number."""
+    """The names of the added columns; WiringError when the metadata of the table have another number."""
     if added is not None and added < 1:
         raise ConfigError("--added must be at least 1")
-    record, found = metadata_path(table), find_metadata(table)
+    beside, found = metadata_path(table), find_metadata(table)
     if found is None:
         if added is None:
-            raise ConfigError(f"how many columns were added to {table}? There is no {record}, so say it with --added N")
+            raise ConfigError(f"how many columns were added to {table}? There is no {beside}, so say it with --added N")
         return ["p"] * added
     names = list(found.columns)
     if added not in (None, len(names)):
-        raise WiringError(f"--added is {added}, but {record} says that {len(names)} were added ({', '.join(names)})")
+        raise WiringError(f"--added is {added}, but {beside} says that {len(names)} were added ({', '.join(names)})")
     return names
 
 

@@ -64,7 +64,7 @@ def tune(args: argparse.Namespace) -> int:
 
 
 def _recipe(nbest: str | None) -> Recipe:
-    """How the list was made, by the record beside it."""
+    """How the list was made, by the metadata beside it."""
     found = find_metadata(nbest) if nbest else None
     if found is None or "recipe" not in found.options:
         raise ConfigError(

@@ -20,7 +20,7 @@ from smt_bridge.metadata import (
     known_columns,
     read_metadata,
 )
-from smt_bridge.tables.rescore import _OPTIONS, write_record
+from smt_bridge.tables.rescore import _OPTIONS, write_table_metadata
 from smt_bridge.tables.scoring import Counts
 from smt_bridge.tables.table import Window
 from tests.metadata_files import describe, metadata_of
@@ -50,7 +50,7 @@ def test_metadata_of_a_rescored_table_have_the_same_form(tmp_path: Path) -> None
     first = Window("phrase-table.gz", 1, 4, b"", rules=False)
     with open_output(
         str(tmp_path / "table"),
-        on_complete=lambda: write_record(
+        on_complete=lambda: write_table_metadata(
             str(tmp_path / "table"), options, first=first, signatures=signatures, counts=counts
         ),
     ):

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
     add = parser.add_argument
-    add("table", type=InputFile, metavar="TABLE", help="a table that rescore-table made, with its record")
+    add("table", type=InputFile, metavar="TABLE", help="a table that rescore-table made, with its metadata")
     add("--output", type=OutputFile, required=True, metavar="FILE", help="the page")
     add(
         "--data",
@@ -68,22 +68,22 @@ def run(args: argparse.Namespace) -> int:
     from scripts.experiments.cho2014.study_page import claims, data_files, study_page
     from scripts.experiments.cho2014.table_study import Pool, study
     from smt_bridge.metadata import metadata_path
-    from smt_bridge.report.phrase_table import read_record
+    from smt_bridge.report.phrase_table import read_table_metadata
     from smt_bridge.tables.scoring import DIRECT
 
     _check(args)
     if args.generator is not None:
         check_specs([args.generator])  # before the table is looked at
     check_maps(args)
-    record = read_record(args.table)
-    if DIRECT not in record.columns:
+    metadata = read_table_metadata(args.table)
+    if DIRECT not in metadata.columns:
         raise InputError(metadata_path(args.table), f"names no column {DIRECT}")
     pool = Pool(args.minimum_words, args.frequent, args.rare, args.phrases, args.seed)
-    found = study(args.table, column=(record.scores_before or 0) + list(record.columns).index(DIRECT), pool=pool)
+    found = study(args.table, column=(metadata.scores_before or 0) + list(metadata.columns).index(DIRECT), pool=pool)
     drawn = [] if args.generator is None else _draw(args, found)
     maps = None if args.vectors is None else make_maps(args)
     sections = [] if maps is None else map_sections(maps)
-    content = study_page(found, record, drawn, top=args.top, path=args.table, maps=sections)
+    content = study_page(found, metadata, drawn, top=args.top, path=args.table, maps=sections)
     if args.data is not None:
         measured = {**claims(found, drawn), **({} if maps is None else map_claims(maps))}
         files = {**data_files(found, drawn, top=args.top), **({} if maps is None else map_files(maps))}
@@ -106,7 +106,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.rare >= args.frequent:
         raise ConfigError(f"--rare {args.rare} must be less than --frequent {args.frequent}")
     if args.table == "-":
-        raise ConfigError("TABLE must be a file: its record lies beside it")
+        raise ConfigError("TABLE must be a file: its metadata lies beside it")
     if args.proposals > args.samples:
         raise ConfigError(f"--proposals {args.proposals}: only {args.samples} targets are drawn (--samples)")
 

@@ -64,7 +64,7 @@ def claims(found: Study, drawn: Sequence[Drawn]) -> dict[str, Any]:
 
 def study_page(
     found: Study,
-    record: Metadata,
+    metadata: Metadata,
     drawn: Sequence[Drawn],
     *,
     top: int,
@@ -95,7 +95,7 @@ def study_page(
         *maps,
         section("Pairs that the model likes much better than the table", _outliers(found.model_likes)),
         section("Pairs that the table likes much better than the model", _outliers(found.table_likes)),
-        section("What was looked at", pairs(_counted(found, record))),
+        section("What was looked at", pairs(_counted(found, metadata))),
     ]
     return page("What the model knows of the phrase table", path, parts)
 
@@ -200,8 +200,8 @@ def _outliers(found: Sequence[Outlier]) -> str:
     return table(("source", "target", "ln phi", "ln p of the model", "source seen"), rows)
 
 
-def _counted(found: Study, record: Metadata) -> list[tuple[str, str]]:
-    signature = (record.signatures or {}).get("scorer", "")
+def _counted(found: Study, metadata: Metadata) -> list[tuple[str, str]]:
+    signature = (metadata.signatures or {}).get("scorer", "")
     return [
         ("pairs", f"{found.lines:,}"),
         ("sources", f"{found.sources:,}"),

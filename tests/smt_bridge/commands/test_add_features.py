@@ -1,4 +1,4 @@
-"""add-features: every feature through its option, and the record of what it was."""
+"""add-features: every feature through its option, and the metadata of the output."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_columns_of_an_earlier_run_stay_in_the_record(files: Path) -> None:
 
 def test_strange_file_beside_the_list_is_refused_and_left(files: Path) -> None:
     (files / "nbest.json").write_text("[]")
-    with pytest.raises(InputError, match=r"nbest\.json: is not a record"):
+    with pytest.raises(InputError, match=r"nbest\.json: is not metadata"):
         call(files, "--feature", "wordcount", "--output", files / "out")
     assert (files / "nbest.json").read_text() == "[]"
     assert not (files / "out").exists()

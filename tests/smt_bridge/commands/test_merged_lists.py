@@ -179,7 +179,7 @@ def test_what_lies_in_place_of_the_record_stays(folder: Path, content: str, caps
     Path("merged.json").write_text(content)
     second = "nmt=nmt.nbest" if content == "mine" else "nmt=merged.json"
     assert merge("--nbest", "moses=moses.nbest", "--nbest", second, "--output", "merged") == 2
-    assert "merged.json: is there already and is no record" in capsys.readouterr().err
+    assert "merged.json: is there already and is no metadata" in capsys.readouterr().err
     assert Path("merged.json").read_text() == content
     assert not Path("merged").exists()
 

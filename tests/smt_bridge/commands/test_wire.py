@@ -64,7 +64,7 @@ def test_record_beside_the_table_says_what_was_added(folder: Path) -> None:
     with pytest.raises(NmtError, match=r"--added is 1, but new\.json says that 2"):
         wired("--added", "1")
     (folder / "new.json").write_text("[]")
-    with pytest.raises(NmtError, match="not a record"):
+    with pytest.raises(NmtError, match="is not metadata"):
         wired()
 
 

@@ -139,7 +139,7 @@ def test_words_and_attention_of_a_scorer_are_shown(folder: Path) -> None:
 def test_bad_input_is_one_clear_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("p.html", "p.json"):
         assert main(["report", "--table", str(folder / "nbest"), "--output", str(folder / name)]) == 2
-        assert "no such record" in capsys.readouterr().err
+        assert "there are no metadata" in capsys.readouterr().err
     assert main(["report", "--table", str(folder / "nbest"), "--output", str(folder / "p")]) == 2
     assert "expected a name that ends in .html or .json" in capsys.readouterr().err
     assert not [name for name in os.listdir(folder) if name in ("p", "p.html", "p.json", "hyp")]

@@ -1,6 +1,6 @@
 """Files that belong together are of one command, also where two commands make them at the same time.
 
-They are an output and the record that describes it, weights and the report about them, what ``rerank`` writes.
+They are an output and its metadata, weights and the report about them, what ``rerank`` writes.
 """
 
 from __future__ import annotations
