@@ -34,9 +34,8 @@ columns, in this order (natural logarithms; the rest of each line stays byte for
   NMTreverse0= ...     log p(source | hypothesis), one per --reverse-scorer
   KENLM0= KenLMoov0=   log p(hypothesis) with sentence boundaries, and unknown words, of --lm
   and the columns of each --feature: nmt nmtnorm nmtmin nmtunk coverage nmtreverse (of a SPEC); phrases
-  phrasesreverse (lists with -report-segmentation); rnnlm cslm; kenlm; wordcount lengthratio; model1:LEX.F2E; mbrbleu,
-  with :posterior for
-  weights by the totals; and installed ones
+  phrasesreverse (lists with -report-segmentation); rnnlm cslm; kenlm; wordcount lengthratio; model1:LEX.F2E; mbrbleu
+  (with :posterior, weights by the totals); and installed ones
 
 OUT.json beside OUT names what each column depends on. A command that was interrupted goes on when it is started
 again."""

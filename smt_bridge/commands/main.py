@@ -14,7 +14,7 @@ COMMANDS = {
     "wire": Command("smt_bridge.commands.wire", "make the moses.ini that uses a rescored phrase table"),
     "graph": Command(
         "smt_bridge.commands.graph",
-        "n-best lists of any length and neural search in Moses' search graphs, and smaller graphs",
+        "n-best lists of any length and neural search in Moses' search graphs",
     ),
     "add-features": Command(
         "smt_bridge.commands.add_features",

@@ -29,7 +29,7 @@ _EXAMPLE = """example:
 
 keys of --search (a key alone is true):
   allow_unknown        the neural model may write <unk>
-  graph_gap=G          of search graphs, as `smt-bridge graph prune` has it (1)
+  graph_gap=G          in search graphs, take arcs whose best path is at most G below the best (1)
   graph_beam=N         the neural model's beam in search graphs (12)
   guidance_weight=W    translate without tuned weights: W of the n-grams of Moses' lists, 1 of log p (choose it on a
                        development set; 1 is a beginning)

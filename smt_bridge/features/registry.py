@@ -7,7 +7,7 @@ the argument (text, empty where none was given) to a ``Feature``. A built-in nam
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import NamedTuple
 
@@ -102,16 +102,15 @@ def compares_hypotheses(spec: str) -> bool:
     return known is None or known.argument == _WEIGHTS
 
 
-def open_feature(spec: str, scorers: SharedScorers, *, others: Iterable[metadata.EntryPoint] | None = None) -> Feature:
+def open_feature(spec: str, scorers: SharedScorers) -> Feature:
     """Make the feature that ``NAME[:ARGUMENT]`` names.
 
-    ``others`` are the entry points to look among, by default those of the installed packages. Raises
-    ConfigError for an unknown name, a missing or needless argument, and an entry point that cannot be used.
+    Raises ConfigError for an unknown name, a missing or needless argument, and an entry point that cannot be used.
     """
     name, _, argument = spec.partition(":")
     known = BUILT_IN.get(name)
     if known is None:
-        return _foreign(name, argument, metadata.entry_points(group=GROUP) if others is None else others)
+        return _foreign(name, argument)
     if bool(argument) != bool(known.argument) and not known.argument.startswith("["):
         problem = f"needs an argument: {name}:{known.argument}" if known.argument else "takes no argument"
         raise ConfigError(f"feature '{name}' {problem}")
@@ -139,8 +138,8 @@ def _free(name: str, taken: set[str]) -> str:
     return f"{stem}{number}"
 
 
-def _foreign(name: str, argument: str, others: Iterable[metadata.EntryPoint]) -> Feature:
-    found = {entry.name: entry for entry in others}
+def _foreign(name: str, argument: str) -> Feature:
+    found = {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
     if name not in found:
         there = ", ".join([*BUILT_IN, *sorted(found.keys() - BUILT_IN.keys())])
         raise ConfigError(f"there is no feature '{name}'; there are {there}")

@@ -18,7 +18,7 @@ from smt_bridge.tuning.pool import Floats
 
 _Singles = npt.NDArray[np.float32]
 _SHARPNESS = 2.0  # largest scaled weight at the start: neither flat nor decided (unless fixed columns set the scale)
-_MOMENTUM, _MOMENTUM_OF_SQUARES = 0.9, 0.95
+_STEP, _MOMENTUM, _MOMENTUM_OF_SQUARES = 0.1, 0.9, 0.95  # of Adam
 
 
 class ExpectedBleu:
@@ -47,7 +47,7 @@ class ExpectedBleu:
         gradient: Floats = np.array([ordered_sum(row * flat) for row in self._features], dtype=np.float64)
         return gradient
 
-    def climb(self, start: Floats, *, steps: int, rate: float = 0.1) -> Floats:
+    def climb(self, start: Floats, *, steps: int) -> Floats:
         """Walk uphill from ``start`` (D,) with Adam's step sizes (Kingma & Ba 2015, algorithm 1)."""
         largest = float(np.abs(start).max())
         weights = start * (_SHARPNESS / largest) if largest > 0.0 and self._scale_is_free else start.copy()
@@ -57,7 +57,7 @@ class ExpectedBleu:
             mean += (1.0 - _MOMENTUM) * (gradient - mean)
             square += (1.0 - _MOMENTUM_OF_SQUARES) * (gradient**2 - square)
             unbiased = mean / (1.0 - _MOMENTUM**step)
-            weights += rate * unbiased / (np.sqrt(square / (1.0 - _MOMENTUM_OF_SQUARES**step)) + 1e-12)
+            weights += _STEP * unbiased / (np.sqrt(square / (1.0 - _MOMENTUM_OF_SQUARES**step)) + 1e-12)
         return weights
 
     def _probabilities(self, weights: Floats) -> _Singles:

@@ -128,7 +128,7 @@ def test_unknown_name_lists_what_there_is() -> None:
 )
 def test_a_missing_or_needless_argument_is_shown(spec: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        open_feature(spec, SharedScorers(open_model), others=())
+        open_feature(spec, SharedScorers(open_model))
 
 
 def test_columns_are_those_the_catalogue_promises() -> None:
