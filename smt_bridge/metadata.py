@@ -3,18 +3,40 @@
 They have the input, options, counts, and the signature of every added column. Their ``file`` is the identity of the
 bytes that they describe: length and CRC-32. Other programs, and commands that write no metadata, can replace FILE and
 leave an older FILE.json there. Its identity does not fit then, and every command that reads it says so and ends.
+
+A *signature* says in one line what a column's numbers depend on, as sacrebleu has it: ``key:value`` fields between
+``|``; fields of unknown keys are kept::
+
+    feature:coverage|direction:forward|nmt:rnnsearch|model:c6a6575452b0|log:e|norm:none|tok:none|dtype:float32|version:0.1.0
+
+================= ==========================================================================
+``feature``       which feature made the column
+``direction``     ``forward`` is p(target | source), ``reverse`` p(source | target), ``target`` without the source
+``nmt``           architecture, of an ensemble several with ``+``
+``model``         fingerprint of the model, language model or lexicon
+``order``         ``right-to-left`` for a model that writes targets so; else absent
+``factors``       how many factors the model reads beside each source word; else absent
+``log``           base of the logarithm; absent where the number is none
+``norm``          ``none``, or what a sum was divided by (``words``: the words and the end)
+``tok``           tokenisation: ``none`` takes the words of the list as they stand; else the fingerprint of the
+                  preparation that cuts them into the subwords of the model
+``dtype``         precision of the arithmetic
+``device``        ``cpu`` or ``cuda``; ``cpu``: its instructions; ``gpu``: its name; ``torch``: the version
+``sums``          CRC-32 of some sums as this processor and its libraries compute them (``nmt_core/device.py``)
+``kernels``       version of the compiled kernels, in bfloat16 on a CPU; absent where PyTorch does all
+``version``       of this software
+================= ==========================================================================
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 from isal.isal_zlib import crc32
-from pydantic import BaseModel, BeforeValidator, InstanceOf, PlainSerializer, ValidationError
+from pydantic import BaseModel, InstanceOf, ValidationError
 
 from nmt_core.base.errors import ConfigError, InputError, unreadable
 from nmt_core.files import PARTIAL, beside, file_digest, is_written_through, open_output
@@ -27,66 +49,35 @@ OF_THE_MACHINE = ("device", "cpu", "gpu", "sums", "kernels", "torch")
 _DIGITS = 12
 
 
-@dataclasses.dataclass(frozen=True)
-class Signature:
-    """What a column's numbers depend on, in one line as sacrebleu has it; fields of unknown keys are kept.
+def signature_of(feature: str, **values: str) -> str:
+    """The signature of a feature of this version that takes words as they stand.
 
-    A *signature* is ``key:value`` fields between ``|``::
-
-        feature:coverage|direction:forward|nmt:rnnsearch|model:c6a6575452b0|log:e|norm:none|tok:none|dtype:float32|version:0.1.0
-
-    ================= ==========================================================================
-    ``feature``       which feature made the column
-    ``direction``     ``forward`` is p(target | source), ``reverse`` p(source | target), ``target`` without the source
-    ``nmt``           architecture, of an ensemble several with ``+``
-    ``model``         fingerprint of the model, language model or lexicon
-    ``order``         ``right-to-left`` for a model that writes targets so; else absent
-    ``factors``       how many factors the model reads beside each source word; else absent
-    ``log``           base of the logarithm; absent where the number is none
-    ``norm``          ``none``, or what a sum was divided by (``words``: the words and the end)
-    ``tok``           tokenisation: ``none`` takes the words of the list as they stand; else the fingerprint of the
-                      preparation that cuts them into the subwords of the model
-    ``dtype``         precision of the arithmetic
-    ``device``        ``cpu`` or ``cuda``; ``cpu``: its instructions; ``gpu``: its name; ``torch``: the version
-    ``sums``          CRC-32 of some sums as this processor and its libraries compute them (``nmt_core/device.py``)
-    ``kernels``       version of the compiled kernels, in bfloat16 on a CPU; absent where PyTorch does all
-    ``version``       of this software
-    ================= ==========================================================================
+    >>> signature_of("mine", log="e", version="1")
+    'feature:mine|log:e|version:1|tok:none'
     """
+    given = {"feature": feature, **values}
+    for key, value in (("tok", "none"), ("version", VERSION)):
+        given.setdefault(key, value)
+    return "|".join(f"{key}:{value}" for key, value in given.items())
 
-    fields: tuple[str, ...]
 
-    @classmethod
-    def parse(cls, text: str) -> Signature:
-        """Take a signature apart; any text is one, if only of one field."""
-        return cls(tuple(text.split("|")))
+def field_of(signature: str, key: str) -> str | None:
+    """The value of a field, None where it is absent."""
+    return next((one.partition(":")[2] for one in signature.split("|") if one.startswith(f"{key}:")), None)
 
-    @classmethod
-    def of(cls, feature: str, **values: str) -> Signature:
-        """The signature of a feature of this version that takes words as they stand."""
-        given = {"feature": feature, **values}
-        for key, value in (("tok", "none"), ("version", VERSION)):
-            given.setdefault(key, value)
-        return cls(tuple(f"{key}:{value}" for key, value in given.items()))
 
-    def __str__(self) -> str:
-        return "|".join(self.fields)
+def with_field(signature: str, key: str, value: str) -> str:
+    """The same with one field set: where it stands, or new at the end, before the version."""
+    new, fields = f"{key}:{value}", signature.split("|")
+    if field_of(signature, key) is not None:
+        return "|".join(new if one.startswith(f"{key}:") else one for one in fields)
+    place = next((i for i, one in enumerate(fields) if one.startswith("version:")), len(fields))
+    return "|".join([*fields[:place], new, *fields[place:]])
 
-    def get(self, key: str) -> str | None:
-        """The value of a field, None where it is absent."""
-        return next((field.partition(":")[2] for field in self.fields if field.startswith(f"{key}:")), None)
 
-    def with_field(self, key: str, value: str) -> Signature:
-        """The same with one field set: where it stands, or new at the end, before the version."""
-        new = f"{key}:{value}"
-        if self.get(key) is not None:
-            return Signature(tuple(new if field.startswith(f"{key}:") else field for field in self.fields))
-        place = next((i for i, field in enumerate(self.fields) if field.startswith("version:")), len(self.fields))
-        return Signature((*self.fields[:place], new, *self.fields[place:]))
-
-    def without(self, keys: Sequence[str]) -> Signature:
-        """The same without the fields of these keys."""
-        return Signature(tuple(field for field in self.fields if field.partition(":")[0] not in keys))
+def without_fields(signature: str, keys: Sequence[str]) -> str:
+    """The same without the fields of these keys."""
+    return "|".join(one for one in signature.split("|") if one.partition(":")[0] not in keys)
 
 
 def file_fingerprint(path: str) -> str:
@@ -107,13 +98,6 @@ _ENDING = ".json"
 _BLOCK = 1 << 20  # bytes read at once
 
 
-def _parsed(value: Any) -> Any:
-    return Signature.parse(value) if isinstance(value, str) else value
-
-
-_Signature = Annotated[Signature, BeforeValidator(_parsed), PlainSerializer(str)]
-
-
 class Metadata(BaseModel, frozen=True):
     """What is known of a list or table: the content of its file, where what is None is left out.
 
@@ -125,7 +109,7 @@ class Metadata(BaseModel, frozen=True):
 
     input: InstanceOf[str]
     version: str = VERSION
-    columns: dict[str, _Signature]
+    columns: dict[str, InstanceOf[str]]
     counts: Mapping[str, int | float]
     options: dict[str, Any]
     scores_before: int | None = None
@@ -155,7 +139,7 @@ def find_metadata(path: str) -> Metadata | None:
     return found
 
 
-def known_columns(path: str) -> Mapping[str, Signature]:
+def known_columns(path: str) -> Mapping[str, str]:
     """The signatures of the columns that the metadata of a list name; raises as ``find_metadata``."""
     found = find_metadata(path)
     return found.columns if found else {}

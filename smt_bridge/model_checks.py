@@ -12,6 +12,7 @@ from itertools import islice
 from nmt_core.base.interfaces import LANGUAGE_MODELS, PairScore, PairScorer, SentencePair, unknown_words_serve
 from nmt_core.base.words import factors_read
 from smt_bridge.errors import WiringError
+from smt_bridge.metadata import field_of
 
 _FEWEST = 50  # words, before the share counts
 _UNKNOWN = 0.9  # of them: a model of another language knows numbers and names
@@ -25,7 +26,7 @@ def check_kind(column: str, signature: str, *, language_model: bool) -> None:
 
     A scorer that is no model of ours may be either.
     """
-    types = next((field.removeprefix("nmt:") for field in signature.split("|") if field.startswith("nmt:")), None)
+    types = field_of(signature, "nmt")
     if types is None or LANGUAGE_MODELS.issuperset(types.split("+")) == language_model:
         return
     problem = (

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from nmt_core.base.errors import ConfigError, InputError, ModelError, unreadable
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.base.words import split_words
+from nmt_core.ct2 import CT2
 from nmt_core.ct2.text import PiecesOfSide, TextOfModel
 from nmt_core.files.reading import read_small
 from nmt_core.version import VERSION
@@ -42,11 +43,13 @@ class ListedTranslation(NamedTuple):
 class Ct2Model:
     """A directory that one of CTranslate2's converters wrote, with its subword models beside it.
 
-    ``compute_type`` is CTranslate2's (float32, bfloat16, int8 …). Raises ConfigError where a package, the type or a
-    language is missing, ModelError for a directory that is no such model.
+    ``compute_type`` is CTranslate2's (float32, bfloat16, int8 …). Raises ConfigError for several directories, and where
+    a package, the type or a language is missing; ModelError for a directory that is no such model.
     """
 
     def __init__(self, folder: str, *, device: str = "cpu", compute_type: str = "float32", threads: int = 0) -> None:
+        if f",{CT2}" in folder:
+            raise ConfigError(f"{CT2}{folder}: models of CTranslate2 make no ensembles; give one {CT2}DIR")
         try:
             library = importlib.import_module("ctranslate2")
         except ImportError as error:

@@ -1,23 +1,26 @@
-"""All files of a pipeline together."""
+"""All files of a pipeline together, and the models that score them."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
-from nmt_core.base.errors import ConfigError, InputError, NmtError
+from nmt_core.base.errors import ConfigError, InputError, ModelError, NmtError
+from nmt_core.base.interfaces import PairScorer, SentencePair
 from nmt_core.base.messages import counted, say, show
+from nmt_core.base.words import count_words
 from nmt_core.ct2 import CT2
+from nmt_core.files import read_text_lines
 from nmt_core.files.reading import check_regular
 from smt_bridge.doctor import findings as words
 from smt_bridge.doctor import lists
 from smt_bridge.doctor.configuration import examine_ini, examine_model, language_models, readable_tables
-from smt_bridge.doctor.converted import examine_converted
 from smt_bridge.doctor.findings import Finding, error, examine_case, examine_case_of_model, first_words, warning
 from smt_bridge.doctor.table import Table
-from smt_bridge.metadata import find_metadata, metadata_path
+from smt_bridge.metadata import field_of, find_metadata, metadata_path
 from smt_bridge.models import REMOTE, open_model
 from smt_bridge.moses.ini import MosesIni, read_ini
 from smt_bridge.moses.weights import Weights, read_weights
@@ -48,7 +51,6 @@ def examine(files: Files) -> Iterator[Finding]:
     tables = {path: Table(path, most=files.most) for path in _tables(files, ini)}
     for table in tables.values():
         yield from table.findings
-        yield from _examine_metadata(table.path, files.scorer)
     if ini is not None:
         yield from examine_ini(ini, tables)
     for path, stated in _language_models(files, ini):
@@ -58,6 +60,7 @@ def examine(files: Files) -> Iterator[Finding]:
             yield from words.examine_text(path, most=files.most, tokenised=tokenised)
     yield from _examine_list(files, tables)
     yield from _examine_words(files, tables)
+    yield from _examine_metadata([*tables, *([files.nbest] if files.nbest else [])], files.scorer)
 
 
 def _tables(files: Files, ini: MosesIni | None) -> list[str]:
@@ -76,7 +79,6 @@ def _examine_list(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
         return
     summary = lists.NbestSummary(files.nbest, most=files.most, format=files.format)
     yield from summary.findings
-    yield from _examine_metadata(files.nbest, files.scorer)
     for path in (files.source, files.reference):
         if path:
             yield from lists.examine_ids(summary, path)
@@ -112,7 +114,7 @@ def _examine_words(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
     if not files.scorer:
         return
     if files.scorer.startswith(CT2):
-        yield from examine_converted(files.scorer, files.source, files.reference)
+        yield from _examine_converted(files.scorer, files.source, files.reference)
         return
     for folder in files.scorer.split(","):
         try:
@@ -132,28 +134,64 @@ def _examine_words(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
                 yield from examine_case_of_model(source, begin, vocabulary, folder)
 
 
-def _examine_metadata(path: str, scorer: str) -> Iterator[Finding]:
-    """Whether the metadata next to a file are of this file, and of this model."""
-    beside = metadata_path(path)
+_PAIRS = 50  # by which the direction of a model is seen
+_BETTER = 0.8  # of the log-probability a word, from which it is no accident
+
+
+def _examine_converted(spec: str, source: str, reference: str) -> Iterator[Finding]:
+    """Findings about the model; some lines of the texts are scored in both directions where both are given.
+
+    Raises ConfigError where CTranslate2 is not installed.
+    """
     try:
-        found = find_metadata(path)
-    except InputError as error:
-        yield warning(beside, error.problem, "remove or rename it")
+        model = open_model(spec)
+    except ModelError as failure:
+        yield error(str(failure), "the model cannot be used", "give the folder that a converter of CTranslate2 wrote")
         return
-    if found is not None and scorer:
-        yield from _examine_fingerprint(beside, " ".join(map(str, found.columns.values())), scorer)
-
-
-def _examine_fingerprint(beside: str, recorded: str, scorer: str) -> Iterator[Finding]:
     try:
-        signature = open_model(scorer).signature
+        lines = zip(*(read_text_lines(path, errors="replace") for path in (source, reference) if path), strict=False)
+        pairs = [SentencePair(*line) for line in islice(lines, _PAIRS) if len(line) == 2 and all(line)]
+        if not pairs:
+            return
+        given, turned = _by_word(model, pairs), _by_word(model, [SentencePair(two, one) for one, two in pairs])
+    except InputError:  # of a text, which its own findings are about, or of lines that are too long for the model
+        return
+    if turned > _BETTER * given:
+        problem = f"log p of a source word is {turned:.2f}, of a word of the reference {given:.2f}"
+        yield warning(spec, problem, "is it of the other direction? Give a model from the source's language")
+
+
+def _by_word(model: PairScorer, pairs: Sequence[SentencePair]) -> float:
+    words = sum(count_words(pair.target) + 1 for pair in pairs)
+    return sum(score.log_prob for score in model.score(pairs)) / words
+
+
+def _examine_metadata(paths: Iterable[str], scorer: str) -> Iterator[Finding]:
+    """Whether the metadata next to files are of these files, and of the model that is used."""
+    described = {}
+    for path in paths:
+        beside = metadata_path(path)
+        try:
+            found = find_metadata(path)
+        except InputError as wrong:
+            problem, _, remedy = wrong.problem.partition("; ")
+            yield error(beside, problem, remedy or "remove it, or make both again")
+            continue
+        if found is not None:
+            described[beside] = " ".join(found.columns.values())
+    if scorer and any("model:" in recorded for recorded in described.values()):
+        yield from _examine_fingerprints(described, scorer)
+
+
+def _examine_fingerprints(described: Mapping[str, str], scorer: str) -> Iterator[Finding]:
+    try:
+        fingerprint = field_of(open_model(scorer).signature, "model")
     except NmtError:
         return
-    prints = [part.removeprefix("model:") for part in signature.split("|") if part.startswith("model:")]
-    if "model:" in recorded and prints and prints[0] not in recorded:
-        yield warning(
-            beside, f"names another model than {scorer} ({prints[0]})", "score again, or give the model it names"
-        )
+    for beside, recorded in described.items():
+        if fingerprint is not None and "model:" in recorded and fingerprint not in recorded:
+            problem = f"names another model than {scorer} ({fingerprint})"
+            yield warning(beside, problem, "score again, or give the model it names")
 
 
 NAME = "doctor"

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.base.words import factors_read
+from smt_bridge.metadata import field_of
 from smt_bridge.moses_lines import pick_factor, text_of
 
 
@@ -104,6 +105,6 @@ def for_factored_sources(features: Sequence[Feature], factor: int) -> tuple[list
 
 def _factors_of(feature: Feature) -> int:
     number = factors_read(feature.signature)
-    if number and "direction:reverse" in feature.signature.split("|"):
+    if number and field_of(feature.signature, "direction") == "reverse":
         raise ConfigError(f"{feature.names[0]}: the model reads words with factors, which hypotheses have not")
     return number

@@ -23,7 +23,7 @@ from nmt_core.files.lexicon_lines import NULL, read_lexicon_lines
 from nmt_core.kenlm import NgramModel
 from smt_bridge.errors import WiringError
 from smt_bridge.features.base import Candidates
-from smt_bridge.metadata import Signature, file_fingerprint
+from smt_bridge.metadata import file_fingerprint, signature_of
 from smt_bridge.ordered_sum import ordered_sum
 
 
@@ -32,7 +32,7 @@ class WordCount:
 
     def __init__(self, name: str = "WordCount0") -> None:
         self.names: tuple[str, ...] = (name,)
-        self.signature = str(Signature.of("wordcount"))
+        self.signature = signature_of("wordcount")
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """Words are what stands between spaces."""
@@ -48,7 +48,7 @@ class LengthRatio:
 
     def __init__(self) -> None:
         self.names: tuple[str, ...] = ("LengthRatio0", "LengthRatiolog0")
-        self.signature = str(Signature.of("lengthratio"))
+        self.signature = signature_of("lengthratio")
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """Both numbers of every hypothesis."""
@@ -122,8 +122,8 @@ class Model1:
     def signature(self) -> str:
         """Floor and the lexicon's fingerprint."""
         model = file_fingerprint(self._lexicon.path)
-        signature = Signature.of("model1", direction="forward", model=model, log="e", norm="none", floor=f"{FLOOR:g}")
-        return str(signature.with_field("dtype", "float64"))
+        numbers = {"log": "e", "norm": "none", "floor": f"{FLOOR:g}", "tok": "none", "dtype": "float64"}
+        return signature_of("model1", direction="forward", model=model, **numbers)
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """One number per hypothesis; raises WiringError for a lexicon of the other direction."""
@@ -186,7 +186,7 @@ class KenLMFeature:
     def signature(self) -> str:
         """Order and fingerprint of the model."""
         model = {"lm": f"kenlm{self._model.order}", "model": file_fingerprint(self._path)}
-        return str(Signature.of("kenlm", direction="target", **model, log="e", norm="none", dtype="float32"))
+        return signature_of("kenlm", direction="target", **model, log="e", norm="none", dtype="float32")
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """The numbers of every hypothesis; equal texts are scored once."""

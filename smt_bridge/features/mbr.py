@@ -22,7 +22,7 @@ import numpy.typing as npt
 from nmt_core.base.errors import ConfigError
 from smt_bridge.errors import WiringError
 from smt_bridge.features.base import Candidates
-from smt_bridge.metadata import Signature
+from smt_bridge.metadata import signature_of
 from smt_bridge.ordered_sum import ordered_sum
 
 Ints = npt.NDArray[np.int64]
@@ -163,7 +163,7 @@ class ExpectedBleu:
     def __init__(self, weighting: str = "") -> None:
         self.names: tuple[str, ...] = ("MBRBLEU0",)
         self._weighting = Weighting.parse(weighting)
-        self.signature = str(Signature.of("mbrbleu", weights=str(self._weighting), smooth="exp", eff="yes"))
+        self.signature = signature_of("mbrbleu", weights=str(self._weighting), smooth="exp", eff="yes")
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """One number per hypothesis; raises WiringError where totals are needed and absent."""

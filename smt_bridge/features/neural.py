@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from smt_bridge.errors import BridgeError, WiringError
 from smt_bridge.features.base import Candidates
-from smt_bridge.metadata import Signature
+from smt_bridge.metadata import field_of, with_field
 from smt_bridge.model_checks import (
     FLOOR,
     check_exchanged,
@@ -53,9 +53,9 @@ class PairMeasure(NamedTuple):
     norm: str | None = None
 
 
-def _signature_of(scorer: PairScorer, feature: str, direction: Direction) -> Signature:
-    signature = Signature.parse(f"feature:{feature}|direction:{direction}|{scorer.signature}")
-    return signature.with_field("tok", signature.get("tok") or "none")
+def _signature_of(scorer: PairScorer, feature: str, direction: Direction) -> str:
+    signature = f"feature:{feature}|direction:{direction}|{scorer.signature}"
+    return with_field(signature, "tok", field_of(signature, "tok") or "none")
 
 
 LOG_PROB = PairMeasure("nmt", ("NMT",), lambda pair, score: (score.log_prob,))
@@ -89,7 +89,7 @@ class PairFeature:
     def signature(self) -> str:
         """The scorer's signature, with what was done to its numbers."""
         signature = _signature_of(self._scorer, self._measure.name, self._direction)
-        return str(signature if self._measure.norm is None else signature.with_field("norm", self._measure.norm))
+        return signature if self._measure.norm is None else with_field(signature, "norm", self._measure.norm)
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """The measure of every hypothesis; raises WiringError when the scorer does not give what it needs."""
@@ -235,7 +235,7 @@ class PhraseSum:
     @property
     def signature(self) -> str:
         """The scorer's signature, with what was done to its numbers."""
-        return str(_signature_of(self._scorer, "phrases", self._direction).with_field("floor", f"{FLOOR:g}"))
+        return with_field(_signature_of(self._scorer, "phrases", self._direction), "floor", f"{FLOOR:g}")
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """One sum per hypothesis; every distinct phrase pair of the call is scored once."""

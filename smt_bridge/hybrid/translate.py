@@ -30,7 +30,7 @@ from smt_bridge.hybrid.chooser import (
 )
 from smt_bridge.hybrid.options import recipe_of
 from smt_bridge.hybrid.translator import GuidedChooser, HybridTranslator
-from smt_bridge.metadata import Metadata, Signature, new_metadata, write_metadata
+from smt_bridge.metadata import Metadata, new_metadata, write_metadata
 from smt_bridge.models import Local, ModelOptions, SearchOptions, check_takes_guidance, open_model, source_factors
 from smt_bridge.moses.process import MosesFailed, MosesProcess
 from smt_bridge.nbest.entry import format_entry
@@ -251,8 +251,7 @@ class _Counts:
 
 
 def _write_list_metadata(args: argparse.Namespace, recipe: Recipe, counts: _Counts) -> None:
-    columns = {name: Signature.parse(text) for name, text in recipe.signatures.items()}
-    columns |= exact_signatures(recipe.exact)
+    columns = {**recipe.signatures, **exact_signatures(recipe.exact)}
     numbers = {"sentences": counts.sentences, "hypotheses": counts.hypotheses}
     options = {"recipe": recipe.as_json()}
     write_metadata(args.nbest_output, Metadata(input=args.input, columns=columns, counts=numbers, options=options))

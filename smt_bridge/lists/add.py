@@ -22,7 +22,7 @@ from nmt_core.jobs.work import run_with_options
 from smt_bridge.errors import FormatError
 from smt_bridge.features.registry import compares_hypotheses
 from smt_bridge.lists.worker import FACTORS, feature_specs, models_of, open_worker, warn_at_the_end
-from smt_bridge.metadata import Metadata, Signature, known_columns, new_metadata, write_metadata
+from smt_bridge.metadata import Metadata, known_columns, new_metadata, write_metadata
 from smt_bridge.models import count_jobs
 from smt_bridge.moses_lines import look_factored, parse_factors
 from smt_bridge.nbest.checks import SourceCheck
@@ -46,7 +46,7 @@ class _Input(NamedTuple):
     """
 
     read: Callable[[], Iterator[NbestList]]
-    known_columns: Callable[[], Mapping[str, Signature]]
+    known_columns: Callable[[], Mapping[str, str]]
     files: Mapping[str, str]
 
 
@@ -110,8 +110,7 @@ def _add(args: argparse.Namespace, lists: _Input) -> int:
     def describe(counts: Mapping[str, float], signatures: Mapping[str, str]) -> None:
         warn_at_the_end(windows, _remark)
         if metadata_file:
-            added = {name: Signature.parse(text) for name, text in signatures.items()}
-            _write_list_metadata(args, {**known, **added}, counts)
+            _write_list_metadata(args, {**known, **signatures}, counts)
 
     next(read_lines(args.source_text, shown=args.source), None)  # warnings about the start of the file come now
     job = _job(args, lists)
@@ -211,7 +210,7 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(args, name) for name in (*_OPTIONS, *(("lists", "exact") if args.lists else ()))}
 
 
-def _write_list_metadata(args: argparse.Namespace, columns: dict[str, Signature], counts: Mapping[str, float]) -> None:
+def _write_list_metadata(args: argparse.Namespace, columns: dict[str, str], counts: Mapping[str, float]) -> None:
     shown = {name: int(counts.get(name, 0)) for name in ("hypotheses", "sentences")}
     source = " ".join(args.lists) or args.nbest
     write_metadata(args.output, Metadata(input=source, columns=columns, counts=shown, options=_given(args)))

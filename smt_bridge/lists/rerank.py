@@ -62,7 +62,7 @@ def _report_maker(args: argparse.Namespace) -> Callable[[Sequence[Sentence], Set
         raise ConfigError(f"--report {args.report}: expected a name that ends in {_PAGE} or {_JSON}")
     if args.scorer and not (args.report or "").endswith(_PAGE):
         raise ConfigError(f"--scorer is for a page: --report NAME{_PAGE}")
-    signatures = {name: str(one) for name, one in known_columns(args.nbest).items()} if args.report else {}
+    signatures = known_columns(args.nbest) if args.report else {}
     scorer = open_model(args.scorer) if args.scorer else None
 
     def make(sentences: Sequence[Sentence], setting: Setting, weights: Weights) -> bytes:
@@ -73,7 +73,7 @@ def _report_maker(args: argparse.Namespace) -> Callable[[Sequence[Sentence], Set
             return b""
         if args.report.endswith(_JSON):
             files = {"nbest": args.nbest, "source": args.source, "references": args.reference, "weights": args.weights}
-            more = {"files": files, "detokenize": args.detokenize, "signatures": signatures}
+            more = {"files": files, "detokenize": args.detokenize, "signatures": dict(signatures)}
             return json_bytes(document(sentences, judgement, setting, weights, **more), indent=1)
         subtitle = f"{args.nbest}, {counted(len(sentences), 'sentence')}"
         page = reranking_page(sentences, judgement, weights, scorer=scorer, signatures=signatures, subtitle=subtitle)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
 from nmt_core.files import read_lines
-from smt_bridge.metadata import Signature, known_columns
+from smt_bridge.metadata import known_columns, signature_of
 from smt_bridge.nbest.checks import SourceCheck, beyond
 from smt_bridge.nbest.entry import NbestList
 from smt_bridge.nbest.formats import read_entries
@@ -74,14 +74,14 @@ class MergedFiles:
             for remark in watch.remarks():
                 self._say(remark)
 
-    def signatures(self) -> dict[str, Signature]:
+    def signatures(self) -> dict[str, str]:
         """What the columns depend on, as far as the metadata of the files say, in the order of the columns."""
-        known: dict[str, Signature] = {}
+        known: dict[str, str] = {}
         for part in self._columns:
             new = dict(zip(part.names, part.renamed, strict=True))
             found = known_columns(self._lists[part.system].path)
             known |= {new[old]: signature for old, signature in found.items() if old in new}
-            known |= dict.fromkeys((*part.own, part.total), Signature.of("merge"))
+            known |= dict.fromkeys((*part.own, part.total), signature_of("merge"))
         known |= exact_signatures(self._exact)
         return {name: known[name] for part in self._columns for name in part.every if name in known}
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.kenlm import NgramModel
-from smt_bridge.metadata import Signature, file_fingerprint, known_columns
+from smt_bridge.metadata import field_of, file_fingerprint, known_columns, signature_of
 from smt_bridge.nbest.merge import Columns, ExactValue
 
 _SIGNATURE = "exact"  # the feature that signatures of recomputed columns name
@@ -32,16 +32,17 @@ def exact_values(options: Sequence[str], columns: Sequence[Columns]) -> dict[str
     return values
 
 
-def exact_signatures(options: Sequence[str]) -> dict[str, Signature]:
+def exact_signatures(options: Sequence[str]) -> dict[str, str]:
     """What the columns that ``exact_values`` computes depend on, by name."""
     named = [option.partition("=") for option in options]
     models = {name: {"model": file_fingerprint(path)} if path else {} for name, _, path in named}
-    return {name: Signature.of(_SIGNATURE, **model) for name, model in models.items()}
+    return {name: signature_of(_SIGNATURE, **model) for name, model in models.items()}
 
 
 def recomputed_columns(nbest: str) -> tuple[str, ...]:
     """The columns of a merged list that ``exact_values`` computed, by its usable metadata."""
-    return tuple(name for name, signature in known_columns(nbest).items() if signature.get("feature") == _SIGNATURE)
+    known = known_columns(nbest).items()
+    return tuple(name for name, signature in known if field_of(signature, "feature") == _SIGNATURE)
 
 
 def _problem(name: str, path: str | None) -> str | None:

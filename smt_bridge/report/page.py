@@ -1,7 +1,5 @@
 """HTML pages that need nothing but themselves: no network, no scripts, readable in light and dark, and on paper.
 
-Their tables are also made as text with tabs, for papers.
-
 Charts are inline SVG; every mark has a title that says its number. On a narrow screen a drawing shrinks: there the text
 beside ``axes`` is larger. The names of ``bars`` leave no room for that: these shrink less, and are scrolled.
 """
@@ -34,8 +32,7 @@ th, td { border-bottom: 1px solid var(--rule); padding: .3rem .8rem .3rem 0; tex
 td.number, th.number { text-align: right; } svg { display: block; height: auto; max-width: 100%; }
 svg text { fill: var(--ink); font: 12px system-ui, sans-serif; } svg .faint { fill: var(--faint); }
 svg .rule { stroke: var(--rule); } .first { fill: var(--first); } .second { fill: var(--second); }
-.good { fill: var(--good); } .bad { fill: var(--bad); } svg .line-first { stroke: var(--first); fill: none; stroke-width: 2; }
-svg .line-second { stroke: var(--second); fill: none; stroke-width: 2; }
+.good { fill: var(--good); } .bad { fill: var(--bad); }
 svg.map text { paint-order: stroke; stroke: var(--paper); stroke-width: 3px; } svg.map circle { opacity: .55; } svg.map .bad { opacity: 1; }
 details { border: 1px solid var(--rule); border-radius: 6px; margin: .5rem 0; padding: .5rem .8rem; }
 details[open] { background: var(--panel); } summary { cursor: pointer; }

@@ -109,7 +109,7 @@ def table_page(found: Survey, metadata: Metadata, *, path: str) -> str:
             " long phrases drawn at random, is in scripts/experiments/cho2014.",
         ),
         section("What was counted", pairs(_counted(found, metadata.counts))),
-        section("What the columns are", signed_columns({name: str(one) for name, one in metadata.columns.items()})),
+        section("What the columns are", signed_columns(metadata.columns)),
     ]
     return page("What rescoring did", path, parts)
 

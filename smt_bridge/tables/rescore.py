@@ -16,7 +16,7 @@ from nmt_core.jobs.outputs import Result
 from nmt_core.jobs.run import Job, are_files
 from nmt_core.jobs.work import run_with_options
 from smt_bridge.errors import FormatError
-from smt_bridge.metadata import Metadata, Signature, new_metadata, write_metadata
+from smt_bridge.metadata import Metadata, new_metadata, write_metadata
 from smt_bridge.models import count_jobs, open_model, source_factors, start_worker
 from smt_bridge.moses_lines import LINES_FOR_FACTORS, look_factored, parse_factors, phrase_of
 from smt_bridge.tables.lines import ends_in_label
@@ -155,12 +155,12 @@ def write_table_metadata(
     write_metadata(output, metadata)
 
 
-def signed_columns(signatures: Mapping[str, str], *, unknown_count: bool) -> dict[str, Signature]:
+def signed_columns(signatures: Mapping[str, str], *, unknown_count: bool) -> dict[str, str]:
     """The added columns and their signatures: p(source|target) is the reverse scorer's, all others the direct one's."""
     columns = {}
     for name in column_names(reverse="reverse_scorer" in signatures, unknown_count=unknown_count):
         scorer, direction = ("reverse_scorer", "reverse") if name == REVERSE else ("scorer", "forward")
-        columns[name] = Signature.parse(f"direction:{direction}|{signatures[scorer]}")
+        columns[name] = f"direction:{direction}|{signatures[scorer]}"
     return columns
 
 

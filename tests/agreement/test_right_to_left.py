@@ -24,7 +24,7 @@ from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model, save_model
 from nmt_core.text.alignment import parse_pharaoh
 from smt_bridge.commands.main import main as bridge
-from smt_bridge.metadata import read_metadata
+from smt_bridge.metadata import field_of, read_metadata
 from smt_bridge.nbest.formats import read_entries
 from tests.mirrored_models import WORDS, make_models, mirrored, mirrored_points, turned
 from tests.model_files import open_pair_scorer
@@ -157,8 +157,8 @@ def test_both_orders_are_two_features(folders: dict[str, str], tmp_path: Path) -
         assert found["NMT1"] == pytest.approx(other.log_prob, abs=1e-4)
         assert found["NMTmin0"] == pytest.approx(min(other.word_log_probs or ()), abs=1e-4)
     columns = read_metadata(str(tmp_path / "out.json")).columns
-    assert columns["NMT1"].get("order") == "right-to-left"
-    assert columns["NMT0"].get("order") is None
+    assert field_of(columns["NMT1"], "order") == "right-to-left"
+    assert field_of(columns["NMT0"], "order") is None
 
 
 # --- search

@@ -94,6 +94,7 @@ def test_what_such_a_model_cannot_do_is_one_line(
     for more, expected in (
         (["--scorer", f"ct2:{folder}", "--softmax", "none"], "--softmax is for models of nmt-core"),
         (["--scorer", f"ct2:{tmp_path}"], "no model of CTranslate2"),
+        (["--scorer", f"ct2:{folder},ct2:{folder}"], "models of CTranslate2 make no ensembles; give one ct2:DIR"),
     ):
         assert main(["rescore-table", str(table), *more, *options]) == 2
         assert expected in capsys.readouterr().err

@@ -14,11 +14,11 @@ from nmt_core.files import open_output
 from smt_bridge.commands.main import main
 from smt_bridge.metadata import (
     Metadata,
-    Signature,
     find_metadata,
     identity,
     known_columns,
     read_metadata,
+    signature_of,
 )
 from smt_bridge.tables.rescore import _OPTIONS, write_table_metadata
 from smt_bridge.tables.scoring import Counts
@@ -29,7 +29,7 @@ SCORER = "nmt:rnnsearch|model:c6a6575452b0|log:e|norm:none|dtype:float32|version
 
 
 def test_metadata_is_read_back(tmp_path: Path) -> None:
-    columns = {"NMT0": Signature.parse(SCORER), "WordCount0": Signature.of("wordcount")}
+    columns = {"NMT0": SCORER, "WordCount0": signature_of("wordcount")}
     options = {"scorer": ["é", "no UTF-8: \udcff"]}
     written = Metadata(input="no UTF-8: \udcff", columns=columns, counts={"hypotheses": 3}, options=options)
     (tmp_path / "out.gz").write_bytes(b"0 ||| a ||| ||| 1\n")
@@ -58,7 +58,7 @@ def test_metadata_of_a_rescored_table_have_the_same_form(tmp_path: Path) -> None
     found = find_metadata(str(tmp_path / "table"))
     assert found is not None
     assert (found.input, found.scores_before, found.counts["pairs"]) == ("phrase-table.gz", 4, 2)
-    assert {name: str(signature) for name, signature in found.columns.items()} == {
+    assert found.columns == {
         "p(target|source)": f"direction:forward|{SCORER}",
         "p(source|target)": "direction:reverse|fake:table",
         "exp(unknown)": f"direction:forward|{SCORER}",

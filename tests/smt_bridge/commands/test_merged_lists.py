@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from smt_bridge.commands.main import main
-from smt_bridge.metadata import find_metadata
+from smt_bridge.metadata import field_of, find_metadata
 from smt_bridge.nbest.formats import read_entries
 from tests.nmt_core.arpa import ARPA
 
@@ -56,7 +56,7 @@ def test_lists_are_merged(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "moses.nbest has no list for 1 of 3" in said
     metadata = find_metadata("merged.gz")
     assert metadata is not None
-    assert metadata.columns["InNmt0"].get("feature") == "merge"
+    assert field_of(metadata.columns["InNmt0"], "feature") == "merge"
 
 
 def test_another_model_for_exact_features_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,7 +67,7 @@ def test_every_neural_column_of_a_list(pieces: Path, tmp_path: Path) -> None:
         assert found["NMTmin0"] == pytest.approx(min(words), abs=1e-4)
         assert found["NMTunk0"] == ("\u0416\u0416" in text)
         assert 0.0 <= found["NMTuncovered0"] <= 1.0
-    signature = str(read_metadata(str(tmp_path / "out.json")).columns["NMT0"])
+    signature = read_metadata(str(tmp_path / "out.json")).columns["NMT0"]
     carried = load_model(str(pieces)).preparation
     assert carried is not None
     assert f"|tok:{carried.fingerprint}|" in signature

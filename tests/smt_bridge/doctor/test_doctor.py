@@ -132,18 +132,18 @@ the [X][NP-SB] [X][NN] [X] ||| la [X][NN] [X][NP-SB] [S] ||| 0.5 0.5 ||| 0-0 1-1
         (edit("model/target.vocab", lambda t: t.replace("l&apos;", "l'").replace("la\n", "")), "warning", "unescape"),
         (wrote("model/source.vocab", b"a\nb\n"), "error", "source.vocab:1: a vocabulary begins with"),
         (lambda folder: (folder / "model" / "source.vocab").unlink(), "error", "is not a model folder"),
-        (wrote("table.json", b"{"), "warning", "is not JSON"),
+        (wrote("table.json", b"{"), "error", "is not JSON"),
         (wrote("table", RULES.replace(b"a house [X]", b"a [house] [X]")), "error", "table:2: `[house]` has one label"),
         (wrote("table", RULES.replace(b"a house [X]", b"a house")), "error", "table:2: has no labels such as [X] at"),
         (wrote("table", RULES + RULES.splitlines(keepends=True)[-1]), "warning", "1 phrase pair comes twice"),
-        (_described_and_changed, "warning", "describes other content than"),
+        (_described_and_changed, "error", "other content than {folder}/table has; remove it, or make both again"),
     ],
 )
 def test_each_mismatch_is_named_with_its_remedy(
     folder: Path, harm: Callable[[Path], None], level: str, words: str
 ) -> None:
     harm(folder)
-    found = findings(folder)
+    found, words = findings(folder), words.replace("{folder}", str(folder))
     assert any(line.startswith(f"{level}: ") and words in line for line in found), found
     assert all(line.count("; ") >= 1 for line in found)
 
