@@ -16,8 +16,8 @@ from nmt_core.kenlm import check_binary
 from smt_bridge.doctor import lists
 from smt_bridge.doctor.findings import Finding, error, note, warning
 from smt_bridge.doctor.table import Table
-from smt_bridge.moses.feature_functions import BEFORE_2013, binary_scores, missing_parts, section_lines
-from smt_bridge.moses.ini import Feature, MosesIni, PathOption
+from smt_bridge.moses.feature_functions import BEFORE_2013, Feature, binary_scores, missing_parts, section_lines
+from smt_bridge.moses.ini import MosesIni, PathOption
 from smt_bridge.moses.weights import all_weights
 from smt_bridge.tables.wire import why_not_unpacked
 

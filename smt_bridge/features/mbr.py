@@ -153,7 +153,7 @@ def _mean_of_systems(group: Candidates, scale: float) -> Floats:
 BLEU_ORDER = 4
 
 
-class ExpectedBleu:
+class MbrBleu:
     """The expected sentence BLEU in 0..1 of every hypothesis against its list, itself among the others.
 
     It is sacrebleu's, of words as they stand: orders without a match are smoothed by halving, orders longer than the

@@ -15,7 +15,7 @@ from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.base.interfaces import PairScorer
 from smt_bridge.features.base import AdaptedFeature, Feature
 from smt_bridge.features.lexical import KenLMFeature, LengthRatio, Model1, WordCount
-from smt_bridge.features.mbr import ExpectedBleu
+from smt_bridge.features.mbr import MbrBleu
 from smt_bridge.features.neural import (
     CONTINUOUS_SPACE,
     COVERAGE,
@@ -92,7 +92,7 @@ BUILT_IN: Mapping[str, BuiltIn] = {name: BuiltIn("SPEC", make) for name, make in
     "wordcount": BuiltIn("", lambda *_: WordCount()),
     "lengthratio": BuiltIn("", lambda *_: LengthRatio()),
     "model1": BuiltIn("LEX.F2E", lambda path, _: Model1(path)),
-    "mbrbleu": BuiltIn(_WEIGHTS, lambda weights, _: ExpectedBleu(weights)),
+    "mbrbleu": BuiltIn(_WEIGHTS, lambda weights, _: MbrBleu(weights)),
 }
 
 

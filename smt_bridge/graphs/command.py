@@ -6,7 +6,7 @@ import argparse
 import itertools
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
@@ -17,7 +17,7 @@ from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.phrase_graph import PhraseGraph, within_gap
 from smt_bridge.graphs.posteriors import posteriors_of
 from smt_bridge.graphs.reading import read_graphs, with_lines
-from smt_bridge.graphs.search import FEATURE, WINDOW, SearchedGraph, Searcher, search_window
+from smt_bridge.graphs.search import FEATURE, WINDOW, Searcher, search_window
 from smt_bridge.graphs.strings import best_strings, nbest_entry
 from smt_bridge.models import REMOTE, ModelOptions, open_model
 from smt_bridge.moses_lines import text_of
@@ -85,7 +85,7 @@ def _lists(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[P
     counts = _Counts()
     for graph in graphs:
         found = best_strings(graph, features.scores(graph), min(args.nbest, sys.maxsize))
-        counts.add(graph, translations=len(found), without=not found)
+        counts.add(graph, translations=len(found))
         yield _written(nbest_entry(graph, one, features) for one in found)
     counts.tell(args)
 
@@ -106,23 +106,24 @@ def _list_posteriors(args: argparse.Namespace) -> Iterator[bytes]:
 
 def _searched(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
     counts = _Counts()
-    for one in _search_graphs(args, features, graphs):
-        counts.add(one.graph, translations=len(one.entries), without=not one.entries)
-        yield _written(one.entries)
+    for graph, entries in _search_graphs(args, features, graphs):
+        counts.add(graph, translations=len(entries))
+        yield _written(entries)
     counts.tell(args)
 
 
 def _search_graphs(
     args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]
-) -> Iterator[SearchedGraph]:
-    """The graphs in their order; without lines where Moses found no translation."""
+) -> Iterator[tuple[PhraseGraph, list[NbestEntry]]]:
+    """The graphs in their order, and their lists, which are empty where Moses found no translation."""
     weight = _nmt_weight(args, features)
     searcher = _open_searcher(args)
     pairs = with_lines(graphs, args.source, path=args.graphs)
     pruned = ((line, within_gap(graph, features.scores(graph), args.gap)) for line, graph in pairs)
     sentences = ((_source(args, line, graph), graph) for line, graph in pruned)
     while window := list(itertools.islice(sentences, WINDOW)):
-        yield from search_window(searcher, features, window, nmt_weight=weight, graph_weight=args.graph_weight)
+        lists = search_window(searcher, features, window, nmt_weight=weight, graph_weight=args.graph_weight)
+        yield from zip((graph for _, graph in window), lists, strict=True)
 
 
 def _nmt_weight(args: argparse.Namespace, features: GraphFeatures) -> float:
@@ -154,23 +155,18 @@ def _open_searcher(args: argparse.Namespace) -> Searcher:
 class _Counts:
     """The summary that goes to stderr at the end."""
 
-    _NAMES: ClassVar = {
-        "translations": "translations",
-        "without": "without a translation",
-    }
-
     def __init__(self) -> None:
-        self._graphs = self._arcs = 0
-        self._more: dict[str, int] = {}
+        self._graphs = self._arcs = self._translations = self._without = 0
 
-    def add(self, graph: PhraseGraph, **more: int) -> None:
+    def add(self, graph: PhraseGraph, *, translations: int) -> None:
         """Count a graph."""
         self._graphs += 1
         self._arcs += graph.arcs
-        for name, number in more.items():
-            self._more[name] = self._more.get(name, 0) + number
+        self._translations += translations
+        self._without += not translations
 
     def tell(self, args: argparse.Namespace) -> None:
         """Say it."""
-        more = [f"{number:,} {self._NAMES[name]}" for name, number in self._more.items() if number or name != "without"]
-        say(f"{NAME} {args.use}: " + ", ".join([counted(self._graphs, "graph"), counted(self._arcs, "arc"), *more]))
+        numbers = [counted(self._graphs, "graph"), counted(self._arcs, "arc"), f"{self._translations:,} translations"]
+        numbers += [f"{self._without:,} without a translation"] if self._without else []
+        say(f"{NAME} {args.use}: {', '.join(numbers)}")

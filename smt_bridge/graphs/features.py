@@ -14,7 +14,8 @@ import numpy as np
 from nmt_core.base.messages import counted
 from smt_bridge.errors import WiringError
 from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph
-from smt_bridge.moses.ini import Feature, read_ini
+from smt_bridge.moses.feature_functions import Feature
+from smt_bridge.moses.ini import read_ini
 from smt_bridge.moses.weights import Weights, all_weights, read_weights
 from smt_bridge.nbest.entry import rounded
 

@@ -71,13 +71,6 @@ class Searcher(Protocol):
         ...
 
 
-class SearchedGraph(NamedTuple):
-    """A graph and its list."""
-
-    graph: PhraseGraph
-    entries: list[NbestEntry]
-
-
 def search_window(
     searcher: Searcher,
     features: GraphFeatures,
@@ -85,26 +78,22 @@ def search_window(
     *,
     nmt_weight: float = 1.0,
     graph_weight: float = 1.0,
-) -> list[SearchedGraph]:
-    """Sources and their graphs, searched together by graph_weight · total + nmt_weight · log p; no entries without one.
+) -> list[list[NbestEntry]]:
+    """The list of each source and its graph, searched together by graph_weight · total + nmt_weight · log p.
 
-    ``nmt_weight`` is above 0.
+    It is empty where the graph has no translation. ``nmt_weight`` is above 0.
     """
     every = [GraphGuide(graph, features.scores(graph), weight=graph_weight / nmt_weight) for _, graph in window]
     guides = {number: guide for number, guide in enumerate(every) if not guide.empty}
     found = searcher.translate([window[number][0] for number in guides], list(guides.values()))
-    answers = dict(zip(guides, found, strict=True))
-    searched = []
-    for number, (_, graph) in enumerate(window):
-        entries = []
-        if number in answers:
-            for one in answers[number].hypotheses:
-                derivation = guides[number].derivation(one.reached)
-                total = graph_weight * derivation.score + nmt_weight * one.log_prob
-                more = {FEATURE: rounded(one.log_prob)}
-                entries.append(nbest_entry(graph, derivation, features, more=more, total=total))
-        searched.append(SearchedGraph(graph, entries))
-    return searched
+    lists: list[list[NbestEntry]] = [[] for _ in window]
+    for (number, guide), answer in zip(guides.items(), found, strict=True):
+        for one in answer.hypotheses:
+            derivation = guide.derivation(one.reached)
+            total = graph_weight * derivation.score + nmt_weight * one.log_prob
+            more = {FEATURE: rounded(one.log_prob)}
+            lists[number].append(nbest_entry(window[number][1], derivation, features, more=more, total=total))
+    return lists
 
 
 class FoundGraph(NamedTuple):
@@ -152,6 +141,7 @@ class GraphLists:
         asked = [(text_of(sentences[number].encode()), graph._replace(sentence=number)) for number, graph in numbered]
         found: list[list[NbestEntry]] = [[] for _ in sentences]
         for begin in range(0, len(asked), WINDOW):
-            for one in search_window(self._searcher, self._features, asked[begin : begin + WINDOW]):
-                found[one.graph.sentence] = one.entries
+            window = asked[begin : begin + WINDOW]
+            for (_, graph), entries in zip(window, search_window(self._searcher, self._features, window), strict=True):
+                found[graph.sentence] = entries
         return found

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from nmt_core.base.interfaces import PairScorer
 from nmt_core.base.messages import counted
 from smt_bridge.errors import WiringError
-from smt_bridge.features import registry as catalogue
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.base import Feature, for_factored_sources, signatures_of
+from smt_bridge.features.registry import SharedScorers, numbered, open_feature
 from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.search import GraphLists, GraphReader, Searcher
 from smt_bridge.moses.process import MosesLines, MosesOptions
@@ -149,10 +149,10 @@ def open_features(recipe: Recipe, open_scorer: Callable[[str], PairScorer]) -> l
     """The features that have weights, with their scorers; beside models of source factors those of words alone.
 
     Without weights, all of them. Raises ConfigError for one that the weights were not tuned with, and as
-    ``catalogue.open_feature``.
+    ``open_feature``.
     """
-    scorers = catalogue.SharedScorers(open_scorer)
-    features = catalogue.numbered([catalogue.open_feature(spec, scorers) for spec in recipe.features])
+    scorers = SharedScorers(open_scorer)
+    features = numbered([open_feature(spec, scorers) for spec in recipe.features])
     check_signatures(recipe, signatures_of(features))
     features = [feature for feature in features if recipe.weights is None or _counts(feature, recipe.weights)]
     for_words, factors = for_factored_sources(features, 0)

@@ -21,7 +21,7 @@ from nmt_core.jobs.run import Job, are_files
 from nmt_core.jobs.work import run_with_options
 from smt_bridge.errors import FormatError
 from smt_bridge.features.registry import compares_hypotheses
-from smt_bridge.lists.worker import FACTORS, feature_specs, models_of, open_worker, warn_at_the_end
+from smt_bridge.lists.worker import FACTORS, NAME, feature_specs, models_of, open_worker, warn_at_the_end
 from smt_bridge.metadata import Metadata, known_columns, new_metadata, write_metadata
 from smt_bridge.models import count_jobs
 from smt_bridge.moses_lines import look_factored, parse_factors
@@ -32,7 +32,6 @@ from smt_bridge.nbest.merged_files import MergedFiles, ReadableFile
 from smt_bridge.nbest.moses import clean_words
 from smt_bridge.nbest.order import undivided
 
-NAME = "add-features"
 WINDOW = 100  # sentences that are scored together: a shard of the work
 _OPTIONS = (
     "source", "scorer", "reverse_scorer", "lm", "feature", "factor", "names", "dtype", "softmax",
@@ -116,7 +115,7 @@ def _add(args: argparse.Namespace, lists: _Input) -> int:
     job = _job(args, lists)
     if job.is_resumable:
         next(_windows(args, lists.read), None)  # a bad list leaves no job behind
-    open_features = functools.partial(open_worker, NAME, args)
+    open_features = functools.partial(open_worker, args)
     shown: dict[str, Any] = {"name": NAME, "unit": " hyp", "quiet": args.quiet}
     run_with_options(args, job, open_features, jobs=jobs, seen=windows.append, on_complete=describe, **shown)
     return 0

@@ -15,14 +15,14 @@ from nmt_core.files import read_lines
 from nmt_core.jobs.outputs import Result
 from nmt_core.text.unknown_share import UnknownShare, check_news
 from smt_bridge.errors import FormatError
-from smt_bridge.features import registry as catalogue
 from smt_bridge.features.annotate import annotate, column_names
 from smt_bridge.features.base import AdaptedFeature, Feature, for_factored_sources, signatures_of
-from smt_bridge.features.registry import BUILT_IN
+from smt_bridge.features.registry import BUILT_IN, SharedScorers, numbered, open_feature
 from smt_bridge.models import ModelOptions, open_model, start_worker
 from smt_bridge.moses_lines import LINES_FOR_FACTORS, look_factored, parse_factors, pick_factor, text_of
 from smt_bridge.nbest.entry import NbestList, format_entry, words_as_text
 
+NAME = "add-features"
 FACTORS = "the words have factors (das|ART), which {} not read; say with --factor which one to take"
 _SHARE = "share: "  # of the counts of unknown words, which are those of a scorer each
 
@@ -61,14 +61,14 @@ class FeatureWorker:
         return Result((content,), counts)
 
 
-def open_worker(command: str, args: argparse.Namespace, number: int) -> FeatureWorker:
-    """Open the features; the first worker warns of unknown words in the name of the ``command``."""
+def open_worker(args: argparse.Namespace, number: int) -> FeatureWorker:
+    """Open the features; the first worker warns of unknown words."""
     options = start_worker(args, number, models_of(feature_specs(args)))
     lines = [line.removesuffix(b"\r") for line in read_lines(args.source_text, shown=args.source)]
 
     def warn(warning: str) -> None:  # what other workers count is judged by the program itself at the end
         if number == 0:
-            say(f"{command}: {warning}")
+            say(f"{NAME}: {warning}")
 
     shares: list[UnknownShare] = []
     features = _with_factors(_build_features(args, options, warn, shares), lines, args)
@@ -138,8 +138,8 @@ def _build_features(
     args: argparse.Namespace, options: ModelOptions, warn: Callable[[str], None], shares: list[UnknownShare]
 ) -> list[Feature]:
     """Open what the options name; raises ConfigError when they name nothing or --names does not fit."""
-    scorers = catalogue.SharedScorers(functools.partial(_open_watched, options=options, warn=warn, shares=shares))
-    features = catalogue.numbered([catalogue.open_feature(spec, scorers) for spec in feature_specs(args)])
+    scorers = SharedScorers(functools.partial(_open_watched, options=options, warn=warn, shares=shares))
+    features = numbered([open_feature(spec, scorers) for spec in feature_specs(args)])
     if args.names is None:
         return features
     given = iter(_given_names(args.names, [name for feature in features for name in feature.names]))

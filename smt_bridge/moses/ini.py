@@ -37,8 +37,6 @@ from smt_bridge.moses.feature_functions import (
 )
 from smt_bridge.moses.weights import format_weight_line, parse_weight_line
 
-__all__ = ["Feature", "MosesIni", "PathOption", "read_ini"]
-
 _OVERRIDES = ("weight-overwrite", "alternate-weight-setting")
 
 

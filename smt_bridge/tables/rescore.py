@@ -20,7 +20,7 @@ from smt_bridge.metadata import Metadata, new_metadata, write_metadata
 from smt_bridge.models import count_jobs, open_model, source_factors, start_worker
 from smt_bridge.moses_lines import LINES_FOR_FACTORS, look_factored, parse_factors, phrase_of
 from smt_bridge.tables.lines import ends_in_label
-from smt_bridge.tables.scoring import REVERSE, Counts, Scorers, column_names, rescore_window
+from smt_bridge.tables.scoring import REVERSE, Counts, Scorers, added_columns, rescore_window
 from smt_bridge.tables.table import (
     Fields,
     Window,
@@ -59,7 +59,7 @@ def rescore_files(args: argparse.Namespace) -> int:
     shown: dict[str, Any] = {"name": NAME, "unit": " pairs", "quiet": args.quiet}
     counts: Any = run_with_options(args, job, open_worker, jobs=count_jobs(args, specs), on_complete=describe, **shown)
     if counts is not None and not args.quiet:
-        names = column_names(reverse=len(specs) > 1, unknown_count=args.unknown_count)
+        names = added_columns(reverse=len(specs) > 1, unknown_count=args.unknown_count)
         _summarise(Counts(**counts), names, time.perf_counter() - started)
     return 0
 
@@ -158,7 +158,7 @@ def write_table_metadata(
 def signed_columns(signatures: Mapping[str, str], *, unknown_count: bool) -> dict[str, str]:
     """The added columns and their signatures: p(source|target) is the reverse scorer's, all others the direct one's."""
     columns = {}
-    for name in column_names(reverse="reverse_scorer" in signatures, unknown_count=unknown_count):
+    for name in added_columns(reverse="reverse_scorer" in signatures, unknown_count=unknown_count):
         scorer, direction = ("reverse_scorer", "reverse") if name == REVERSE else ("scorer", "forward")
         columns[name] = f"direction:{direction}|{signatures[scorer]}"
     return columns

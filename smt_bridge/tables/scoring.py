@@ -74,7 +74,7 @@ class Scorers:
             raise ConfigError("--unescape makes of &#124; the bar between factors, which the model reads; leave it out")
 
 
-def column_names(*, reverse: bool, unknown_count: bool) -> tuple[str, ...]:
+def added_columns(*, reverse: bool, unknown_count: bool) -> tuple[str, ...]:
     """The names of the columns that are added, in order."""
     return (DIRECT, *([REVERSE] if reverse else []), *([UNKNOWN] if unknown_count else []))
 

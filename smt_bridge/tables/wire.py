@@ -12,8 +12,8 @@ from nmt_core.base.messages import counted, say
 from nmt_core.files import is_written_through, open_output, packing_of
 from smt_bridge.errors import WiringError
 from smt_bridge.metadata import find_metadata, metadata_path
-from smt_bridge.moses.feature_functions import kind_of
-from smt_bridge.moses.ini import Feature, MosesIni, read_ini
+from smt_bridge.moses.feature_functions import Feature, kind_of
+from smt_bridge.moses.ini import MosesIni, read_ini
 from smt_bridge.nbest.entry import LARGEST, is_usable
 from smt_bridge.tables.table import read_windows
 

@@ -16,7 +16,7 @@ from sacrebleu.metrics.bleu import BLEU
 from nmt_core.base.errors import ConfigError
 from smt_bridge.errors import WiringError
 from smt_bridge.features.base import Candidates
-from smt_bridge.features.mbr import ExpectedBleu, Weighting, bleu_of_all
+from smt_bridge.features.mbr import MbrBleu, Weighting, bleu_of_all
 
 LISTS = st.lists(
     st.lists(st.sampled_from(["a", "b", "ab", "é", "😀"]), max_size=9).map(" ".join), min_size=1, max_size=6
@@ -55,18 +55,18 @@ def test_expectation_over_real_lists(shared: Path) -> None:
         uniform = [math.fsum(row) / len(row) for row in matrix]
         posterior = [sum(w * value for w, value in zip(weights, row, strict=True)) / sum(weights) for row in matrix]
         group = Candidates("", texts, totals)
-        assert [row[0] for row in ExpectedBleu().compute([group])[0]] == pytest.approx(uniform)
-        assert [row[0] for row in ExpectedBleu("posterior:0.5").compute([group])[0]] == pytest.approx(posterior)
+        assert [row[0] for row in MbrBleu().compute([group])[0]] == pytest.approx(uniform)
+        assert [row[0] for row in MbrBleu("posterior:0.5").compute([group])[0]] == pytest.approx(posterior)
 
 
 def test_lines_of_equal_text_add_their_weights() -> None:
     group = Candidates("", ["a b", "c", "a b", "a b"])
-    rows = ExpectedBleu().compute([group])[0]
+    rows = MbrBleu().compute([group])[0]
     assert [row[0] for row in rows] == pytest.approx([0.75, 0.25, 0.75, 0.75])
 
 
-@pytest.mark.parametrize("feature", [ExpectedBleu(), ExpectedBleu("posterior")])
-def test_lists_of_one_and_of_none(feature: ExpectedBleu) -> None:
+@pytest.mark.parametrize("feature", [MbrBleu(), MbrBleu("posterior")])
+def test_lists_of_one_and_of_none(feature: MbrBleu) -> None:
     groups = [Candidates("", ["a b c"], [1e300]), Candidates("", [], []), Candidates("", [""], [0.0])]
     assert feature.compute(groups) == [[(pytest.approx(1.0),)], [], [(0.0,)]]
 
@@ -78,7 +78,7 @@ def test_posterior_of_large_totals_stays_finite() -> None:
 
 def test_posterior_without_totals_is_refused() -> None:
     with pytest.raises(WiringError, match="use uniform"):
-        ExpectedBleu("posterior").compute([Candidates("", ["a"])])
+        MbrBleu("posterior").compute([Candidates("", ["a"])])
 
 
 @pytest.mark.parametrize("text", ["even", "posterior:x", "posterior:-1", "posterior:nan", "posterior:inf", "uniform:2"])

@@ -12,7 +12,7 @@ from nmt_core.base.errors import NmtError
 from nmt_core.base.interfaces import PairScore
 from smt_bridge.model_checks import FLOOR
 from smt_bridge.moses_lines import Factors
-from smt_bridge.tables.scoring import Counts, Scorers, column_names, format_probability, rescore_window
+from smt_bridge.tables.scoring import Counts, Scorers, added_columns, format_probability, rescore_window
 from smt_bridge.tables.table import Window
 from tests.fakes import LengthPairScorer, TablePairScorer
 
@@ -30,7 +30,7 @@ def test_columns_stand_in_the_order_they_are_named() -> None:
     reverse = TablePairScorer({("the house", "das Haus"): math.log(0.5)})
     scorers = Scorers(direct, reverse, unknown_count=True)
     rescored = rescore_window(window(b"das Haus ||| the house ||| 0.1 ||| 0-0"), scorers)
-    assert column_names(reverse=True, unknown_count=True) == ("p(target|source)", "p(source|target)", "exp(unknown)")
+    assert added_columns(reverse=True, unknown_count=True) == ("p(target|source)", "p(source|target)", "exp(unknown)")
     assert rescored.content == joined(b"das Haus ||| the house ||| 0.1 0.25 0.5 7.38906 ||| 0-0")
     assert rescored.counts == Counts(1, 1, 0, 2, 0, 2, 2, math.log(0.25), math.log(0.5))
 
