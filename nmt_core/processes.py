@@ -39,28 +39,6 @@ def interrupts_held_back() -> Iterator[None]:
             signal.raise_signal(number)
 
 
-@contextlib.contextmanager
-def orderly_end() -> Iterator[None]:
-    """On SIGTERM and SIGHUP, what the block has opened is closed first; exit code 128 + N.
-
-    Of a program that dies by the signal, processes, semaphores and half-written files stay behind.
-    """
-
-    def end(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is signal.SIG_DFL:
-                before[number] = signal.signal(number, end)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def begin_process() -> None:
     """For a process that the program has started: it leaves Ctrl-C to the program, and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

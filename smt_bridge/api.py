@@ -168,7 +168,7 @@ def rescore_table(
         if metadata_file is not None:
             write_table_metadata(output, options, first=first, signatures=signatures, counts=TableCounts(**counts))
 
-    job = table_job(table, output, options, itertools.chain([first], windows), journaled=False)
+    job = table_job(table, output, options, itertools.chain([first], windows))
     with one_thread():
         counts: Any = run_job(job, lambda number: RescoreWorker(scorers), on_complete=describe)
         return TableCounts(**counts)

@@ -57,7 +57,7 @@ _IDENTITY, _ENTRY = TypeAdapter(dict[str, Any]), TypeAdapter(Entry)
 def read_journal(path: str, identity: Mapping[str, Any]) -> list[tuple[Entry, int]]:
     """The undamaged entries of the journal at ``path``, each with the place in bytes where its line ends.
 
-    None where there is no journal. Raises as ``check_identity`` where they are of a job with another ``identity``.
+    Without a journal there are none. Raises as ``check_identity`` where they are of a job with another ``identity``.
     """
     begun: dict[str, Any] | None = None
     entries: list[tuple[Entry, int]] = []

@@ -23,6 +23,7 @@ from nmt_core.jobs.workers import AHEAD, Distant, OpenWorker, Workers
 _STORE = 256 << 20  # bytes; windows under way are a few megabytes each
 _LONGEST_CALL = 20.0  # seconds
 _LONGEST_START = 600.0
+_QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
 _RESTARTS = 100  # of an actor
 _TRIES = 3  # of an item; of Ray itself, which gives itself 15 and 30 seconds to begin: a busy machine exceeds them
 
@@ -58,11 +59,12 @@ def ray_workers(open_worker: OpenWorker, jobs: int, asked: Ray) -> Iterator[Work
     its address, or no actor begins.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if asked.address is not None:
-        _check_answers(asked.address)
     import ray
 
-    _connect(ray, asked.address, jobs)
+    if asked.address is None:
+        _begin(ray, jobs)
+    else:
+        _join(ray, asked.address)
     try:
         actor = ray.remote(num_cpus=1, num_gpus=asked.gpus, max_restarts=_RESTARTS)(Distant)
         opened = functools.partial(_open_there, os.getcwd(), open_worker)
@@ -123,34 +125,28 @@ def _open_there(directory: str, open_worker: OpenWorker, number: int) -> Any:
     return open_worker(number)
 
 
-def _connect(ray: Any, address: str | None, jobs: int) -> None:
-    """Join a cluster, or begin one. Raises NmtError."""
-    common = {"log_to_driver": False, "logging_level": "ERROR"}
-    if address is not None:
+def _begin(ray: Any, jobs: int) -> None:
+    """Begin Ray on this machine, with one CPU for each job. Raises NmtError."""
+    where = {"address": "local", "num_cpus": jobs, "object_store_memory": _STORE}
+    for left in reversed(range(_TRIES)):
         try:
-            ray.init(address=address, **common)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise NmtError(f"--engine ray,address={address}: no Ray cluster answers ({_line(error)})") from error
-        return
-    for attempt in range(1, _TRIES + 1):
-        try:
-            ray.init(address="local", num_cpus=jobs, include_dashboard=False, object_store_memory=_STORE, **common)
+            ray.init(include_dashboard=False, **where, **_QUIET)
             return
         except Exception as error:  # Ray raises a plain one
             ray.shutdown()
-            if attempt == _TRIES:
+            if not left:
                 problem = f"Ray did not begin, tried {_TRIES} times ({_line(error)})"
                 raise NmtError(f"{problem}; is the machine too busy? --engine local needs no Ray") from error
 
 
-def _check_answers(address: str) -> None:
-    """Raise NmtError where HOST:PORT takes no connection, for which Ray itself would wait for minutes."""
+def _join(ray: Any, address: str) -> None:
+    """Join a cluster. Raises NmtError; at once where HOST:PORT takes no connection, for which Ray would wait long."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not colon or not port.isdecimal():
-        return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_LONGEST_CALL).close()
-    except (OSError, OverflowError) as error:
+        if colon and port.isdecimal():
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_LONGEST_CALL).close()
+        ray.init(address=address, **_QUIET)
+    except (OSError, OverflowError, RuntimeError, ValueError) as error:
         raise NmtError(f"--engine ray,address={address}: no Ray cluster answers ({_line(error)})") from error
 
 

@@ -6,6 +6,7 @@ from the outputs themselves, from a range that another program has done, or from
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import functools
 import itertools
@@ -13,19 +14,19 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import say
 from nmt_core.files import file_digest, is_written_through, pack
+from nmt_core.files.progress import progress_bar
 from nmt_core.files.reading import check_regular
 from nmt_core.jobs.journal import AGAIN, Counts, Shard, check_identity
 from nmt_core.jobs.outputs import Outputs, Result, open_outputs
 from nmt_core.jobs.ray_workers import Ray, ray_workers
 from nmt_core.jobs.workers import OpenWorker, Workers, in_order, process_workers
-from nmt_core.processes import orderly_end
 
-Item = TypeVar("Item")
 _VERSION = 3  # of journals
 
 Seen = Callable[[Shard, Counts, bool], None]
@@ -36,25 +37,20 @@ OnComplete = Callable[[Counts, dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
-class Job(Generic[Item]):
+class Job:
     """``read`` yields the shards of the input and what workers are given of each, in order.
 
-    ``outputs`` are the files that are made; the journal lies beside the first. ``description`` is whatever the outputs
-    depend on, by name. ``files`` (path by shown name) are all that is read; they are hashed for the journal. Without
-    ``journaled`` nothing is kept of a job that ends before its end.
+    ``outputs`` are the files that are made. ``description`` is whatever they depend on, by name. ``files`` (path by
+    shown name) are all that is read. A job with ``journaled`` keeps what is finished, for which input and outputs have
+    to be files (``are_files``): the journal lies beside the first output and has the digests of ``files``.
     """
 
     input: str
-    read: Callable[[], Iterator[tuple[Shard, Item]]]
+    read: Callable[[], Iterator[tuple[Shard, Any]]]
     outputs: tuple[str, ...]
     description: dict[str, Any]
-    files: Mapping[str, str] = field(default_factory=dict)
-    journaled: bool = True
-
-    @property
-    def is_resumable(self) -> bool:
-        """Whether what is finished is kept, for which input and outputs have to be files."""
-        return self.journaled and are_files(self.input, self.outputs)
+    files: Mapping[str, str]
+    journaled: bool
 
 
 def are_files(source: str, outputs: Sequence[str]) -> bool:
@@ -62,21 +58,56 @@ def are_files(source: str, outputs: Sequence[str]) -> bool:
     return os.path.isfile(source) and not any(map(is_written_through, outputs))
 
 
-@contextlib.contextmanager
-def open_workers(open_worker: OpenWorker, jobs: int, ray: Ray | None = None) -> Iterator[Workers]:
-    """``jobs`` workers, which ``open_worker(number)`` makes, for the length of the block; raises as their kinds."""
-    with orderly_end(), contextlib.ExitStack() as stack:
-        if ray is not None:
-            yield stack.enter_context(ray_workers(open_worker, jobs, ray))
-        elif jobs > 1:
-            yield stack.enter_context(process_workers(open_worker, jobs))
-        else:
-            worker = open_worker(0)
-            yield Workers(worker.description, lambda item: functools.partial(worker, item), ahead=1)
+def open_workers(
+    open_worker: OpenWorker, jobs: int, ray: Ray | None = None
+) -> contextlib.AbstractContextManager[Workers]:
+    """``jobs`` workers, which ``open_worker(number)`` makes, for the length of a block; raises as their kinds."""
+    if ray is not None:
+        return ray_workers(open_worker, jobs, ray)
+    if jobs > 1:
+        return process_workers(open_worker, jobs)
+    worker = open_worker(0)
+    return contextlib.nullcontext(Workers(worker.description, lambda item: functools.partial(worker, item), ahead=1))
+
+
+def run_with_options(
+    args: argparse.Namespace,
+    job: Job,
+    open_worker: OpenWorker,
+    *,
+    name: str,
+    unit: str,
+    jobs: int,
+    quiet: bool,
+    on_complete: OnComplete,
+    seen: Callable[[Counts], None] = lambda counts: None,
+) -> Counts | None:
+    """Do a command's job as its options say, by ``jobs`` workers that ``open_worker(number)`` makes.
+
+    The sums of what was counted, or None where other shards are left to do. ``open_worker`` is called in other
+    processes, too, and must be picklable. ``on_complete`` is as of ``run_job``, ``seen`` is called with the counts of
+    each shard. Raises ConfigError for shards of what is no file.
+    """
+    if (args.shards or args.restart) and not job.journaled:
+        raise ConfigError("--shards and --restart need a file as input and another as --output")
+    with progress_bar(name, unit, path=None if args.shards else job.input, quiet=quiet) as bar:
+
+        def note(shard: Shard, counts: Counts, resumed: bool) -> None:
+            if resumed:  # time left is counted from what is done now
+                bar.initial = getattr(bar, "initial", 0) + shard.lines
+            bar.update(shard.lines)
+            seen(counts)
+
+        how: dict[str, Any] = {"ray": args.engine, "shards": args.shards, "restart": args.restart}
+        counts = run_job(job, open_worker, jobs=jobs, seen=note, on_complete=on_complete, **how)
+    if counts is None:
+        done = f"shards {args.shards.start + 1}-{args.shards.stop} are done"
+        say(f"{name}: {done}; when all are, the same command without --shards puts them together")
+    return counts
 
 
 def run_job(
-    job: Job[Any],
+    job: Job,
     open_worker: OpenWorker,
     *,
     jobs: int = 1,
@@ -88,17 +119,16 @@ def run_job(
 ) -> Counts | None:
     """Do what is left of the job; the sums of all counts when the outputs are complete, else None.
 
-    ``shards`` (indices) limits the work to some; the same job without it puts all together. A job that is not resumable
-    is done as its input comes. Raises ConfigError when the job was begun with another description, NmtError while
+    ``shards`` (indices) limits the work to some; the same job without it puts all together. A job without a journal is
+    done as its input comes. Raises ConfigError when the job was begun with another description, NmtError while
     another program does it.
     """
-    is_resumable = job.is_resumable
-    files = job.files if is_resumable else {}
+    files = job.files if job.journaled else {}
     digests = _digests(files)  # before any worker reads the files
     opened = functools.partial(_PackingWorker, open_worker, job.outputs)
     with open_workers(opened, jobs, ray) as workers:
         identity = None
-        if is_resumable:
+        if job.journaled:
             described = {**job.description, "models": workers.description, "sha256": digests}
             identity = json.loads(json.dumps({"journal version": _VERSION, **described}))
         with open_outputs(job.outputs, identity, shards=shards, restart=restart) as outputs:
@@ -141,7 +171,7 @@ class _PackingWorker:
 
 
 def _results(
-    job: Job[Any], workers: Workers, outputs: Outputs, wanted: range
+    job: Job, workers: Workers, outputs: Outputs, wanted: range
 ) -> Iterator[tuple[tuple[Shard, Outputs | None], Callable[[], Result]]]:
     """Each wanted shard, the outputs that had it before, if any, and a function that waits for its result.
 

@@ -26,11 +26,11 @@ _HANDLES = 4  # of files, that a process takes here at most
 
 
 class Worker(Protocol):
-    """Does one item; ``description`` is what its answers depend on."""
+    """Does one item."""
 
     @property
     def description(self) -> dict[str, Any]:
-        """Signatures of the models, by name."""
+        """What the answers depend on: signatures of models, by name."""
         ...
 
     def __call__(self, item: Any, /) -> Any:
@@ -78,19 +78,12 @@ def process_workers(open_worker: OpenWorker, jobs: int) -> Iterator[Workers]:
         problem = f"at most {handles // _HANDLES:,} processes with {handles:,} open files"
         raise ConfigError(f"--jobs {jobs:,}: {problem}; give fewer, or raise 'ulimit -n'")
     idle: queue.SimpleQueue[Connection] = queue.SimpleQueue()
-    started: list[BaseProcess] = []
-
-    def wait_for_all() -> None:
-        for process in started:
-            process.join()
-
     with ThreadPoolExecutor(jobs) as threads, contextlib.ExitStack() as stack:
-        stack.callback(wait_for_all)
         with interrupts_held_back():
             for number in range(jobs):
                 process, connection = _start(open_worker, number)
-                stack.callback(process.kill)  # answers to what is under way are not needed
-                started.append(process)
+                stack.callback(process.join)
+                stack.callback(process.kill)  # first: answers to what is under way are not needed
                 idle.put(connection)
 
         def ask(method: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:

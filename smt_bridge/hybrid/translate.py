@@ -17,7 +17,6 @@ from nmt_core.base.messages import counted, say
 from nmt_core.base.words import check_factors, check_words, count_words, without_markup
 from nmt_core.files import open_output, read_text_lines
 from nmt_core.files.progress import progress_bar
-from nmt_core.processes import orderly_end
 from smt_bridge.features.base import Feature, signatures_of
 from smt_bridge.hybrid.chooser import (
     GIVEN_UP,
@@ -48,7 +47,6 @@ def translate_text(args: argparse.Namespace) -> int:
     metadata_file = new_metadata(args.nbest_output) if args.nbest_output and not recipe.guidance else None
     counts = _Counts()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(orderly_end())
         system = _open(args, recipe, stack)
 
         def finish() -> None:

@@ -17,8 +17,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
 from nmt_core.files import read_lines, readable_again
 from nmt_core.jobs.journal import Shard
-from nmt_core.jobs.run import Job, are_files
-from nmt_core.jobs.work import run_with_options
+from nmt_core.jobs.run import Job, are_files, run_with_options
 from smt_bridge.errors import FormatError
 from smt_bridge.features.registry import compares_hypotheses
 from smt_bridge.lists.worker import FACTORS, NAME, feature_specs, models_of, open_worker, warn_at_the_end
@@ -113,7 +112,7 @@ def _add(args: argparse.Namespace, lists: _Input) -> int:
 
     next(read_lines(args.source_text, shown=args.source), None)  # warnings about the start of the file come now
     job = _job(args, lists)
-    if job.is_resumable:
+    if job.journaled:
         next(_windows(args, lists.read), None)  # a bad list leaves no job behind
     open_features = functools.partial(open_worker, args)
     shown: dict[str, Any] = {"name": NAME, "unit": " hyp", "quiet": args.quiet}
@@ -169,18 +168,18 @@ def _format(args: argparse.Namespace) -> str:
     return f"factors:{parse_factors(args.factor).target}"
 
 
-def _job(args: argparse.Namespace, lists: _Input) -> Job[list[NbestList]]:
+def _job(args: argparse.Namespace, lists: _Input) -> Job:
     description = {"input": args.nbest, "options": _given(args) | {"nbest_format": args.nbest_format}}
     path = _path_of(lists.files)
-    is_checked = are_files(path, [args.output])  # a file was looked at
+    journaled = are_files(path, [args.output])  # and its beginning was looked at
 
     def shards() -> Iterator[tuple[Shard, list[NbestList]]]:
-        for window in _batched(lists.read()) if is_checked else _windows(args, lists.read):
+        for window in _batched(lists.read()) if journaled else _windows(args, lists.read):
             yield _shard_of(window), window
 
     models = {path: path for one in args.exact if (path := one.partition("=")[2])}
     hashed = {**lists.files, args.source: args.source_text, **models}
-    return Job(path, shards, (args.output,), description, files=hashed)
+    return Job(path, shards, (args.output,), description, hashed, journaled)
 
 
 def _batched(lists: Iterator[NbestList]) -> Iterator[list[NbestList]]:

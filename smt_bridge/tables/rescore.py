@@ -13,8 +13,7 @@ from nmt_core.base.interfaces import PairScorer
 from nmt_core.base.messages import counted, say
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Result
-from nmt_core.jobs.run import Job, are_files
-from nmt_core.jobs.work import run_with_options
+from nmt_core.jobs.run import Job, are_files, run_with_options
 from smt_bridge.errors import FormatError
 from smt_bridge.metadata import Metadata, new_metadata, write_metadata
 from smt_bridge.models import count_jobs, open_model, source_factors, start_worker
@@ -102,17 +101,15 @@ class RescoreWorker:
         return Result((rescored.content,), rescored.counts._asdict())
 
 
-def table_job(
-    table: str, output: str, options: Mapping[str, Any], windows: Iterator[Window] | None, *, journaled: bool = True
-) -> Job[Window]:
-    """The job of rescoring a table by these options; ``windows`` are those of what is read once."""
+def table_job(table: str, output: str, options: Mapping[str, Any], windows: Iterator[Window] | None) -> Job:
+    """The job of rescoring a table by these options; ``windows`` are those of what is read once, without a journal."""
 
     def read() -> Iterator[tuple[Shard, Window]]:
         found = read_windows(table) if windows is None else windows
         return ((Shard.of(window.first, window.content), window) for window in found)
 
     description = {"input": table, "options": {name: options[name] for name in _OPTIONS}}
-    return Job(table, read, (output,), description, files={table: table}, journaled=journaled)
+    return Job(table, read, (output,), description, files={table: table}, journaled=windows is None)
 
 
 def check_factors(

@@ -6,6 +6,7 @@ They are forked from one process that has loaded the packages, so that an attemp
 from __future__ import annotations
 
 import contextlib
+import importlib
 import multiprocessing
 import os
 import resource
@@ -16,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from nmt_core.commands.start import start
 
 _PATIENCE_S = 300.0
 _PRELOADED = [
@@ -100,13 +103,15 @@ def _run(
     errors.close()
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    _main_of(command[0])  # imported before the clock begins
+    module = f"{command[0].replace('-', '_')}.commands.main"
+    importlib.import_module(module)  # before the clock begins
     if limit is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
     if dies_at is not None:
         _die_at(dies_at)
     os.write(2, b"\n")
-    sys.exit(_main_of(command[0])(command[1:]))
+    sys.argv = [*command]
+    sys.exit(start(command[0], module))
 
 
 def _die_at(number: int) -> None:
@@ -120,10 +125,3 @@ def _die_at(number: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     Trainer._update = dying  # type: ignore[method-assign]
-
-
-def _main_of(program: str):
-    from nmt_core.commands.main import main as nmt_core
-    from smt_bridge.commands.main import main as smt_bridge
-
-    return {"nmt-core": nmt_core, "smt-bridge": smt_bridge}[program]

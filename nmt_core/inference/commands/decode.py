@@ -25,8 +25,7 @@ from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import reranked, unknown_share
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Result, begun
-from nmt_core.jobs.run import Job
-from nmt_core.jobs.work import run_with_options
+from nmt_core.jobs.run import Job, are_files, run_with_options
 from nmt_core.kenlm import NgramModel
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.unknown_share import usual_share
@@ -40,8 +39,8 @@ def decode(args: argparse.Namespace) -> int:
     whole_beam = bool(args.lm or dict(args.search).get("distinct"))
     options = translator_options(args, nbest=args.nbest, whole_beam=whole_beam, attention=bool(args.alignments))
     shared_out = args.jobs > 1 or args.engine is not None or args.shards or args.restart
-    job = _job(args, options, journaled=bool(shared_out) or bool(begun(args.output)))
-    all_threads = not (shared_out or job.is_resumable)
+    job = _job(args, options, journaled=bool(shared_out or begun(args.output)))
+    all_threads = not (shared_out or job.journaled)
     open_worker = functools.partial(_open_worker, args, options, all_threads=all_threads)
     quiet = args.quiet or (all_threads and (sys.stderr is None or not sys.stderr.isatty()))
     notices = Notices(args)
@@ -50,7 +49,7 @@ def decode(args: argparse.Namespace) -> int:
     return 0
 
 
-def _job(args: argparse.Namespace, options: TranslatorOptions, *, journaled: bool) -> Job[Window]:
+def _job(args: argparse.Namespace, options: TranslatorOptions, *, journaled: bool) -> Job:
     given = {name: str(value) for name, value in sorted(vars(args).items()) if name not in _WITHOUT_EFFECT}
     given["search"] = str(options.search)
     named = (args.input, args.guidance, args.lexicon, args.lm and args.lm.path)
@@ -61,6 +60,7 @@ def _job(args: argparse.Namespace, options: TranslatorOptions, *, journaled: boo
     except OSError as error:
         raise unreadable(path, error) from error
     outputs = tuple(path for path in (args.output, args.alignments) if path)
+    journaled = journaled and are_files(args.input, outputs)
     description = {"input": args.input, "options": given}
     read = functools.partial(_read_windows, args, options, journaled=journaled)
     return Job(args.input, read, outputs, description, files, journaled)

@@ -71,7 +71,7 @@ def read(path: str) -> Iterator[tuple[Shard, Lines]]:
         yield Shard.of(first + 1, b"\n".join(part)), (first + 1, part)
 
 
-def job_in(folder: Path) -> Job[Lines]:
+def job_in(folder: Path) -> Job:
     path = str(folder / "in")
     return Job(
         input=path,
@@ -79,11 +79,12 @@ def job_in(folder: Path) -> Job[Lines]:
         outputs=(str(folder / "out"),),
         description={"options": {"loud": True, "fast": False}},
         files={"in": path},
+        journaled=True,
     )
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job[Lines]:
+def job(tmp_path: Path) -> Job:
     (tmp_path / "in").write_bytes(b"".join(b"line %d\n" % number for number in range(10)))
     return job_in(tmp_path)
 
@@ -96,7 +97,7 @@ def opened(number: int, *, kind: type[Shouting] = Shouting, version: str = "1") 
 
 
 def finish(
-    job: Job[Lines],
+    job: Job,
     *,
     jobs: int = 1,
     kind: type[Shouting] = Shouting,
@@ -172,7 +173,7 @@ class Echoing(Shouting):
 @pytest.mark.parametrize("times", [1, 2, 3, 5, 7])
 @pytest.mark.parametrize("before", [True, False])
 def test_killed_at_any_step_it_goes_on_to_the_same_bytes(
-    job: Job[Lines], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, times: int, before: bool
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, times: int, before: bool
 ) -> None:
     """A job of two files."""
     job = dataclasses.replace(job, outputs=(*job.outputs, str(tmp_path / "folder" / "other")))
@@ -197,7 +198,7 @@ class Stopped(Shouting):
         return super().__call__(item)
 
 
-def stopped_after_two(job: Job[Lines], kind: type[Shouting] = Stopped) -> None:
+def stopped_after_two(job: Job, kind: type[Shouting] = Stopped) -> None:
     """The job, of which the first two shards are finished."""
     with pytest.raises(Killed):
         finish(job, kind=kind)
@@ -213,7 +214,7 @@ def journal(tmp_path: Path) -> Path:
     return tmp_path / ".out.hybridmt.journal"
 
 
-def test_what_belongs_into_another_file_and_is_damaged_is_made_again(job: Job[Lines], tmp_path: Path) -> None:
+def test_what_belongs_into_another_file_and_is_damaged_is_made_again(job: Job, tmp_path: Path) -> None:
     class StoppedEcho(Echoing, Stopped):
         pass
 
@@ -227,7 +228,7 @@ def test_what_belongs_into_another_file_and_is_damaged_is_made_again(job: Job[Li
 
 @pytest.mark.parametrize("problem", [OSError(errno.EMFILE, "Too many open files"), KeyboardInterrupt()])
 def test_what_is_finished_stays_where_the_journal_cannot_be_opened(
-    job: Job[Lines], monkeypatch: pytest.MonkeyPatch, problem: BaseException
+    job: Job, monkeypatch: pytest.MonkeyPatch, problem: BaseException
 ) -> None:
     stopped_after_two(job)
 
@@ -243,7 +244,7 @@ def test_what_is_finished_stays_where_the_journal_cannot_be_opened(
     assert [lines for kind, lines in progress if kind == "resumed"] == [3, 3]
 
 
-def test_without_a_journal_nothing_of_finished_shards_stays_in_memory(job: Job[Lines]) -> None:
+def test_without_a_journal_nothing_of_finished_shards_stays_in_memory(job: Job) -> None:
     sizes: list[int] = []
 
     def stream() -> Iterator[tuple[Shard, Lines]]:
@@ -254,7 +255,7 @@ def test_without_a_journal_nothing_of_finished_shards_stays_in_memory(job: Job[L
 
     tracemalloc.start()
     try:
-        finish(dataclasses.replace(job, input="-", read=stream))
+        finish(dataclasses.replace(job, input="-", read=stream, journaled=False))
     finally:
         tracemalloc.stop()
     assert sizes[1] - sizes[0] < 100_000  # bytes: with 2,000 entries it would be a million
@@ -266,7 +267,7 @@ def test_without_a_journal_nothing_of_finished_shards_stays_in_memory(job: Job[L
     ids=["empty", "short", "changed", "lost"],
 )
 def test_an_output_that_is_not_what_was_written_is_made_again_from_there(
-    job: Job[Lines], tmp_path: Path, partial_file: Path, damage: bytes | None, jobs: int
+    job: Job, tmp_path: Path, partial_file: Path, damage: bytes | None, jobs: int
 ) -> None:
     stopped_after_two(job)
     if damage is None:
@@ -305,7 +306,7 @@ def forged(body: bytes) -> bytes:
     ],
 )
 def test_a_journal_counts_up_to_where_it_is_damaged(
-    job: Job[Lines], tmp_path: Path, journal: Path, damaged: Callable[[bytes], bytes]
+    job: Job, tmp_path: Path, journal: Path, damaged: Callable[[bytes], bytes]
 ) -> None:
     stopped_after_two(job)
     content = journal.read_bytes()
@@ -315,7 +316,7 @@ def test_a_journal_counts_up_to_where_it_is_damaged(
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
-def test_a_damaged_range_is_done_again(job: Job[Lines], tmp_path: Path) -> None:
+def test_a_damaged_range_is_done_again(job: Job, tmp_path: Path) -> None:
     finish(job, shards="1-2")
     (tmp_path / ".out.shards-1-2.hybridmt.tmp").write_bytes(b"LINE 0\nLINE 1\nLINE 2\nLINE 3\nLINE 4\nLINE x\n")
     progress: list[tuple[str, int]] = []
@@ -324,7 +325,7 @@ def test_a_damaged_range_is_done_again(job: Job[Lines], tmp_path: Path) -> None:
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
-def test_the_output_has_its_name_when_it_is_complete(job: Job[Lines], tmp_path: Path, partial_file: Path) -> None:
+def test_the_output_has_its_name_when_it_is_complete(job: Job, tmp_path: Path, partial_file: Path) -> None:
     sizes: list[int] = []
 
     def seen(shard: Shard, counts: Any, resumed: bool) -> None:
@@ -337,7 +338,7 @@ def test_the_output_has_its_name_when_it_is_complete(job: Job[Lines], tmp_path: 
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
-def test_outputs_are_flushed_to_the_disk_every_few_seconds(job: Job[Lines], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_are_flushed_to_the_disk_every_few_seconds(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """Here after each shard; and at the end of a range, which others put together."""
     flushed: list[str] = []
     fsync = os.fsync
@@ -369,9 +370,7 @@ def test_a_file_that_changes_while_it_is_read_once_is_rejected(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("shards", [None, "1-2"])
-def test_a_file_that_changes_while_workers_begin_is_rejected(
-    job: Job[Lines], tmp_path: Path, shards: str | None
-) -> None:
+def test_a_file_that_changes_while_workers_begin_is_rejected(job: Job, tmp_path: Path, shards: str | None) -> None:
     """They have read the old one, and the new one would be hashed for it."""
     source = tmp_path / "source"
     source.write_bytes(b"one")
@@ -388,7 +387,7 @@ def test_a_file_that_changes_while_workers_begin_is_rejected(
 
 @pytest.mark.parametrize("shards", [None, "1-4"])
 def test_lines_of_a_file_that_changed_meanwhile_do_not_stay_when_the_old_one_is_back(
-    job: Job[Lines], shards: str | None
+    job: Job, shards: str | None
 ) -> None:
     """The program is killed before it could see the change."""
     path, before = Path(job.input), Path(job.input).read_bytes()
@@ -407,7 +406,7 @@ def test_lines_of_a_file_that_changed_meanwhile_do_not_stay_when_the_old_one_is_
     assert Path(job.outputs[0]).read_bytes() == EXPECTED
 
 
-def test_an_input_that_is_removed_meanwhile_costs_nothing(job: Job[Lines]) -> None:
+def test_an_input_that_is_removed_meanwhile_costs_nothing(job: Job) -> None:
     path, before = Path(job.input), Path(job.input).read_bytes()
 
     def removed() -> Iterator[tuple[Shard, Lines]]:
@@ -423,7 +422,7 @@ def test_an_input_that_is_removed_meanwhile_costs_nothing(job: Job[Lines]) -> No
     assert Path(job.outputs[0]).read_bytes() == EXPECTED
 
 
-def test_what_was_done_is_written_down_before_the_output_has_its_name(job: Job[Lines], tmp_path: Path) -> None:
+def test_what_was_done_is_written_down_before_the_output_has_its_name(job: Job, tmp_path: Path) -> None:
     """A program that is killed meanwhile does it again, and nothing else."""
 
     def dying(*_: object) -> None:
@@ -438,7 +437,7 @@ def test_what_was_done_is_written_down_before_the_output_has_its_name(job: Job[L
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
-def test_shards_are_shared_out_and_put_together_by_the_last(job: Job[Lines], tmp_path: Path) -> None:
+def test_shards_are_shared_out_and_put_together_by_the_last(job: Job, tmp_path: Path) -> None:
     assert finish(job, shards="3-4") is None
     assert finish(job, shards="1") is None
     assert not (tmp_path / "out").exists()
@@ -451,7 +450,7 @@ def test_shards_are_shared_out_and_put_together_by_the_last(job: Job[Lines], tmp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
-def test_another_model_option_or_input_is_rejected_with_the_difference(job: Job[Lines], tmp_path: Path) -> None:
+def test_another_model_option_or_input_is_rejected_with_the_difference(job: Job, tmp_path: Path) -> None:
     """By the whole job and by another range."""
     finish(job, shards="1")
     other = dataclasses.replace(job, description={**job.description, "options": {"loud": False, "fast": False}})
@@ -467,7 +466,7 @@ def test_another_model_option_or_input_is_rejected_with_the_difference(job: Job[
     assert (tmp_path / "out").read_bytes() == EXPECTED.replace(b"LINE 2", b"LINE X")
 
 
-def test_a_version_that_cuts_its_input_in_other_places_is_rejected(job: Job[Lines]) -> None:
+def test_a_version_that_cuts_its_input_in_other_places_is_rejected(job: Job) -> None:
     stopped_after_two(job)
     lines = Path(job.input).read_bytes().splitlines()
     with pytest.raises(ConfigError, match="in: shard 1 was begun with other lines; start again with --restart"):
@@ -476,7 +475,7 @@ def test_a_version_that_cuts_its_input_in_other_places_is_rejected(job: Job[Line
 
 @pytest.mark.parametrize("shards", [None, "1-2"])
 def test_a_journal_of_another_version_is_named_and_goes_with_restart(
-    job: Job[Lines], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: str | None
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: str | None
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("nmt_core.jobs.run._VERSION", 99)
@@ -502,14 +501,14 @@ def test_of_an_empty_input_other_programs_can_read_the_output(tmp_path: Path, su
     assert Path(output).read_bytes() == pack(b"", suffix)
 
 
-def test_a_pipe_that_a_job_needs_twice_is_refused(job: Job[Lines], tmp_path: Path) -> None:
+def test_a_pipe_that_a_job_needs_twice_is_refused(job: Job, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     needing = dataclasses.replace(job, files={**job.files, "pipe": str(tmp_path / "pipe")})
     with pytest.raises(InputError, match="is a pipe; expected an ordinary file"):
         finish(needing)
 
 
-def test_an_error_of_a_process_is_told_and_leaves_no_output(job: Job[Lines], tmp_path: Path) -> None:
+def test_an_error_of_a_process_is_told_and_leaves_no_output(job: Job, tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"poison"))
     with pytest.raises(NmtError, match="poison"):
         finish(job, jobs=2)
@@ -518,7 +517,7 @@ def test_an_error_of_a_process_is_told_and_leaves_no_output(job: Job[Lines], tmp
 
 @pytest.mark.parametrize("shards", [None, "1-2"])
 def test_a_job_that_fails_before_anything_is_finished_leaves_nothing(
-    job: Job[Lines], tmp_path: Path, shards: str | None
+    job: Job, tmp_path: Path, shards: str | None
 ) -> None:
     job = dataclasses.replace(job, outputs=(str(tmp_path / "new" / "folder" / "out"),))
     before = (tmp_path / "in").read_bytes()
@@ -532,7 +531,7 @@ def test_a_job_that_fails_before_anything_is_finished_leaves_nothing(
 
 
 def test_a_job_that_fails_later_keeps_what_is_finished(
-    job: Job[Lines], tmp_path: Path, partial_file: Path, journal: Path
+    job: Job, tmp_path: Path, partial_file: Path, journal: Path
 ) -> None:
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"poison"))
     with pytest.raises(NmtError, match="poison"):
@@ -541,7 +540,7 @@ def test_a_job_that_fails_later_keeps_what_is_finished(
     assert partial_file.read_bytes() == b"".join(EXPECTED.splitlines(keepends=True)[:6])
 
 
-def test_a_range_that_fails_takes_nothing_from_another(job: Job[Lines], tmp_path: Path) -> None:
+def test_a_range_that_fails_takes_nothing_from_another(job: Job, tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 1", b"poison"))
     assert finish(job, shards="3-4") is None
     with pytest.raises(NmtError, match="poison"):
@@ -549,7 +548,7 @@ def test_a_range_that_fails_takes_nothing_from_another(job: Job[Lines], tmp_path
     assert sorted(os.listdir(tmp_path)) == [".out.shards-3-4.hybridmt.journal", ".out.shards-3-4.hybridmt.tmp", "in"]
 
 
-def test_a_process_that_dies_is_reported(job: Job[Lines], tmp_path: Path) -> None:
+def test_a_process_that_dies_is_reported(job: Job, tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"die"))
     with pytest.raises(NmtError, match="a worker process died"):
         finish(job, jobs=2, kind=Quitting)
@@ -638,13 +637,13 @@ def test_processes_that_differ_are_refused() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"restart": True}])
-def test_two_programs_do_not_make_one_output(job: Job[Lines], tmp_path: Path, options: dict[str, Any]) -> None:
+def test_two_programs_do_not_make_one_output(job: Job, tmp_path: Path, options: dict[str, Any]) -> None:
     with partial_output(job.outputs[0]), pytest.raises(NmtError, match="another program is writing it"):
         finish(job, **options)
     assert sorted(os.listdir(tmp_path)) == ["in"]
 
 
-def test_a_range_that_is_at_work_lets_others_work_but_is_not_put_together(job: Job[Lines], tmp_path: Path) -> None:
+def test_a_range_that_is_at_work_lets_others_work_but_is_not_put_together(job: Job, tmp_path: Path) -> None:
     finish(job, shards="3-4")
     with partial_output(str(tmp_path / "out.shards-3-4")) as held:
         held.is_kept = True
@@ -656,7 +655,7 @@ def test_a_range_that_is_at_work_lets_others_work_but_is_not_put_together(job: J
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
-def test_two_names_of_one_output_are_one_job(job: Job[Lines], tmp_path: Path) -> None:
+def test_two_names_of_one_output_are_one_job(job: Job, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("out")
     stopped_after_two(job)
     linked = dataclasses.replace(job, outputs=(str(tmp_path / "link"),))
@@ -670,7 +669,7 @@ def test_two_names_of_one_output_are_one_job(job: Job[Lines], tmp_path: Path) ->
     assert (tmp_path / "link").is_symlink() and (tmp_path / "out").read_bytes() == EXPECTED
 
 
-def test_a_journal_that_cannot_be_made_is_one_clear_line(job: Job[Lines], journal: Path) -> None:
+def test_a_journal_that_cannot_be_made_is_one_clear_line(job: Job, journal: Path) -> None:
     journal.mkdir()
     with pytest.raises(NmtError, match=r"out\.hybridmt\.journal: cannot be"):
         finish(job)
@@ -682,7 +681,7 @@ def test_a_range_that_is_none_is_refused(wrong: str) -> None:
         shard_range(wrong)
 
 
-def test_a_range_may_end_behind_the_last_shard(job: Job[Lines], tmp_path: Path) -> None:
+def test_a_range_may_end_behind_the_last_shard(job: Job, tmp_path: Path) -> None:
     assert finish(job, shards="2-99") is None
     assert finish(job, shards="50-60") is None
     assert finish(job) == {"lines": 10}
@@ -700,10 +699,20 @@ class Endless(Shouting):
         raise AssertionError
 
 
-def work_without_end(jobs: int) -> None:
-    """A job in the current folder that never ends by itself, and that a terminal may end, even under nohup."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def main() -> int:
+    """A program: a job in the current folder that never ends by itself."""
+    jobs = int(sys.argv[1])
     finish(job_in(Path()), kind=Endless, jobs=jobs)
+    return 0
+
+
+_PROGRAM = f"""
+import signal, sys
+from nmt_core.commands.start import start
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup
+if __name__ == "__main__":
+    sys.exit(start("job", "{__name__}"))
+"""
 
 
 @pytest.mark.parametrize(("number", "jobs"), [(signal.SIGTERM, 2), (signal.SIGHUP, 1)])
@@ -711,7 +720,7 @@ def test_a_program_that_is_told_to_end_leaves_nothing_and_says_nothing(
     tmp_path: Path, number: signal.Signals, jobs: int
 ) -> None:
     (tmp_path / "in").write_bytes(b"line\n" * 3 * jobs)
-    command = [sys.executable, "-c", f"from {__name__} import work_without_end; work_without_end({jobs})"]
+    command = [sys.executable, "-c", _PROGRAM, str(jobs)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "OMP_NUM_THREADS": "1"}
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment, text=True, cwd=tmp_path) as program:

@@ -204,9 +204,9 @@ class Waiting(Shouting):
         return super().__call__(item)
 
 
-def job_in(folder: str) -> Job[tuple[int, list[bytes]]]:
+def job_in(folder: str) -> Job:
     path = f"{folder}/in"
-    return Job(path, partial(read_threes, path), (f"{folder}/out",), {}, files={"in": path})
+    return Job(path, partial(read_threes, path), (f"{folder}/out",), {}, {"in": path}, journaled=True)
 
 
 def open_shouting(folder: str, number: int) -> Any:
