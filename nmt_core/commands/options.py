@@ -51,15 +51,6 @@ def shard_range(text: str) -> range:
     return range(begin - 1, end)
 
 
-def add_shard_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of long jobs."""
-    parser.add_argument(
-        "--shards", type=shard_range, metavar="A-B", help="do only these shards, counted from 1; needs files"
-    )
-    parser.add_argument("--restart", action="store_true", help="throw away what an earlier command has done")
-    add_engine(parser)
-
-
 def engine(text: str) -> Ray | None:
     """The ``type`` of ``--engine``; None is processes of this machine."""
     name, *settings = text.split(",")
@@ -76,8 +67,12 @@ def engine(text: str) -> Ray | None:
     return Ray(gpus, address or os.environ.get("RAY_ADDRESS"))
 
 
-def add_engine(parser: argparse.ArgumentParser) -> None:
-    """``--engine``: where the work is done."""
+def add_shard_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of long jobs."""
+    parser.add_argument(
+        "--shards", type=shard_range, metavar="A-B", help="do only these shards, counted from 1; needs files"
+    )
+    parser.add_argument("--restart", action="store_true", help="throw away what an earlier command has done")
     parser.add_argument(
         "--engine",
         type=engine,

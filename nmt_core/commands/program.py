@@ -1,18 +1,20 @@
 """A program with commands: its parser, dispatch to the commands, and the one place that turns errors into exit codes.
 
 Exit codes: 0 done, 2 a user's mistake or a full disk (one line on stderr), 130 Ctrl-C, 141 quietly when the
-reader of a pipe has gone, 143 quietly on SIGTERM where processes work. ``--debug`` shows the traceback of a user's
-mistake.
+reader of a pipe has gone, 143 quietly on SIGTERM. ``--debug`` shows the traceback of a user's mistake.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import pkgutil
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from nmt_core.base.errors import FULL_GPU, NmtError, is_full_gpu, what_is_missing
@@ -54,7 +56,9 @@ def run_command(program: Program, argv: Sequence[str] | None) -> int:
         name, debug = f"{name} {args.command}", args.debug
         check_files(args)
         module = importlib.import_module(program.commands[args.command].module)
-        code: int = pkgutil.resolve_name(module.RUN)(args)
+        work = pkgutil.resolve_name(module.RUN)  # libraries that are being loaded drop exceptions of signals
+        with _orderly_end():
+            code: int = work(args)
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
@@ -80,6 +84,28 @@ def run_command(program: Program, argv: Sequence[str] | None) -> int:
         return 130
     finally:
         _end_output()
+
+
+@contextlib.contextmanager
+def _orderly_end() -> Iterator[None]:
+    """On SIGTERM and SIGHUP, what the block has opened is closed first; exit code 128 + N.
+
+    Of a program that dies by the signal, processes, semaphores and half-written files stay behind.
+    """
+
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                before[number] = signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _problem(error: NmtError | OSError) -> str:

@@ -1,7 +1,6 @@
-"""The beginning and end of a program: its standard streams, and the signals that end it.
+"""The beginning and end of a program: its standard streams, and Ctrl-C.
 
-Ctrl-C is one line also while modules are loaded, and silent after the end. SIGTERM and SIGHUP end a program as errors
-do: what it has opened is closed, so that no process, semaphore or half-written file stays behind.
+Ctrl-C is one line also while modules are loaded, and silent after the end.
 """
 
 from __future__ import annotations
@@ -13,38 +12,31 @@ import signal
 import sys
 from types import FrameType
 
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
-
 
 def start(name: str, module: str) -> int:
-    """Load ``module`` and run its ``main``; the exit code, 128 + N after signal N."""
-    ended_by = 0
+    """Load ``module`` and run its ``main``; the exit code."""
+    interrupted = False
 
-    def end(number: int, frame: FrameType | None) -> None:
-        nonlocal ended_by
-        ended_by = number
-        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal interrupted
+        interrupted = True
+        raise KeyboardInterrupt
 
-    ending = [signal.SIGINT, *(one for one in _ENDING if signal.getsignal(one) is signal.SIG_DFL)]
-    for number in ending:
-        signal.signal(number, end)
+    signal.signal(signal.SIGINT, interrupt)
     try:
         occupy_closed_streams()
         _buffer_output()
         code: int = importlib.import_module(module).main()
         return code
-    except BaseException as error:  # NumPy makes an ImportError of a signal while it is loaded
-        if not (ended_by or isinstance(error, KeyboardInterrupt)):
+    except BaseException as error:  # NumPy makes an ImportError of an interrupt while it is loaded
+        if not (interrupted or isinstance(error, KeyboardInterrupt)):
             raise
-        if ended_by in _ENDING:
-            return 128 + ended_by
         from nmt_core.base.messages import say
 
         say(f"{name}: interrupted")
         return 130
     finally:
-        for number in ending:
-            signal.signal(number, signal.SIG_DFL)  # Python's own way would be a traceback from whatever is ending
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own way would be a traceback from whatever is ending
 
 
 def occupy_closed_streams() -> None:

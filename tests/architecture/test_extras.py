@@ -81,8 +81,7 @@ def test_it_is_said_before_workers_are_started(
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_worker_says_it_too(jobs: int) -> None:
     """Of a package that only the worker needs."""
-    opened = open_workers(_opened_without_torch, jobs)
-    with pytest.raises(ModuleNotFoundError) as caught, opened as workers:
+    with pytest.raises(ModuleNotFoundError) as caught, open_workers(_opened_without_torch, jobs) as workers:
         workers.ask(1)()
     assert what_is_missing(caught.value) == "this needs PyTorch: pip install 'hybridmt[nmt]'"
 

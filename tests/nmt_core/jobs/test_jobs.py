@@ -25,6 +25,7 @@ import pytest
 
 from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.commands.options import shard_range
+from nmt_core.commands.program import Command, Program, run_command
 from nmt_core.files import pack, partial_output
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Outputs, Result
@@ -699,20 +700,23 @@ class Endless(Shouting):
         raise AssertionError
 
 
-def main() -> int:
-    """A program: a job in the current folder that never ends by itself."""
-    jobs = int(sys.argv[1])
-    finish(job_in(Path()), kind=Endless, jobs=jobs)
+RUN = f"{__name__}:work_without_end"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--jobs", type=int)
+
+
+def work_without_end(args: argparse.Namespace) -> int:
+    """The work of a command: a job in the current folder that never ends by itself."""
+    finish(job_in(Path()), kind=Endless, jobs=args.jobs)
     return 0
 
 
-_PROGRAM = f"""
-import signal, sys
-from nmt_core.commands.start import start
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup
-if __name__ == "__main__":
-    sys.exit(start("job", "{__name__}"))
-"""
+def run_endless_command(jobs: int) -> None:
+    """A program that a terminal may end, even under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    sys.exit(run_command(Program("job", "", "", {"endless": Command(__name__, "")}), ["endless", f"--jobs={jobs}"]))
 
 
 @pytest.mark.parametrize(("number", "jobs"), [(signal.SIGTERM, 2), (signal.SIGHUP, 1)])
@@ -720,7 +724,7 @@ def test_a_program_that_is_told_to_end_leaves_nothing_and_says_nothing(
     tmp_path: Path, number: signal.Signals, jobs: int
 ) -> None:
     (tmp_path / "in").write_bytes(b"line\n" * 3 * jobs)
-    command = [sys.executable, "-c", _PROGRAM, str(jobs)]
+    command = [sys.executable, "-c", f"from {__name__} import run_endless_command; run_endless_command({jobs})"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "OMP_NUM_THREADS": "1"}
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment, text=True, cwd=tmp_path) as program:
