@@ -59,12 +59,7 @@ def ray_workers(open_worker: OpenWorker, jobs: int, asked: Ray) -> Iterator[Work
     its address, or no actor begins.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    import ray
-
-    if asked.address is None:
-        _begin(ray, jobs)
-    else:
-        _join(ray, asked.address)
+    ray = _begun(jobs) if asked.address is None else _joined(asked.address)
     try:
         actor = ray.remote(num_cpus=1, num_gpus=asked.gpus, max_restarts=_RESTARTS)(Distant)
         opened = functools.partial(_open_there, os.getcwd(), open_worker)
@@ -125,27 +120,33 @@ def _open_there(directory: str, open_worker: OpenWorker, number: int) -> Any:
     return open_worker(number)
 
 
-def _begin(ray: Any, jobs: int) -> None:
-    """Begin Ray on this machine, with one CPU for each job. Raises NmtError."""
+def _begun(jobs: int) -> Any:
+    """Ray, begun on this machine, with one CPU for each job. Raises NmtError."""
+    import ray
+
     where = {"address": "local", "num_cpus": jobs, "object_store_memory": _STORE}
     for left in reversed(range(_TRIES)):
         try:
             ray.init(include_dashboard=False, **where, **_QUIET)
-            return
+            break
         except Exception as error:  # Ray raises a plain one
             ray.shutdown()
             if not left:
                 problem = f"Ray did not begin, tried {_TRIES} times ({_line(error)})"
                 raise NmtError(f"{problem}; is the machine too busy? --engine local needs no Ray") from error
+    return ray
 
 
-def _join(ray: Any, address: str) -> None:
-    """Join a cluster. Raises NmtError; at once where HOST:PORT takes no connection, for which Ray would wait long."""
+def _joined(address: str) -> Any:
+    """Ray, joined to a cluster. Raises NmtError, at once where HOST:PORT takes no connection: Ray would wait long."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     try:
         if colon and port.isdecimal():
             socket.create_connection((host.strip("[]"), int(port)), timeout=_LONGEST_CALL).close()
+        import ray
+
         ray.init(address=address, **_QUIET)
+        return ray
     except (OSError, OverflowError, RuntimeError, ValueError) as error:
         raise NmtError(f"--engine ray,address={address}: no Ray cluster answers ({_line(error)})") from error
 
