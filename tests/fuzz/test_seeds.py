@@ -24,14 +24,9 @@ def known() -> Iterator[dict[str, Target]]:
 @pytest.mark.parametrize("name", [*_NAMES, *_MESSAGES])
 def test_a_value_or_one_clear_line(known: dict[str, Target], name: str) -> None:
     target = known[name]
-    for number in range(len(target.seeds) + _CHANGES):
-        check(target, mutated(2, number, target.seeds, target.tokens))
-
-
-@pytest.mark.parametrize("name", [*_NAMES, *_MESSAGES])
-def test_what_fuzzing_begins_with_is_valid(known: dict[str, Target], name: str) -> None:
-    target = known[name]
-    assert "value" in {check(target, content) for content in target.seeds}
+    inputs = [mutated(2, number, target.seeds, target.tokens) for number in range(len(target.seeds) + _CHANGES)]
+    outcomes = [check(target, content) for content in inputs]
+    assert "value" in outcomes[: len(target.seeds)]  # which are as they were kept
 
 
 def test_all_readers_have_seeds(known: dict[str, Target]) -> None:
@@ -40,7 +35,6 @@ def test_all_readers_have_seeds(known: dict[str, Target]) -> None:
 
 
 def test_the_same_seed_gives_the_same_inputs() -> None:
-    assert [mutated(3, n, (b"a b\n1",), (b"x",)) for n in range(99)] == [
-        mutated(3, n, (b"a b\n1",), (b"x",)) for n in range(99)
-    ]
-    assert len({mutated(3, n, (b"a b\n1",), (b"x",)) for n in range(99)}) > 50
+    first, second = ([mutated(3, n, (b"a b\n1",), (b"x",)) for n in range(99)] for _ in range(2))
+    assert first == second
+    assert len(set(first)) > 50

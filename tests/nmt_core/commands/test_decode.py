@@ -87,10 +87,6 @@ def test_nbest_lists_have_four_fields(folder: Path) -> None:
     assert any("&#124;&#124;&#124;" in entry[1] for entry in fields)
 
 
-def test_scores_stand_in_front(folder: Path) -> None:
-    assert [line.split("\t")[1] for line in run(folder, "--scores")] == run(folder)
-
-
 def test_samples_are_repeatable(folder: Path) -> None:
     drawn = run(folder, "--search=samples=5", "--search=seed=3")
     assert drawn == run(folder, "--search=samples=5", "--search=seed=3", "--window", "1")

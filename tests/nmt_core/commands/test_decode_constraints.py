@@ -56,12 +56,6 @@ def test_bad_markup_is_told_with_its_line(folder: Path) -> None:
         run(folder, "--xml-input", "exclusive", source="bad")
 
 
-def test_what_cannot_be_met_is_told_with_its_line(folder: Path) -> None:
-    put(folder, "long", f'a\n\n<np translation="{"un " * 40}">a</np>\n')
-    with pytest.raises(ConfigError, match="line 3: constraints need 40 words"):
-        run(folder, "--xml-input", "exclusive", source="long")
-
-
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

@@ -30,7 +30,6 @@ from nmt_core.models.build import build_model, new_model
 from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig, DeepState
 from nmt_core.models.interface import NO_WORD, Step, TranslationModel
 from nmt_core.models.luong_attention import SourceMemory
-from nmt_core.models.presets import PRESETS
 from nmt_core.preparation.surface import SurfaceText, for_surface_words
 from nmt_core.serving.methods.translate import translate_answer
 from nmt_core.serving.models.search import RunningSearch, SearchItem
@@ -143,7 +142,6 @@ def test_sizes_of_the_thesis() -> None:
     with torch.device("meta"):
         model = build_model(config, 50000, 50000)
     assert sum(parameter.numel() for parameter in model.trained()) == 216_000_000
-    assert PRESETS["luong2015-base"] == DeepLSTMConfig(depth=4, hidden=1000, embedding=1000, dropout=0.2)
 
 
 @pytest.mark.parametrize(

@@ -231,12 +231,18 @@ def _zeros(folder: Path) -> dict[str, torch.Tensor]:
     return {n: p == 0 for n, p in load_model(str(folder)).model.named_parameters() if p.dim() == 2}
 
 
-@pytest.fixture
-def pruned(tmp_path: Path) -> Path:
-    assert _train(tmp_path, "first", max_updates=2) == 0
-    place = str(tmp_path / "pruned")
-    assert main(["prune", "--model", str(tmp_path / "first"), "--fraction", "0.6", "--output", place]) == 0
-    return tmp_path / "pruned"
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("first")
+    assert _train(place, "first", max_updates=2) == 0
+    return place / "first"
+
+
+@pytest.fixture(scope="module")
+def pruned(first: Path) -> Path:
+    place = first.parent / "pruned"
+    assert main(["prune", "--model", str(first), "--fraction", "0.6", "--output", str(place)]) == 0
+    return place
 
 
 @pytest.mark.parametrize(
@@ -244,37 +250,33 @@ def pruned(tmp_path: Path) -> Path:
     [{}, {"optimizer": "adam", "learning_rate": 0.01}, {"optimizer": "sgd"}, {"average": 2}],
     ids=["adadelta", "adam", "sgd", "average"],
 )
-def test_zeros_stay_and_the_others_are_trained(pruned: Path, how: dict) -> None:
-    folder = pruned.parent
-    assert _train(folder, "again", start_from=str(pruned), keep_zeros=True, patience=None, **how) == 0
-    before, after = _zeros(pruned), _zeros(folder / "again")
+def test_zeros_stay_and_the_others_are_trained(pruned: Path, tmp_path: Path, how: dict) -> None:
+    assert _train(tmp_path, "again", start_from=str(pruned), keep_zeros=True, patience=None, **how) == 0
+    before, after = _zeros(pruned), _zeros(tmp_path / "again")
     assert all(bool((after[name] | ~before[name]).all()) for name in before)
     assert sum(int(mask.sum()) for mask in after.values()) <= 1.05 * sum(int(mask.sum()) for mask in before.values())
-    names = load_parameters(folder / "again").keys()
+    names = load_parameters(tmp_path / "again").keys()
     assert any(name.endswith(".mask") for name in names)
 
 
-def test_without_the_key_zeros_are_trained(pruned: Path) -> None:
-    folder = pruned.parent
-    assert _train(folder, "again", start_from=str(pruned), optimizer="adam", learning_rate=0.01) == 0
-    assert sum(int(mask.sum()) for mask in _zeros(folder / "again").values()) < 50
+def test_without_the_key_zeros_are_trained(pruned: Path, tmp_path: Path) -> None:
+    assert _train(tmp_path, "again", start_from=str(pruned), optimizer="adam", learning_rate=0.01) == 0
+    assert sum(int(mask.sum()) for mask in _zeros(tmp_path / "again").values()) < 50
 
 
-def test_a_run_that_keeps_zeros_goes_on_as_if_it_had_not_stopped(pruned: Path) -> None:
-    folder = pruned.parent
+def test_a_run_that_keeps_zeros_goes_on_as_if_it_had_not_stopped(pruned: Path, tmp_path: Path) -> None:
     how = {"start_from": str(pruned), "keep_zeros": True, "optimizer": "adam"}
-    assert _train(folder, "whole", **how) == 0
-    assert _train(folder, "parts", **how, max_updates=6) == 0
-    assert _train(folder, "parts", "--resume", **how) == 0
-    whole, parts = (load_file(folder / name / "training.safetensors") for name in ("whole", "parts"))
+    assert _train(tmp_path, "whole", **how) == 0
+    assert _train(tmp_path, "parts", **how, max_updates=6) == 0
+    assert _train(tmp_path, "parts", "--resume", **how) == 0
+    whole, parts = (load_file(tmp_path / name / "training.safetensors") for name in ("whole", "parts"))
     assert all(torch.equal(tensor, parts[name]) for name, tensor in whole.items())
 
 
-def test_a_new_model_has_the_zeros_of_another(pruned: Path) -> None:
-    folder = pruned.parent
+def test_a_new_model_has_the_zeros_of_another(pruned: Path, tmp_path: Path) -> None:
     words = {f"{side}_vocabulary": str(pruned / f"{side}.vocab") for side in ("source", "target")}
-    assert _train(folder, "new", data=words, mask_of=str(pruned), optimizer="adam") == 0
-    before, after = _zeros(pruned), _zeros(folder / "new")
+    assert _train(tmp_path, "new", data=words, mask_of=str(pruned), optimizer="adam") == 0
+    before, after = _zeros(pruned), _zeros(tmp_path / "new")
     assert all(bool((after[name] | ~before[name]).all()) for name in before)
 
 
@@ -289,12 +291,9 @@ def test_a_new_model_has_the_zeros_of_another(pruned: Path) -> None:
     ],
 )
 def test_settings_that_do_not_go_together_are_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], training: dict, problem: str
+    first: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], training: dict, problem: str
 ) -> None:
-    assert _train(tmp_path, "first", max_updates=1) == 0
-    first = str(tmp_path / "first")
     given = {key: value.format(first=first) if isinstance(value, str) else value for key, value in training.items()}
-    capsys.readouterr()
     assert _train(tmp_path, "second", **given) == 2
     error = capsys.readouterr().err
     assert problem.format(first=first) in error

@@ -24,10 +24,8 @@ from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
-from nmt_core.training.data.corpus import BatchPlan, encode_corpus
+from nmt_core.training.data.corpus import encode_corpus
 from nmt_core.training.fingerprint import hash_of_corpus
-from nmt_core.training.tasks import Task
-from nmt_core.training.validation import DevelopmentSet
 
 CONFIG = RNNsearchConfig(embedding=6, hidden=7, alignment=5, maxout=5, dropout=0.0, initialisation="glorot")
 SOURCE = Vocabulary([*SPECIAL_WORDS, "the", "of", "is"])
@@ -99,12 +97,6 @@ def test_members_of_an_ensemble_read_what_is_unknown_to_them() -> None:
 
 
 TEXTS = [("the axolotl is", "a b"), ("the quokka is", "c d"), ("of the axolotl", "b a"), ("of the quokka", "d c")]
-
-
-def corpus_of(model: LoadedModel) -> Task:
-    corpus = encode_corpus(TEXTS, model.encode_text, model.target.encode, keep_text=model.model.reads_text)
-    dev = DevelopmentSet([source for source, _ in TEXTS], [target for _, target in TEXTS])
-    return Task("text 1", model, corpus, BatchPlan(sentences=4, window=1), dev=(dev,))
 
 
 def test_a_run_on_other_unknown_words_is_another_run() -> None:

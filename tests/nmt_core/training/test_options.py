@@ -32,10 +32,8 @@ LUONG = {"optimizer": "sgd", "gradient": "sentence", "clip": 5.0, "schedule": "h
 @pytest.mark.parametrize(
     "training",
     [
-        pytest.param({}, id="adadelta"),
         pytest.param({**LUONG, "decay_every": 0.25}, id="sgd-halving"),
         pytest.param({"partition_words": 24, "average": 2, "freeze_embeddings_after": 15}, id="partitions"),
-        pytest.param({"update_every": 2, "batch_sentences": 5}, id="accumulation"),
         pytest.param({"update_every": 2, "batch_sentences": 4, "partition_words": 24}, id="accumulation-partitions"),
         pytest.param({"warmup": 7, "optimizer": "adam", "gradient": "word", "decay_patience": 1}, id="adam"),
         pytest.param({"precision": "bfloat16", "update_every": 2, "gradient": "word"}, id="bfloat16"),

@@ -62,7 +62,7 @@ def test_what_is_shared_is_one_and_every_folder_is_a_model(runs, capsys: pytest.
 ADAM = {"optimizer": "adam", "learning_rate": 0.01}
 
 
-@pytest.mark.parametrize("training", [{}, {**ADAM, "average": 2}, {**ADAM, "microbatches": 2}])
+@pytest.mark.parametrize("training", [{}, {**ADAM, "average": 2, "microbatches": 2}])
 def test_a_run_of_tasks_resumes_exactly(runs, training: dict[str, Any]) -> None:
     tasks = {"model": MODEL, "tasks": several(runs)}
     runs.assert_resumes_exactly(updates=25, others=tasks, **{**SGD, **training})

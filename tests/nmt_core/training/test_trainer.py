@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,24 +17,23 @@ from nmt_core.commands.main import main
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.optimizer import build_optimizer, rescale_gradient
+from nmt_core.training.trainer import Trainer
 
 
-def test_a_run_stopped_before_its_first_validation_goes_on_too(runs) -> None:
+def test_a_run_stopped_before_its_first_validation_goes_on_too(runs, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("whole", "stopped"):
         runs.write(name, max_updates=30, validate_every=1000)
     assert runs.go_on("whole") == 0
-    code = (
-        "import os, signal, sys\n"
-        "from nmt_core.commands.main import main\n"
-        "from nmt_core.training.trainer import Trainer\n"
-        "update = Trainer._update\n"
-        "def stopping(self, *work):\n"
-        "    update(self, *work)\n"
-        "    if self.progress.update == 5: os.kill(os.getpid(), signal.SIGTERM)\n"
-        "Trainer._update = stopping\n"
-        f"sys.exit(main(['train', {runs.file('stopped.yaml')!r}, '--quiet', '--device', 'cpu']))\n"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 130
+    update = Trainer._update
+
+    def stopping(self: Trainer, *work: Any) -> None:
+        update(self, *work)
+        if self.progress.update == 5:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_update", stopping)
+        assert runs.go_on("stopped") == 130
     for _ in range(2):  # the second time nothing is left to do
         assert runs.go_on("stopped") == 0
         runs.assert_equal(runs.state("whole"), runs.state("stopped"))

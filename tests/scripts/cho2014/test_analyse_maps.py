@@ -24,7 +24,6 @@ LINES = [(" ".join(words), "x", 0.5, 1, 1, 0.1) for words in sorted(
     [[*"abcd"], [*"dcba"], [*"abce"], [*"abdd"], [*"bbcd"], [*"ccda"], [*"aacde"], [*"edcba"], [*"ab"]]
 )]  # fmt: skip
 
-_PROGRAM = "from scripts.experiments.cho2014.__main__ import main\nsys.exit(main(sys.argv[1:]))"
 RECORD = {"scores_before": 4, "added": ["p(target|source)"], "signatures": {"scorer": "fake"}}
 
 

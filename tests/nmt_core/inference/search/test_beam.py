@@ -42,6 +42,8 @@ def test_a_wide_beam_finds_what_enumeration_finds(tiny: MakeModel, brute_force: 
         best = max(truth, key=lambda words: truth[words] / (len(words) + 1) ** exponent)
         assert found[0].words == best
         assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
+        (first,) = search(model, pad([[2, 3]]), length_normalization=exponent, **{**settings, "nbest": 1})[0]
+        assert first.words == best  # stopping early loses nothing
 
 
 def test_length_normalisation_prefers_the_longer(markov: Callable[..., TranslationModel]) -> None:
