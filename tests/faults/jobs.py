@@ -41,9 +41,12 @@ def _model(models: Path, folder: Path) -> None:
     (folder / "model").symlink_to(make(models, "rnnencdec-cho2014"))
 
 
+_PAIRS = 45_000  # of a table: three shards
+
+
 def _table(models: Path, folder: Path) -> None:
     _model(models, folder)
-    pairs = zip(sorted(_texts(1, 6_000)), _texts(2, 6_000), strict=True)
+    pairs = zip(sorted(_texts(1, _PAIRS)), _texts(2, _PAIRS), strict=True)
     content = "".join(f"{source} ||| {target} ||| 0.5 0.25 ||| 0-0 ||| 1 1 1\n" for source, target in pairs)
     (folder / "table.gz").write_bytes(gzip.compress(content.encode(), 1))
 
@@ -89,7 +92,7 @@ _DECODE = "nmt-core decode --model model --device cpu --quiet --input source --o
 JOBS = {
     "rescore-table": LongJob(
         _table,
-        ["smt-bridge rescore-table table.gz --scorer model --output out.gz --jobs 2 --devices cpu --quiet"],
+        ["smt-bridge rescore-table table.gz --scorer model --output out.gz --jobs 1 --devices cpu --quiet"],
         ["out.gz"],
     ),
     "add-features": LongJob(
@@ -103,7 +106,7 @@ JOBS = {
     "decode": LongJob(
         _source,
         [
-            f"{_DECODE} --window 10 --shards 1-7 --jobs 2",
+            f"{_DECODE} --window 10 --shards 1-7",
             f"{_DECODE} --window 10 --shards 8-12",
             f"{_DECODE} --window 10",
         ],
