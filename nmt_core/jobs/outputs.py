@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, NamedTuple
 from isal.isal_zlib import crc32
 
 from nmt_core.base.errors import NmtError, unreadable
-from nmt_core.files import beside, pack, partial_output
+from nmt_core.files import PARTIAL, beside, pack, partial_output
 from nmt_core.files.output import PartialOutput
 from nmt_core.jobs.journal import AGAIN, JOURNAL, Content, Counts, Entry, Shard, journal_line, read_journal
 
@@ -178,10 +178,15 @@ def open_outputs(
 
 
 def begun(output: str) -> dict[str, range | None]:
-    """The journals of an output that are there, each with its range of shards; None is the whole job."""
+    """The journals of an output that is being made, each with its range of shards; None is the whole job.
+
+    A range is known by its content, which is made before its journal and removed behind it.
+    """
     beginning, found = beside(output, ""), dict[str, range | None]()
-    name = re.compile(f"(?:{_RANGE}([1-9][0-9]*)-([0-9]+))?{re.escape(JOURNAL)}")
-    for path in sorted(glob.glob(f"{glob.escape(beginning)}*{JOURNAL}")):
+    if os.path.exists(f"{beginning}{JOURNAL}"):
+        found[f"{beginning}{JOURNAL}"] = None
+    name = re.compile(f"({_RANGE}([1-9][0-9]*)-([0-9]+)){re.escape(PARTIAL)}")
+    for path in sorted(glob.glob(f"{glob.escape(beginning)}{_RANGE}*{PARTIAL}")):
         if match := name.fullmatch(path.removeprefix(beginning)):
-            found[path] = range(int(match[1]) - 1, int(match[2])) if match[1] else None
+            found[f"{beginning}{match[1]}{JOURNAL}"] = range(int(match[2]) - 1, int(match[3]))
     return found

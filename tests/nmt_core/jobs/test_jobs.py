@@ -451,6 +451,15 @@ def test_shards_are_shared_out_and_put_together_by_the_last(job: Job, tmp_path: 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
+def test_content_of_a_range_whose_journal_is_gone_does_not_stay(job: Job, tmp_path: Path) -> None:
+    """As where the program that put the ranges together was killed while it removed them."""
+    finish(job, shards="3-4")
+    (tmp_path / ".out.shards-3-4.hybridmt.journal").unlink()
+    assert finish(job) is not None
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
+
+
 def test_another_model_option_or_input_is_rejected_with_the_difference(job: Job, tmp_path: Path) -> None:
     """By the whole job and by another range."""
     finish(job, shards="1")
