@@ -22,11 +22,10 @@ from typing import Any, NoReturn, TypeVar
 
 import grpc
 
-from nmt_core.serving.accounts import ACCOUNT, Account, ClientLimit, Memory
 from nmt_core.serving.credentials import Tokens, address_of, certified_name, identify, owner_of
 from nmt_core.serving.engine.slices import off_loop
 from nmt_core.serving.errors import RpcError, internal, trailers
-from nmt_core.serving.limits import Limits
+from nmt_core.serving.limits import ACCOUNT, Account, ClientLimit, Limits, Memory
 from nmt_core.serving.streams import StreamRequest
 from nmt_core.serving.telemetry import CALL, SERVICE, Call, LogQueue, Metrics
 from nmt_core.serving.wire import MessageReader

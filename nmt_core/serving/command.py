@@ -49,7 +49,7 @@ async def _serve(args: argparse.Namespace, plugins: PluginModels | None, metrics
     """Start the server, load the models, and reload them on request, until a signal cancels this task."""
     _cancel_at_signal()
     limits, address, device = read_limits(args.limits, args.limit), read_address(args), read_device(args)
-    load = model_loader(args, plugins, limits)
+    load = model_loader(args, device, plugins, limits)
     tokens = read_tokens(args.token_file) if args.token_file else None
     if args.metrics_port is not None:
         port = serve_metrics(metrics, args.metrics_host, args.metrics_port)
@@ -62,7 +62,7 @@ async def _serve(args: argparse.Namespace, plugins: PluginModels | None, metrics
     server = NmtServer(servicer, address, tokens=tokens, log=log)  # a port in use shows before anything is loaded
     await server.start()
     try:
-        reloader = Reloader(server, args.token_file, lambda: model_loader(args, plugins, limits))
+        reloader = Reloader(server, args.token_file, lambda: model_loader(args, device, plugins, limits))
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request)
         await server.load(load)
         _log.info("ready on %s:%d", args.host, server.port)

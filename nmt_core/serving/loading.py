@@ -37,8 +37,8 @@ class PluginModels(Protocol):
         """The names of all of them; none is that of another model of the server."""
         ...
 
-    def load(self, device: str, open_model: OpenModel) -> Mapping[str, ServedModel]:
-        """Make them for a device; called in a thread, again for every reload. Raises NmtError."""
+    def load(self, open_model: OpenModel) -> Mapping[str, ServedModel]:
+        """Make them; called in a thread, again for every reload. Raises NmtError."""
         ...
 
     def watch(self, registry: CollectorRegistry) -> None:
@@ -92,8 +92,8 @@ def served_folders(args: argparse.Namespace, plugins: PluginModels | None) -> di
     return folders
 
 
-def model_loader(args: argparse.Namespace, plugins: PluginModels | None, limits: Limits) -> Load:
-    """What loads the models for a device. Raises ConfigError."""
+def model_loader(args: argparse.Namespace, device: str, plugins: PluginModels | None, limits: Limits) -> Load:
+    """What loads the models on a device. Raises ConfigError."""
     folders = served_folders(args, plugins)
     lexicons, candidates = (named(option, getattr(args, option), folders) for option in ("lexicon", "candidates"))
     lexicon_of = {name: LexiconChoice(value[1], value[2] or "lexicon") for name, value in lexicons.items()}
@@ -102,7 +102,7 @@ def model_loader(args: argparse.Namespace, plugins: PluginModels | None, limits:
         raise ConfigError(f"--beam {args.beam}: at most {limits.beam}")
     defaults = DecodingConfig.from_mapping({"beam": args.beam}, origin="--beam")
 
-    def load(device: str) -> Mapping[str, ServedModel]:
+    def load() -> Mapping[str, ServedModel]:
         options: dict[str, Any] = {"device": device, "dtype": args.dtype, "decode_tokens": limits.batch * args.beam}
 
         @functools.cache
@@ -116,7 +116,7 @@ def model_loader(args: argparse.Namespace, plugins: PluginModels | None, limits:
             for name, parts in folders.items()
         }
         if plugins is not None:  # all arguments are given, so that a model that is served already has the same key
-            models |= plugins.load(device, lambda parts: of_folders(tuple(parts), None, None))
+            models |= plugins.load(lambda parts: of_folders(tuple(parts), None, None))
         return models
 
     return load

@@ -12,10 +12,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nmt_core.serving.accounts import ACCOUNT, Memory
 from nmt_core.serving.engine.slices import off_loop
 from nmt_core.serving.errors import draining
-from nmt_core.serving.limits import Limits
+from nmt_core.serving.limits import ACCOUNT, Limits, Memory
 from nmt_core.serving.methods.encode import encode
 from nmt_core.serving.methods.plan import Method, Reply, check_cost
 from nmt_core.serving.methods.rerank import rerank

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import grpc
 from google.rpc import code_pb2
 
-from nmt_core.serving.accounts import ACCOUNT, Account, Memory
 from nmt_core.serving.engine.slices import off_loop
 from nmt_core.serving.errors import RpcError, internal, invalid, to_error, unavailable
-from nmt_core.serving.limits import Limits
+from nmt_core.serving.limits import ACCOUNT, Account, Limits, Memory
 from nmt_core.serving.telemetry import CALL, Metrics
 from nmt_core.serving.wire import in_stream
 
@@ -109,8 +108,7 @@ class Stream:
         try:
             with Account(self._memory, CALL.get().client) as account:
                 ACCOUNT.set(account)
-                while not _has_memory(account, size):
-                    await asyncio.sleep(_PAUSE)
+                await _hold_message(account, size)
                 message = await request.parse()
                 request = None
                 self._start_next(read, tasks)
@@ -143,15 +141,14 @@ class Stream:
         """The response. While queue or memory is full the stream waits; its requests are not rejected."""
         while True:
             try:
-                if not account.held:
-                    account.charge_message(size)
                 return await self._answer(request)
             except RpcError as refusal:
                 if refusal.reason not in _LATER:
                     raise
-                account.release(waiting=size)
                 pause = min(refusal.retry_after or _PAUSE, _PAUSE)
+            account.release(waiting=size)
             await asyncio.sleep(pause)
+            await _hold_message(account, size)
 
     async def _write(self, response: bytes) -> None:
         """Write an answer, and wait until the network has taken it. Raises RpcError when that takes too long."""
@@ -165,13 +162,13 @@ class Stream:
                 raise _Unread(problem, code=code_pb2.DEADLINE_EXCEEDED, reason="ANSWER_UNREAD") from None
 
 
-def _has_memory(account: Account, size: int) -> bool:
-    """Charge for a request; True also for one that needs more memory than there is: it will be rejected."""
-    try:
-        account.charge_message(size)
-    except RpcError as refusal:
-        return refusal.reason not in _LATER
-    return True
+async def _hold_message(account: Account, size: int) -> None:
+    """Charge for a message as soon as there is memory for it: by itself every message fits."""
+    while True:
+        try:
+            return account.charge_message(size)
+        except RpcError:
+            await asyncio.sleep(_PAUSE)
 
 
 async def write(context: Any, message: Any) -> None:

@@ -64,14 +64,6 @@ class MessageReader:
 
     async def first(self, context: Any, client: str) -> bytes:
         """The first message of a call. Raises RpcError."""
-        content = await self.next(context, client)
-        if content is None:
-            await asyncio.sleep(_ENDED)  # a call that the library ended, as with too large a message, is cancelled here
-            raise invalid("", "the call ended without a request", reason="NOT_A_MESSAGE")
-        return content
-
-    async def next(self, context: Any, client: str) -> bytes | None:
-        """The next message; None where there is none any more. Raises RpcError."""
         permits = self._of.setdefault(client, asyncio.Semaphore(_READ_OF_A_CLIENT))
         try:
             async with permits, asyncio.timeout(self._limits.body):
@@ -79,7 +71,10 @@ class MessageReader:
         except TimeoutError:
             problem = f"the request did not arrive within {self._limits.body:g} s"
             raise RpcError(problem, code=code_pb2.DEADLINE_EXCEEDED, reason="SLOW_MESSAGE") from None
-        return content if isinstance(content, bytes) else None  # the library's EOF
+        if not isinstance(content, bytes):  # the library's EOF
+            await asyncio.sleep(_ENDED)  # a call that the library ended, as with too large a message, is cancelled here
+            raise invalid("", "the call ended without a request", reason="NOT_A_MESSAGE")
+        return content
 
     def parse(self, handler: Any, method: str, content: bytes) -> Any:
         """The message for the method's ``handler``. Raises RpcError."""

@@ -70,8 +70,8 @@ class HybridModels(Collector):
         """The names of all hybrids."""
         return tuple(self._recipes)
 
-    def load(self, device: str, open_model: OpenModel) -> Mapping[str, ServedModel]:
-        """Open each recipe's models on the device, and wait until its Moses has loaded.
+    def load(self, open_model: OpenModel) -> Mapping[str, ServedModel]:
+        """Open each recipe's models, and wait until its Moses has loaded.
 
         Raises ConfigError and InputError for a recipe that cannot be served, MosesFailed for a Moses that cannot be
         used, unless the neural model may go on alone.

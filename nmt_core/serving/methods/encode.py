@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from nmt_core.serving.engine.work import Item
 from nmt_core.serving.errors import RpcError, not_supported, to_error
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.plan import Cost, Plan, Words, make_plan
-from nmt_core.serving.methods.texts import check_items, read_texts
+from nmt_core.serving.methods.plan import Cost, Plan, Words, check_items, make_plan, read_texts
 from nmt_core.serving.models.device import Route
 from nmt_core.serving.models.served import Key, Vector
 from nmt_core.serving.wire import ITEMS, delimited

@@ -13,9 +13,8 @@ from nmt_core.base.messages import counted
 from nmt_core.base.pauses import yield_point
 from nmt_core.serving.errors import RpcError, invalid, to_error
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.plan import Plan
+from nmt_core.serving.methods.plan import Plan, check_items
 from nmt_core.serving.methods.score import plan_pairs
-from nmt_core.serving.methods.texts import check_items
 from nmt_core.serving.models.device import Route
 from nmt_core.serving.models.served import Key
 from nmt_core.serving.wire import ITEMS, delimited

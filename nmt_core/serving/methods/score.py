@@ -16,8 +16,7 @@ from nmt_core.inference.scoring.forms import FormReader, TextForm
 from nmt_core.serving.engine.work import Item
 from nmt_core.serving.errors import RpcError, invalid, to_error
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.plan import Plan, Words, make_plan, score_cost
-from nmt_core.serving.methods.texts import ReadText, check_items, read_text
+from nmt_core.serving.methods.plan import Plan, ReadText, Words, check_items, make_plan, read_text, score_cost
 from nmt_core.serving.models.device import Route
 from nmt_core.serving.models.served import Key
 from nmt_core.serving.wire import ITEMS, delimited, floats

@@ -15,8 +15,16 @@ from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine.work import Item
 from nmt_core.serving.errors import RpcError, invalid, not_supported, to_error
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.plan import Plan, Words, make_plan, translation_cost
-from nmt_core.serving.methods.texts import ReadText, check_items, read_texts, written_texts
+from nmt_core.serving.methods.plan import (
+    Plan,
+    ReadText,
+    Words,
+    check_items,
+    make_plan,
+    read_texts,
+    translation_cost,
+    written_texts,
+)
 from nmt_core.serving.models.device import Route
 from nmt_core.serving.models.search import SearchItem
 from nmt_core.serving.models.served import Key

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future
-from typing import NamedTuple, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import torch
 from google.rpc import code_pb2
@@ -20,10 +19,8 @@ from nmt_core.serving.limits import Limits
 from nmt_core.serving.models.served import Key, ServedModel
 from nmt_core.serving.telemetry import Metrics
 
-_Result = TypeVar("_Result")
-
-Load = Callable[[str], Mapping[str, ServedModel]]
-"""Loads all models for a device."""
+Load = Callable[[], Mapping[str, ServedModel]]
+"""Loads all models, on the server's device."""
 
 
 class Route(NamedTuple):
@@ -55,7 +52,11 @@ class Device:
         they finish. Raises what ``load`` raises, and then nothing has changed.
         """
         begin, device = time.monotonic(), self.engine.device
-        models = await _in_own_thread(lambda: load(device), name=f"model load {device}")
+        thread = ThreadPoolExecutor(1, thread_name_prefix=f"model load {device}")
+        try:
+            models = await asyncio.get_running_loop().run_in_executor(thread, load)
+        finally:
+            thread.shutdown(wait=False)  # the end of the server does not wait for what is being loaded
         for model in models.values():
             [[problem]] = await self.engine.submit(Key(model, "warm up"), {"interactive": [Item(None, 0)]})
             if problem is not None:
@@ -89,18 +90,3 @@ class Device:
             problem = f"{asked}; models here: {', '.join(names) or 'none that you may use'}"
             raise RpcError(problem, code=code_pb2.NOT_FOUND, reason="UNKNOWN_MODEL", field="model")
         return Route(name, self.models[name])
-
-
-async def _in_own_thread(function: Callable[[], _Result], *, name: str) -> _Result:
-    """Call ``function`` in a thread that does not keep the process alive, and wait for it."""
-    done: Future[_Result] = Future()
-    done.set_running_or_notify_cancel()  # what is under way cannot be cancelled
-
-    def work() -> None:
-        try:
-            done.set_result(function())
-        except BaseException as error:  # belongs to the caller
-            done.set_exception(error)
-
-    threading.Thread(target=work, name=name, daemon=True).start()
-    return await asyncio.wrap_future(done)

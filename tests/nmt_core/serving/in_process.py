@@ -61,8 +61,8 @@ class Echo:
         pass
 
 
-def gated(gate: Gate) -> Callable[[str], Mapping[str, ServedModel]]:
-    return lambda device: {"gate": ServedModel(gate, decoder=lambda attention: Echo(), defaults=DecodingConfig())}
+def gated(gate: Gate) -> Callable[[], Mapping[str, ServedModel]]:
+    return lambda: {"gate": ServedModel(gate, decoder=lambda attention: Echo(), defaults=DecodingConfig())}
 
 
 class Running(NamedTuple):

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from nmt_core.base.words import count_words
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.accounts import Account, ClientLimit, Memory
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.client.connection import OPTIONS, Access
 from nmt_core.serving.errors import RpcError
+from nmt_core.serving.limits import Account, ClientLimit, Memory
 from nmt_core.serving.methods.plan import score_cost, translation_cost
 from nmt_core.serving.models.served import Proportions
 from nmt_core.serving.wire import SHAPES, has_more_fields

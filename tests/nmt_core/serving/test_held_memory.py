@@ -17,12 +17,11 @@ import grpc
 import pytest
 
 from nmt_core.serving import streams
-from nmt_core.serving.accounts import REQUEST_COPIES, Account, Memory
 from nmt_core.serving.admission import Admission
 from nmt_core.serving.engine.slices import off_loop
 from nmt_core.serving.errors import RpcError, invalid
-from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.texts import ReadText, read_texts
+from nmt_core.serving.limits import REQUEST_COPIES, Account, Limits, Memory
+from nmt_core.serving.methods.plan import ReadText, read_texts
 from nmt_core.serving.models.served import ServedModel
 from nmt_core.serving.telemetry import CALL, Call, Metrics
 from nmt_core.serving.wire import MessageReader

@@ -208,7 +208,7 @@ def test_a_text_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         counted.append(text)
         return 1
 
-    monkeypatch.setattr("nmt_core.serving.methods.texts.count_words", count)
+    monkeypatch.setattr("nmt_core.serving.methods.plan.count_words", count)
     assert len(read([(" " * 50, ["b"] * 500)] * 3)) == 1500
     assert counted == [" " * 50] * 2 + ["b"]  # that the text is not too long, and its words
     reader = Letters()

@@ -162,7 +162,7 @@ def test_sigterm_while_models_are_loaded_is_a_clean_end() -> None:
 import sys, time
 from nmt_core.commands.main import main
 from nmt_core.serving import command as serve
-serve.model_loader = lambda args, further, limits: lambda device: print("loading", file=sys.stderr) or time.sleep(60)
+serve.model_loader = lambda args, device, further, limits: lambda: print("loading", file=sys.stderr) or time.sleep(60)
 raise SystemExit(main(["serve", "--model", "m=x", "--device", "cpu", "--port", "0", "--metrics-port", "0"]))
 """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

@@ -48,7 +48,7 @@ def test_two_names_of_one_folder_are_one_model(folder: str) -> None:
     parser = argparse.ArgumentParser()
     serve.add_arguments(parser)
     args = parser.parse_args(["--model", f"stable={folder}", "--model", f"7={folder}", "--device", "cpu"])
-    models = model_loader(args, None, Limits())("cpu")
+    models = model_loader(args, "cpu", None, Limits())()
     assert list(models) == ["stable", "7"]
     assert models["stable"] is models["7"]
 
@@ -58,8 +58,8 @@ def test_a_model_that_a_plugin_names_is_not_loaded_again(folder: str) -> None:
     serve.add_arguments(parser)
     args = parser.parse_args(["--model", f"m={folder}", "--device", "cpu"])
 
-    plugin = SimpleNamespace(names=["hybrid"], load=lambda device, open_model: {"hybrid": open_model([folder])})
-    models = model_loader(args, plugin, Limits())("cpu")
+    plugin = SimpleNamespace(names=["hybrid"], load=lambda open_model: {"hybrid": open_model([folder])})
+    models = model_loader(args, "cpu", plugin, Limits())()
     assert models["hybrid"] is models["m"]
 
 
