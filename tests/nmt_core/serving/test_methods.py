@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import grpc
 import numpy as np
 import pytest
 
@@ -12,7 +13,7 @@ from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine.work import Entry, Item
-from nmt_core.serving.errors import RpcError, invalid, to_error
+from nmt_core.serving.errors import RpcError, from_trailers, invalid, to_error
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.encode import encode
 from nmt_core.serving.methods.plan import Method, Plan
@@ -26,6 +27,7 @@ from nmt_core.serving.wire import in_stream
 from nmt_core.text.sentence import TargetOrder
 from nmt_core.v1 import nmt_pb2 as pb
 from smt_bridge.features.neural import attention_of_words
+from tests.nmt_core.serving.in_process import serving
 
 REFUSED = invalid("texts", "no")
 WEIGHTS = np.arange(6, dtype=np.float32).reshape(2, 3) / 8
@@ -233,3 +235,13 @@ def test_what_is_wrong_stays_in_its_place() -> None:
     assert plan.finish([[PairScore(-1.0, 0, 0)]]).words == {"scored": 1}
     scores = [PairScore(-1.0, 0, 0), *plan.items[1:]]
     assert list(restored(scores, pairs, Letters())) == [PairScore(-2.0, 0, 0), *scores[1:]]
+
+
+@pytest.mark.parametrize("method", ["Score", "Rerank"])
+async def test_a_priority_that_the_contract_does_not_have_is_rejected(method: str) -> None:
+    request = pb.RerankRequest(priority=7) if method == "Rerank" else pb.ScoreRequest(priority=7)
+    async with serving() as running:
+        with pytest.raises(grpc.RpcError, match="there is no priority 7") as caught:
+            await getattr(running.stub, method)(request)
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert from_trailers(caught.value.trailing_metadata())[0] == "BAD_OPTION"
