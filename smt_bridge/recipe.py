@@ -54,13 +54,13 @@ class GuidanceOptions:
 class Recipe:
     """How lists are made, what their columns are, and the weights to choose by (None before tuning).
 
-    ``features`` are such as ``smt_bridge.features.registry`` opens; ``signatures`` says what their columns depend on.
-    ``columns`` are those of the merged list; empty before the first sentence. ``moses_options`` are further words of
-    Moses' command line. ``graph`` is for lists of Moses' search graphs (None: there are none). A server runs
-    ``moses_program`` with ``moses_threads`` and ``moses_timeout`` (seconds for a sentence); with ``degrade`` the neural
-    model answers alone where Moses cannot be used. With ``guidance`` lists are not merged, and there are no weights:
-    Moses' list guides the neural search. ``preparation`` is the ``preparation.json`` of Moses' text, "" for that of
-    the neural model (``smt_bridge.running_text``).
+    ``features`` are such as ``smt_bridge.features.registry`` opens. ``signatures`` says what their columns and the
+    totals of the neural model depend on. ``columns`` are those of the merged list; empty before the first sentence.
+    ``moses_options`` are further words of Moses' command line. ``graph`` is for lists of Moses' search graphs (None:
+    there are none). A server runs ``moses_program`` with ``moses_threads`` and ``moses_timeout`` (seconds for a
+    sentence); with ``degrade`` the neural model answers alone where Moses cannot be used. With ``guidance`` lists are
+    not merged, and there are no weights: Moses' list guides the neural search. ``preparation`` is the
+    ``preparation.json`` of Moses' text, "" for that of the neural model (``smt_bridge.running_text``).
     """
 
     moses_ini: str

@@ -5,7 +5,7 @@ At the end of the file: from a recipe to what it names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from nmt_core.base.interfaces import PairScorer
@@ -58,7 +58,9 @@ class Chooser:
             self._know(recipe.columns)
         self._reranker = None
         if recipe.weights is not None:
-            absent = recipe.signatures.keys() - {name for feature in features for name in feature.names}
+            there = {name for part in recipe.columns for name in part.every}
+            there |= {name for feature in features for name in feature.names}
+            absent = recipe.signatures.keys() - there
             weights = {name: values for name, values in recipe.weights.items() if name not in absent}
             self._reranker = Reranker(weights, path="the merged list", weights_path="the recipe")
 
@@ -148,15 +150,21 @@ def _layout(groups: Sequence[Lists], systems: Sequence[str]) -> tuple[Columns, .
 def open_features(recipe: Recipe, open_scorer: Callable[[str], PairScorer]) -> list[Feature]:
     """The features that have weights, with their scorers; beside models of source factors those of words alone.
 
-    Without weights, all of them. Raises ConfigError for one that the weights were not tuned with, and as
+    Without weights, all of them. Raises ConfigError for a model that the weights were not tuned with, and as
     ``open_feature``.
     """
     scorers = SharedScorers(open_scorer)
     features = numbered([open_feature(spec, scorers) for spec in recipe.features])
-    check_signatures(recipe, signatures_of(features))
+    check_signatures(recipe, column_signatures(recipe.columns, features, open_scorer(recipe.model)))
     features = [feature for feature in features if recipe.weights is None or _counts(feature, recipe.weights)]
     for_words, factors = for_factored_sources(features, 0)
     return for_words if factors else features
+
+
+def column_signatures(columns: Iterable[Columns], features: Sequence[Feature], model: PairScorer) -> dict[str, str]:
+    """What columns of merged lists depend on: those of features, and the totals of the neural ``model``."""
+    totals = {part.total: model.signature for part in columns if part.system == NEURAL}
+    return totals | signatures_of(features)
 
 
 def _counts(feature: Feature, weights: Mapping[str, Sequence[float]]) -> bool:

@@ -17,11 +17,12 @@ from nmt_core.base.messages import counted, say
 from nmt_core.base.words import check_factors, check_words, count_words, without_markup
 from nmt_core.files import open_output, read_text_lines
 from nmt_core.files.progress import progress_bar
-from smt_bridge.features.base import Feature, signatures_of
+from smt_bridge.features.base import Feature
 from smt_bridge.hybrid.chooser import (
     GIVEN_UP,
     Choice,
     Chooser,
+    column_signatures,
     graph_lists_of,
     graph_reader_of,
     moses_of,
@@ -73,8 +74,9 @@ class _System(NamedTuple):
     text: RunningText | None
 
     def described(self, recipe: Recipe) -> Recipe:
-        """The recipe with the columns of its lists and the signatures of its features."""
-        return replace(recipe, columns=self.chooser.columns, signatures=signatures_of(self.features))
+        """The recipe with the columns of its lists and their signatures."""
+        columns = self.chooser.columns
+        return replace(recipe, columns=columns, signatures=column_signatures(columns, self.features, self.decoder))
 
 
 def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack) -> _System:

@@ -22,7 +22,7 @@ from nmt_core.version import VERSION
 from smt_bridge.metadata import Metadata, find_metadata, metadata_path
 from smt_bridge.moses_lines import phrase_of, text_of
 from smt_bridge.report.page import density, listed, page, pairs, section, signed_columns, table
-from smt_bridge.tables.table import Fields, read_windows, split_window
+from smt_bridge.tables.table import Fields, check_described, read_windows, split_window
 
 REPORT_FORMAT = "hybridmt table report"
 REPORT_VERSION = 1
@@ -32,6 +32,7 @@ _LONG = 3  # words: half of the examples are phrases of at least so many
 _EXAMPLES = 6  # of each length
 _DIRECT = 2  # phi(target|source) in the order in which Moses writes its scores
 _TOP = 3
+_COUNTS = ("pairs", "floored", "source_words", "unknown_source", "target_words", "unknown_target")  # as shown
 
 
 class Source(NamedTuple):
@@ -136,9 +137,8 @@ def read_table_metadata(table: str) -> Metadata:
     path, found = metadata_path(table), find_metadata(table)
     if found is None:
         raise InputError(path, "there are no metadata; `rescore-table` writes them beside the table")
-    if found.scores_before is None or not found.columns:
-        raise InputError(path, "is not metadata of `smt-bridge rescore-table`; rescore the table again")
-    if found.scores_before < 1:
+    check_described(next(read_windows(table)), found)
+    if not found.scores_before:
         raise InputError(path, "is of a table without scores of a translation model to compare with")
     return found
 
@@ -168,7 +168,7 @@ def _correlation(sums: npt.NDArray[np.float64]) -> float:
 
 def _counted(found: Survey, counts: Mapping[str, float]) -> list[tuple[str, str]]:
     entries = [("lines", f"{found.lines:,}")]
-    if counts:
+    if counts.keys() >= {*_COUNTS}:
         entries += [
             ("distinct pairs", f"{counts['pairs']:,}"),
             ("probabilities at the floor", f"{counts['floored']:,}"),

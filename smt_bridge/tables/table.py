@@ -23,8 +23,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from nmt_core.base.errors import InputError
+from nmt_core.base.messages import counted
 from nmt_core.files import read_blocks
 from smt_bridge.errors import FormatError
+from smt_bridge.metadata import Metadata, metadata_path
 from smt_bridge.moses.feature_functions import binarised_kind
 from smt_bridge.moses_lines import SEPARATOR, phrase_of
 from smt_bridge.tables.lines import (
@@ -117,6 +120,16 @@ def read_windows(path: str) -> Iterator[Window]:
         yield window._replace(first=first, content=content)
     if window is None:
         raise FormatError(path, f"the file is empty; {EXPECTED}")
+
+
+def check_described(window: Window, metadata: Metadata) -> None:
+    """Raise InputError where the metadata are not of a table with as many scores a line as this window's."""
+    path, before, added = metadata_path(window.path), metadata.scores_before, len(metadata.columns)
+    if before is None or not added:
+        raise InputError(path, "is not metadata of `smt-bridge rescore-table`; rescore the table again")
+    if before + added != window.scores:
+        says = f"says {counted(before, 'score')} and {added} more, but the lines have {window.scores}"
+        raise InputError(path, f"{says}; rescore the table again")
 
 
 def table_blocks(path: str) -> Iterator[bytes]:

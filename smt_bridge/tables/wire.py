@@ -11,11 +11,11 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
 from nmt_core.files import is_written_through, open_output, packing_of
 from smt_bridge.errors import WiringError
-from smt_bridge.metadata import find_metadata, metadata_path
+from smt_bridge.metadata import Metadata, find_metadata, metadata_path
 from smt_bridge.moses.feature_functions import Feature, kind_of
 from smt_bridge.moses.ini import MosesIni, read_ini
 from smt_bridge.nbest.entry import LARGEST, is_usable
-from smt_bridge.tables.table import read_windows
+from smt_bridge.tables.table import check_described, read_windows
 
 _DIRECT = 2  # index of p(target | source) among the scores of Moses: by it targets are ranked
 _NAMES = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
@@ -68,10 +68,11 @@ def wire(args: argparse.Namespace) -> int:
     _check_options(args)
     ini = read_ini(args.ini)
     feature = ini.phrase_table(args.feature)
-    columns = _added_columns(args.table, args.added)
+    described = find_metadata(args.table)
+    columns = _added_columns(args.table, described, args.added)
     weights = _start_weights(columns, args.weights)
     check_unpacked(args.table)
-    rules = _check_table(args.table, feature, len(columns))
+    rules = _check_table(args.table, described, feature, len(columns))
     edited, remarks = _with_table(ini, feature, args.table, weights, rules=rules)
     with open_output(args.output) as stream:
         stream.write(edited.content)
@@ -87,11 +88,11 @@ def _check_options(args: argparse.Namespace) -> None:
         raise ConfigError(f"--table {args.table}: is a folder; give the text that it was made from")
 
 
-def _added_columns(table: str, added: int | None) -> list[str]:
+def _added_columns(table: str, found: Metadata | None, added: int | None) -> list[str]:
     """The names of the added columns; WiringError when the metadata of the table have another number."""
     if added is not None and added < 1:
         raise ConfigError("--added must be at least 1")
-    beside, found = metadata_path(table), find_metadata(table)
+    beside = metadata_path(table)
     if found is None:
         if added is None:
             raise ConfigError(f"how many columns were added to {table}? There is no {beside}, so say it with --added N")
@@ -134,9 +135,11 @@ def _start_weights(columns: Sequence[str], given: Sequence[float] | None) -> lis
     return list(given)
 
 
-def _check_table(table: str, feature: Feature, added: int) -> bool:
-    """Compare the table's first lines with what the configuration will say; whether they are rules."""
+def _check_table(table: str, described: Metadata | None, feature: Feature, added: int) -> bool:
+    """Compare the table's first lines with its metadata and with the configuration to be; whether they are rules."""
     first = next(read_windows(table))
+    if described is not None:
+        check_described(first, described)
     if first.scores != feature.num_features + added:
         raise WiringError(
             f"{table} has {counted(first.scores, 'score')}, but {feature.name} has num-features={feature.num_features} "

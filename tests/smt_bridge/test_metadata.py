@@ -128,6 +128,22 @@ def test_readers_that_need_it_end(folder: Path, capsys, command: str) -> None:
     assert "table.json: describes other content than table has; remove it, or make both again" in line
 
 
+def test_metadata_of_another_version_are_read_if_they_say_of_which_bytes_they_are(folder: Path, capsys) -> None:
+    found = json.loads(Path("rich.json").read_bytes())
+    other = {**found, "version": "0.0.1", "of_that_version": [1]}
+    Path("rich.json").write_text(json.dumps(other))
+    assert list(known_columns("rich")) == ["WordCount0"]
+    del other["file"]  # as the first ones were
+    Path("rich.json").write_text(json.dumps(other))
+    capsys.readouterr()
+    add = "add-features --nbest rich --source source --feature lengthratio --output more --jobs 1"
+    assert main(add.split()) == 2
+    assert capsys.readouterr().err.endswith(
+        "rich.json: describes other content than rich has; remove it, or make both again\n"
+    )
+    assert not Path("more").exists()
+
+
 def test_one_bit_tells(tmp_path: Path) -> None:
     path = tmp_path / "list.gz"
     path.write_bytes(gzip.compress(LIST.encode(), mtime=0))

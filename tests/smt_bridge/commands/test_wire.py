@@ -59,10 +59,19 @@ def test_table_is_wired_in(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_record_beside_the_table_says_what_was_added(folder: Path) -> None:
-    describe(folder / "new", {"added": ["p(target|source)", "exp(unknown)"]})
+    record = {"scores_before": 2, "added": ["p(target|source)", "exp(unknown)"]}
+    describe(folder / "new", record)
     assert "TM0= 0.1 0.2 0.2 0\n" in wired()
     with pytest.raises(NmtError, match=r"--added is 1, but new\.json says that 2"):
         wired("--added", "1")
+    for edited, problem in (
+        ({"scores_before": 3}, r"new\.json: says 3 scores and 2 more, but the lines have 4; rescore the table again"),
+        ({"added": []}, "is not metadata of `smt-bridge rescore-table`"),
+        ({"scores_before": None}, "is not metadata of `smt-bridge rescore-table`"),
+    ):
+        describe(folder / "new", record | edited)
+        with pytest.raises(NmtError, match=problem):
+            wired()
     (folder / "new.json").write_text("[]")
     with pytest.raises(NmtError, match="is not metadata"):
         wired()

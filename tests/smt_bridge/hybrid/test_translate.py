@@ -410,6 +410,24 @@ def test_a_recipe_that_was_edited_wrongly_is_one_line(
         assert problem in said.err.splitlines()[-1] and not said.out
 
 
+def test_a_model_that_was_trained_again_is_refused(
+    folder: Path, moses: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where only its search counts."""
+    files = ["--input", "dev", "--output", "out", "--nbest-output", "dev.nbest"]
+    assert translate(moses, *LISTS, "--feature", "wordcount", *files) == 0
+    tuning = ["--reference", "reference", "--tuner", "runs=1", "--recipe", "recipe.json", "--output", "weights"]
+    assert main(["tune", "--nbest", "dev.nbest", *tuning]) == 0
+    assert translate(moses, "--recipe", "recipe.json", "--input", "dev") == 0
+    loaded = checkpoint.load_model("model")
+    model = new_model(loaded.config.model, len(loaded.source), len(loaded.target), seed=6)
+    save_model("model", model, loaded.source, loaded.target, loaded.config)
+    capsys.readouterr()
+    assert translate(moses, "--recipe", "recipe.json", "--input", "dev") == 2
+    said = capsys.readouterr()
+    assert "TotalNmt0 was tuned with another model" in said.err.splitlines()[-1] and not said.out
+
+
 def test_a_line_of_too_many_words_is_named(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:
     options = [*LISTS, "--nbest-output", "list", "--input", "dev", "--output", "out"]
     assert translate(moses, *options, "--max-words", "3") == 2

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -177,6 +178,16 @@ def test_the_page_about_a_table_has_its_counts_and_best_targets(table: Path) -> 
     assert found["record"]["counts"]["floored"] == 3
     for part in ("40", "3", "1 of 80", "2 of 80", "fake:x", "t3 <&>", "correlation"):
         assert part in page
+
+
+@pytest.mark.parametrize(("edited", "code"), [({"counts": {"pairs": 1}}, 0), ({"scores_before": 9}, 2)])
+def test_edited_metadata_of_a_table_give_no_wrong_page(
+    table: Path, edited: dict[str, Any], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    describe(table, {"added": ["p(target|source)"]} | edited)
+    assert main(["report", "--table", str(table), "--output", str(table.parent / "page.html")]) == code
+    message = "says 9 scores and 1 more, but the lines have 5" if code else "page.html has"
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.errors import InputError
+from smt_bridge.commands.main import main
 from smt_bridge.errors import FormatError
 from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.reading import read_graphs
@@ -19,6 +20,7 @@ from smt_bridge.moses.weights import read_weights
 from smt_bridge.nbest.checks import sampled_pair
 from smt_bridge.nbest.moses import parse_entry
 from smt_bridge.tables.table import cut_at_sources, read_windows, split_window
+from tests.fakes import LengthPairScorer
 from tests.small_graphs import random_graph, write_ini
 
 SIZE = 300_000
@@ -84,6 +86,51 @@ def test_a_line_above_the_limit_is_named_by_its_number(tmp_path: Path, monkeypat
     with pytest.raises(InputError) as caught:
         list(read_windows(str(tmp_path / "table")))
     assert caught.value.line == 30_001
+
+
+LONG = 5_000_000
+WORD = b"x" * LONG
+ROW = (b"a ", b" b ", b" 0.5 0.25 ", b" 0-0")
+ENTRY = (b"0 ", b" un chat ", b" LM0= -2 ", b" -2 ", b" 0-0")
+
+
+def with_field(row: tuple[bytes, ...], place: int, field: bytes) -> bytes:
+    return b"|||".join([*row[:place], b" " + field + b" ", *row[place + 1 :]])
+
+
+@pytest.mark.parametrize(("place", "field"), [(0, WORD), (1, WORD), (3, b"0-0 " * (LONG // 4))])
+def test_a_table_with_lines_of_5_million_characters_is_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int, field: bytes
+) -> None:
+    monkeypatch.setattr("smt_bridge.tables.rescore.open_model", lambda spec, options: LengthPairScorer(0.5))
+    (tmp_path / "table").write_bytes(b"|||".join(ROW) + b"\n" + with_field(ROW, place, field) + b"\n")
+    command = ["rescore-table", str(tmp_path / "table"), "--scorer", "x", "--jobs", "1", "--quiet"]
+    assert main([*command, "--output", str(tmp_path / "new")]) == 0
+    short, long = (tmp_path / "new").read_bytes().splitlines()
+    number = short.split(b"|||")[2].split()[2]
+    assert long.replace(b" 0.25 " + number, b" 0.25", 1) == with_field(ROW, place, field)
+
+
+@pytest.mark.parametrize(
+    ("place", "field"),
+    [(1, WORD), (2, b"LM0= -2 " + (b"a_" + b"b" * 994 + b"= 1 ") * (LONG // 1000)), (4, b"0-0 " * (LONG // 4))],
+    ids=["word", "features", "alignment"],
+)
+def test_a_list_with_lines_of_5_million_characters_is_scored_and_reranked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int, field: bytes
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    long = with_field(ENTRY, place, field)
+    Path("list").write_bytes(b"0 ||| un chien ||| LM0= -3 ||| -3\n" + long + b"\n")
+    Path("source").write_text("a cat\n")
+    Path("weights").write_text("LM0= 1\nWordCount0= 0\n")
+    added = ["--source", "source", "--feature", "wordcount", "--jobs", "1", "--quiet", "--output", "rich"]
+    assert main(["add-features", "--nbest", "list", *added]) == 0
+    count = b" WordCount0= 1" if place == 1 else b" WordCount0= 2"
+    _, line = Path("rich").read_bytes().splitlines()
+    assert line.replace(count, b"", 1) == long
+    assert main(["rerank", "--nbest", "rich", "--weights", "weights", "--output", "best"]) == 0
+    assert Path("best").read_bytes() == (WORD if place == 1 else b"un chat") + b"\n"
 
 
 def test_weights(tmp_path: Path) -> None:
