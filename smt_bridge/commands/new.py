@@ -39,4 +39,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--minutes", type=positive, default=60, metavar="N", help="how long all may take (60)")
     add("--size", choices=["small", "medium", "paper"], help="of the models (small for little text or time, or medium)")
     add("--updates", type=positive, metavar="N", help="of each training, in place of --minutes and the measurement")
-    add("--workflow", choices=["make", "snakemake"], default="make", help="what DIR has (make)")
+    add("--workflow", choices=["make", "snakemake", "ems"], default="make", help="what DIR has: a Makefile (make), a"
+        " Snakefile, or also a module for experiment.meta of Moses")  # fmt: skip

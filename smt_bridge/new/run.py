@@ -116,9 +116,9 @@ def _write(folder: Path, given: Given, machine: Machine, models: Sequence[Traini
         train = (given.corpus.text.source, given.corpus.text.target)
         write_preparation(folder, given.languages, train, given.corpus.tokenization, given.truecasers)
     (folder / "moses.ini").write_bytes(read_ini(given.system.ini).with_absolute_paths().content)
-    name, written = WORKFLOWS[workflow]
     comment = f"# Made by `smt-bridge new` for {given.system.ini}: {_numbers(given, machine)}."
-    (folder / name).write_text(written(plan, machine, comment=comment))
+    for name, written in WORKFLOWS[workflow].items():
+        (folder / name).write_text(written(plan, machine, comment=comment))
 
 
 def _comment(model: Training) -> str:
@@ -154,8 +154,12 @@ def _tell(folder: Path, given: Given, machine: Machine, size: str, plan: Plan, s
         total = plan.minutes / machine.streams
         lines.append(f"about {total:.0f} minutes in all, at {speed:,.0f} words/s in training")
     place = shlex.quote(str(folder))
-    begin = f"make -C {place}" if workflow == "make" else f"snakemake --directory {place} -s {place}/Snakefile"
-    lines.append(f"begin: {begin}" + (f"; then: make -C {place} serve" if workflow == "make" else ""))
+    if workflow == "snakemake":
+        lines.append(f"begin: snakemake --directory {place} -s {place}/Snakefile")
+    else:
+        lines.append(f"begin: make -C {place}; then: make -C {place} serve")
+    if workflow == "ems":
+        lines.append(f"or by EMS: {place}/hybridmt.meta says how")
     for line in lines:
         say(line)
 

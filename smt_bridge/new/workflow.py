@@ -1,4 +1,4 @@
-"""A plan as a Makefile, or as a Snakefile for a cluster."""
+"""A plan as a Makefile, as a Snakefile for a cluster, or as a module of Moses' experiment management system (EMS)."""
 
 from __future__ import annotations
 
@@ -93,6 +93,52 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-Workflow = Callable[..., str]
-WORKFLOWS: Mapping[str, tuple[str, Workflow]] = {"make": ("Makefile", makefile), "snakemake": ("Snakefile", snakefile)}
-"""The file of each workflow, and what writes it."""
+def ems_module(plan: Plan, machine: Machine, *, comment: str) -> str:
+    """The module HYBRIDMT for EMS, whose steps call the Makefile; EMS starts those that do not wait for each other."""
+    steps = "".join(map(_ems_step, plan.steps))
+    tuning = (
+        ""
+        if not any(step.output == _WIRED for step in plan.steps)
+        else f"""
+# EMS tunes and evaluates the table with its new column by
+#   [TRAINING]
+#   config = [HYBRIDMT:{_WIRED}]"""
+    )
+    return f"""\
+{comment}
+# Put this behind a copy of experiment.meta, which `experiment.perl -meta COPY -max-active {machine.streams}` reads. In
+# the configuration name the directory of this file:
+#   [HYBRIDMT]
+#   hybrid-dir = DIR{tuning}
+# `experiment.perl -final-out HYBRIDMT:hybrid` makes all of it.
+
+[HYBRIDMT] single
+{steps}all
+\tin: {" ".join(plan.goals)}
+\tout: hybrid
+\tdefault-name: hybridmt/hybrid
+\ttemplate: make -C $hybrid-dir && echo $hybrid-dir > OUT
+"""
+
+
+_WIRED = "moses.nmt.ini"
+
+
+def _ems_step(step: Step) -> str:
+    needs = f"\tin: {' '.join(step.needs)}\n" if step.needs else ""
+    made = f"$hybrid-dir/{step.output}"
+    kept = f"echo {made} > OUT" if step.output.endswith(".trained") else f"ln -sfn {made} OUT"  # EMS wants content
+    return f"""\
+make-{step.output}
+{needs}\tout: {step.output}
+\tdefault-name: hybridmt/{step.output}
+\ttemplate: make -C $hybrid-dir {step.output} && {kept}
+"""
+
+
+WORKFLOWS: Mapping[str, Mapping[str, Callable[..., str]]] = {
+    "make": {"Makefile": makefile},
+    "snakemake": {"Snakefile": snakefile},
+    "ems": {"Makefile": makefile, "hybridmt.meta": ems_module},
+}
+"""The files of each workflow, and what writes them."""

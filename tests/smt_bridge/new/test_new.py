@@ -159,6 +159,20 @@ def test_a_snakefile_has_the_same_steps(system: Path) -> None:
     assert not Path("hybrid/Makefile").exists()
 
 
+def test_a_module_of_ems_makes_what_the_makefile_makes(system: Path) -> None:
+    assert new(workflow=["ems"]) == 0
+    targets = re.findall(r"^([^\s.#][^\s:=]*):(?! ?=)", Path("hybrid/Makefile").read_text(), re.MULTILINE)
+    module = Path("hybrid/hybridmt.meta").read_text().partition("[HYBRIDMT] single\n")[2]
+    made: list[str] = []
+    for step in re.split(r"^(?=\S)", module, flags=re.MULTILINE)[1:]:
+        keys = dict(line.strip().partition(": ")[::2] for line in step.splitlines()[1:])
+        assert set(keys.get("in", "").split()) <= {*made}
+        made.append(keys["out"])
+        goal = re.fullmatch(r"make -C \$hybrid-dir ?(\S*) && .* OUT", keys["template"])
+        assert goal is not None and (goal[1] or "all") in targets
+    assert made[-1] == "hybrid" and {"moses.nmt.ini", "weights", "news.fr"} <= {*made}
+
+
 def move_sides(name: str) -> None:
     Path(f"{name}.en").rename("other")
     Path(f"{name}.fr").rename(f"{name}.en")
