@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import re
 import shlex
@@ -82,6 +83,7 @@ def program_of(name: str) -> Program:
     return program
 
 
+@functools.cache
 def parser(name: str) -> argparse.ArgumentParser:
     """The parser of a program's command lines."""
     return parser_of(program_of(name))

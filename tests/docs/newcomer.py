@@ -5,22 +5,27 @@ from __future__ import annotations
 import contextlib
 import gzip
 import importlib
+import io
+import itertools
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 import yaml
 
 from nmt_core.commands.main import main as nmt_core
-from tests.docs.commands import PROGRAMS, ROOT, blocks, commands, section
+from tests.docs.commands import PROGRAMS, ROOT, Command, commands
 
 EXAMPLE = ROOT / "examples" / "en-fr"
 SENTENCES = 30
+HYPOTHESES = 5
 PHRASES = 400
+FROM_A_NETWORK = ("pip ", "ct2-transformers-converter ")
 SMALL = "hidden=8 embedding=8 maxout=4"
 
 
@@ -28,7 +33,9 @@ def beginning(path: Path) -> bytes:
     """The part of a file of the example that belongs to the first sentences, or the first phrases."""
     lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
     if "nbest" in path.name:
-        return b"".join(line for line in lines if int(line.split()[0]) < SENTENCES)
+        lists = itertools.groupby(lines, key=lambda line: int(line.split()[0]))
+        few = (itertools.islice(entries, HYPOTHESES) for number, entries in lists if number < SENTENCES)
+        return b"".join(itertools.chain.from_iterable(few))
     return b"".join(lines[: PHRASES if "table" in path.name else SENTENCES])
 
 
@@ -75,21 +82,38 @@ def make_folder(folder: Path) -> None:
         (programs / name).chmod(0o755)
 
 
-def run_here(page: Path, heading: str) -> None:
-    """Run the commands of a section in this process, with the files that they read from and write to."""
-    for line in "".join(blocks(section(page, heading))).replace("\\\n", " ").splitlines():
-        for command in commands(line):
-            files = dict(re.findall(r" ([<>]) (\S+)", line))
-            main = importlib.import_module(f"{PROGRAMS[command.program]}.commands.main").main
-            with (
-                open(files.get("<", os.devnull)) as source,
-                open(files.get(">", os.devnull), "w") as output,
-                pytest.MonkeyPatch.context() as patch,
-                contextlib.redirect_stdout(output),
-            ):
-                patch.setattr(sys, "stdin", source)
-                patch.setattr(os, "sched_getaffinity", lambda _: {0})  # one job, which needs no further process
-                assert main(list(command.words)) == 0, command
+def run_here(script: str) -> str:
+    """Run some lines of shell in the current folder, our programs in this process; standard output.
+
+    Commands that read from and write to other commands run in a shell. Nothing is fetched from a network.
+    """
+    printed = []
+    for line in script.replace("\\\n", " ").splitlines():
+        in_process = [] if "|" in line else list(commands(line))
+        printed += [_call(command, line) for command in in_process]
+        if not in_process and not line.startswith(FROM_A_NETWORK):
+            printed.append(run(line, Path.cwd()))
+    return "".join(printed)
+
+
+def _call(command: Command, line: str) -> str:
+    """Call a program as it is called in a line of shell; standard output where that goes into no file."""
+    files = dict(re.findall(r" ([<>]) (\S+)", line))
+    given = re.search(r' <<< "(.*)"$', line)
+    text = io.BufferedReader(io.BytesIO(f"{given[1]}\n".encode() if given else b""))
+    main = importlib.import_module(f"{PROGRAMS[command.program]}.commands.main").main
+    with (
+        tempfile.TemporaryFile("w+") as here,
+        open(files[">"], "w") if ">" in files else contextlib.nullcontext(here) as output,
+        open(files["<"]) if "<" in files else io.TextIOWrapper(text) as source,
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(output),
+    ):
+        patch.setattr(sys, "stdin", source)
+        patch.setattr(os, "sched_getaffinity", lambda _: {0})  # one job, which needs no further process
+        assert main(list(command.words)) == 0, command
+        here.seek(0)
+        return here.read()
 
 
 def run(script: str, folder: Path) -> str:

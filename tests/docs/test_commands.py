@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import re
 from collections.abc import Iterator
@@ -95,6 +96,7 @@ def test_a_command_is_taken(place: str, command: Command) -> None:
         assert all("=" in value for value in args.model)
 
 
+@functools.cache
 def options() -> set[str]:
     """Every option in the usage of a command."""
     found = {"--debug", "--help", "--version"}

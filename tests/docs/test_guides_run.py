@@ -12,7 +12,7 @@ import yaml
 
 from nmt_core.training.config import RunConfig
 from nmt_core.training.run import with_recipe
-from tests.docs.commands import ROOT, section
+from tests.docs.commands import ROOT, blocks, section
 from tests.docs.newcomer import EXAMPLE, SENTENCES, beginning, run_here
 from tests.numpy_transformer import NumpyTransformer
 from tests.small_moses import decoder, needs_moses
@@ -68,25 +68,25 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.timeout(900)  # sixteen commands, on a busy machine
 def test_the_guide_from_the_first_command_to_the_last(system: Path, make_moses) -> None:
     make_moses(system)
-    run_here(GUIDE, "1. Look at the system")
-    run_here(GUIDE, "2. Train")
-    run_here(GUIDE, "3. A column in the phrase table")
+    run_here("".join(blocks(section(GUIDE, "1. Look at the system"))))
+    run_here("".join(blocks(section(GUIDE, "2. Train"))))
+    run_here("".join(blocks(section(GUIDE, "3. A column in the phrase table"))))
     assert "num-features=5" in (system / "nmt.ini").read_text()
-    run_here(GUIDE, "4. Lists with neural features")
-    run_here(GUIDE, "5. Tune and rerank")
+    run_here("".join(blocks(section(GUIDE, "4. Lists with neural features"))))
+    run_here("".join(blocks(section(GUIDE, "5. Tune and rerank"))))
     assert len((system / "test.best.fr").read_text().splitlines()) == SENTENCES
     assert (system / "report.html").exists()
-    run_here(GUIDE, "6. Merge, and deploy")
+    run_here("".join(blocks(section(GUIDE, "6. Merge, and deploy"))))
     assert len((system / "test.fr").read_text().splitlines()) == SENTENCES
 
 
 def test_each_recipe_runs_by_itself(system: Path) -> None:
     (system / "moses.ini").unlink()
-    run_here(RECIPES, "Only a phrase table")
+    run_here("".join(blocks(section(RECIPES, "Only a phrase table"))))
     assert (system / "table.html").exists()
-    run_here(RECIPES, "Only n-best lists")
+    run_here("".join(blocks(section(RECIPES, "Only n-best lists"))))
     assert len((system / "test.best.fr").read_text().splitlines()) == SENTENCES
-    run_here(RECIPES, "Only text")
+    run_here("".join(blocks(section(RECIPES, "Only text"))))
     assert len((system / "logprobs").read_text().splitlines()) == SENTENCES
 
 
@@ -94,7 +94,7 @@ def test_a_transformer_judges_lists(system: Path) -> None:
     """Its directory, which a converter makes of a model from the network, is a small one here."""
     words = (system / "dev.tok.en").read_text().split() + (system / "dev.tok.fr").read_text().split()
     NumpyTransformer(list(dict.fromkeys(words))).write(system / "opus-mt-en-fr")
-    run_here(RECIPES, "A Transformer as a judge")
+    run_here("".join(blocks(section(RECIPES, "A Transformer as a judge"))))
     assert len((system / "test.judged.fr").read_text().splitlines()) == SENTENCES
     assert len(section(RECIPES, "A Transformer as a judge").splitlines()) <= 40
 

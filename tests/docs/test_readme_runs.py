@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import shutil
 import socket
 import sys
 from pathlib import Path
@@ -22,7 +23,7 @@ README = ROOT / "README.md"
 
 def test_a_phrase_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    run_here(README, "1. Neural scores in a phrase table")
+    run_here("".join(blocks(section(README, "1. Neural scores in a phrase table"))))
     assert len(gzip.decompress((folder / "runs" / "nmt-table.gz").read_bytes()).splitlines()) == PHRASES
     assert "num-features=5" in (folder / "runs" / "nmt.ini").read_text()
     assert (folder / "runs" / "table.html").exists()
@@ -30,7 +31,7 @@ def test_a_phrase_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_lists(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    run_here(README, "2. N-best reranking")
+    run_here("".join(blocks(section(README, "2. N-best reranking"))))
     assert len((folder / "runs" / "test.best.fr").read_text().splitlines()) == SENTENCES
     assert b"InNmt0= 1" in gzip.decompress((folder / "runs" / "test.merged.gz").read_bytes())
 
@@ -58,12 +59,13 @@ def test_standalone(folder: Path) -> None:
     assert len((folder / "runs" / "logprobs").read_text().splitlines()) == SENTENCES
 
 
-def test_the_tutorial(folder: Path) -> None:
-    run("cd examples/en-fr/moses && cp test.nbest50.gz ../../../runs/demo/test.rich.gz", folder)
-    run("cp examples/en-fr/moses/moses.ini runs/demo/weights", folder)
-    page = (ROOT / "docs" / "tutorial.md").read_text().replace("python -", f"{sys.executable} -")
-    output = run("".join(blocks(page)), folder)
-    assert output.count("\n") == 1
+def test_the_tutorial(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    shutil.copy("examples/en-fr/moses/test.nbest50.gz", "runs/demo/test.rich.gz")
+    shutil.copy("examples/en-fr/moses/moses.ini", "runs/demo/weights")
+    *ours, in_python = blocks((ROOT / "docs" / "tutorial.md").read_text())
+    assert run_here("".join(ours)).count("\n") == 1
+    assert run(in_python.replace("python -", f"{sys.executable} -"), folder) == ""
     results = folder / "runs" / "tutorial"
     assert len((results / "test.fr").read_text().splitlines()) == SENTENCES
     assert (results / "report.html").exists() and "</svg>" in (results / "attention.svg").read_text()
@@ -71,9 +73,10 @@ def test_the_tutorial(folder: Path) -> None:
     assert table and all(len(line.split(b" ||| ")[2].split()) == 5 for line in table.splitlines())
 
 
-def test_unknown_words_are_replaced(folder: Path) -> None:
+def test_unknown_words_are_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
     page = (ROOT / "docs" / "unknown-words.md").read_text()
-    output = run(next(blocks(page)).replace("vocabulary=400", "vocabulary=5"), folder).splitlines()
+    output = run_here(next(blocks(page)).replace("vocabulary=400", "vocabulary=5")).splitlines()
     assert len(output) == 10
     assert any("<unk>" in line for line in output[:5])
     assert not any("<unk>" in line for line in output[5:])
