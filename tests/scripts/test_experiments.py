@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -35,8 +36,12 @@ def test_shell_scripts_parse(script: Path) -> None:
 
 
 @pytest.mark.parametrize("script", PYTHON, ids=lambda path: path.name)
-def test_python_programs_import_what_there_is(script: Path) -> None:
-    subprocess.run([sys.executable, str(script), "--help"], check=True, capture_output=True)
+def test_python_programs_import_what_there_is(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [str(script), "--help"])
+    monkeypatch.setattr(sys, "path", [str(script.parent), *sys.path])  # as where the program is started
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(script), run_name="__main__")
+    assert not ended.value.code
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)

@@ -130,7 +130,6 @@ _PHRASE = st.binary(max_size=12).filter(lambda text: b"|" not in text and b"\n" 
 _SCORE = st.floats(0.0, 1e30).map(lambda number: f"{number:.6g}".encode()) | st.sampled_from(
     [b".5", b"+1", b"1E-5", b"0"]
 )
-_BLANK = st.sampled_from([b" ", b"  ", b"\t"])
 _ANY_FIELD = st.text(alphabet="a |[]\0\r\t\xe9", max_size=6).map(str.encode)
 _ANY_SCORES = st.sampled_from([b" 1 2 ", b" .5 1e-05 ", b" 1  2 ", b"1 2", b" 1 2\r", b" 1 x ", b"", b" 1 2 3 "])
 _ANY_LINE = st.one_of(
