@@ -25,7 +25,7 @@ from smt_bridge.metrics.metric import METRICS
 from smt_bridge.metrics.references import statistics_against
 from smt_bridge.models import one_thread, opened
 from smt_bridge.moses.weights import check_weights
-from smt_bridge.moses_lines import parse_factors
+from smt_bridge.moses_lines import parse_factors, text_of
 from smt_bridge.nbest.entry import (
     NbestEntry,
     NbestList,
@@ -34,9 +34,8 @@ from smt_bridge.nbest.entry import (
     is_usable,
     runs_of_sentence,
     why_unusable,
-    words_as_text,
+    with_columns,
 )
-from smt_bridge.nbest.entry import with_features as with_checked_features
 from smt_bridge.nbest.formats import AUTO, check_format
 from smt_bridge.nbest.order import join_lists, ordered_lists
 from smt_bridge.nbest.rerank import Reranker
@@ -100,7 +99,7 @@ def add_scores(
         raise ConfigError(f"sources are a list of lines; found one string: {sources[:60]!r}")
     feature = PairFeature(opened(scorer), names=(name,), direction="reverse" if reverse else "forward")
     entries = itertools.chain.from_iterable(group.entries for group in lists)
-    texts = [words_as_text(text.encode("utf-8", "surrogateescape")) for text in sources]
+    texts = [text_of(text.encode("utf-8", "surrogateescape")) for text in sources]
     with one_thread():
         scored = annotate(entries, [feature], texts, path=_NAME)
         return list(runs_of_sentence(scored))
@@ -194,7 +193,7 @@ def with_features(entry: NbestEntry, names: Sequence[str], values: Sequence[floa
             raise ConfigError(f"the feature {name}: expected a number, found {value!r:.60}")
         if not is_usable(value):
             raise ConfigError(f"the feature {name} {why_unusable(value)}")
-    return with_checked_features(entry, names, values)
+    return with_columns(entry, names, values)
 
 
 def tune(

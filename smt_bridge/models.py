@@ -33,7 +33,8 @@ from nmt_core.base.words import factors_read, split_words, whole_number
 from nmt_core.ct2 import CT2
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.unknown_share import UnknownShare, usual_share
-from smt_bridge.nbest.entry import BLANKS, NbestEntry
+from smt_bridge.moses_lines import BLANKS
+from smt_bridge.nbest.entry import NbestEntry
 
 REMOTE = "grpc:"
 

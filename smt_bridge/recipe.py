@@ -114,13 +114,13 @@ def check_names(recipe: Recipe) -> None:
 
 def read_recipe(path: str) -> Recipe:
     """Read a file of ``write_recipe``, to translate by it; raises InputError for any other, and without weights."""
-    recipe = recipe_of(read_json(path, remedy="expected a recipe of `smt-bridge tune --recipe`"), path)
+    recipe = parse_recipe(read_json(path, remedy="expected a recipe of `smt-bridge tune --recipe`"), path)
     if recipe.weights is None and recipe.guidance is None:
         raise InputError(path, "has no weights; `smt-bridge tune --recipe` writes them")
     return recipe
 
 
-def recipe_of(content: Any, path: str) -> Recipe:
+def parse_recipe(content: Any, path: str) -> Recipe:
     """The recipe in a JSON object; raises InputError, in the name of ``path``, where it is none."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(path, "is not a recipe; `smt-bridge tune --recipe FILE` writes one")

@@ -16,7 +16,7 @@ from nmt_core.kenlm import check_binary
 from smt_bridge.doctor import lists
 from smt_bridge.doctor.findings import Finding, error, note, warning
 from smt_bridge.doctor.table import Table
-from smt_bridge.moses.feature_functions import BEFORE_2013, Feature, binary_scores, missing_parts, section_lines
+from smt_bridge.moses.feature_functions import BEFORE_2013, FeatureFunction, binary_scores, missing_parts, section_lines
 from smt_bridge.moses.ini import MosesIni, PathOption
 from smt_bridge.moses.weights import all_weights
 from smt_bridge.tables.wire import why_not_unpacked
@@ -120,7 +120,7 @@ def _examine_path(ini: MosesIni, option: PathOption) -> Iterator[Finding]:
         yield warning(place, problem, "start Moses in the folder of the ini, or write absolute paths")
 
 
-def _examine_scores(ini: MosesIni, feature: Feature, path: str, table: Table | None) -> Iterator[Finding]:
+def _examine_scores(ini: MosesIni, feature: FeatureFunction, path: str, table: Table | None) -> Iterator[Finding]:
     """Whether ``num-features`` is what the table has, as far as that can be known."""
     place = f"{ini.path}:{feature.line}"
     if feature.facts.role == "text" and os.path.isdir(path):
@@ -140,7 +140,7 @@ def _examine_scores(ini: MosesIni, feature: Feature, path: str, table: Table | N
         yield note(path, problem, "give the text that it was made from with --table")
 
 
-def _examine_packing(ini: MosesIni, feature: Feature, file: str | None) -> Iterator[Finding]:
+def _examine_packing(ini: MosesIni, feature: FeatureFunction, file: str | None) -> Iterator[Finding]:
     """Whether Moses sees that a text table is packed."""
     found = why_not_unpacked(file) if feature.facts.role == "text" and file and os.path.isfile(file) else None
     if found is not None:
@@ -148,7 +148,9 @@ def _examine_packing(ini: MosesIni, feature: Feature, file: str | None) -> Itera
         yield error(f"{ini.path}:{feature.line}", f"{file} {problem}", remedy)
 
 
-def _examine_members(ini: MosesIni, feature: Feature, features: Mapping[str, Feature]) -> Iterator[Finding]:
+def _examine_members(
+    ini: MosesIni, feature: FeatureFunction, features: Mapping[str, FeatureFunction]
+) -> Iterator[Finding]:
     """Whether what a table combines is there and has as many scores as it should."""
     place = f"{ini.path}:{feature.line}"
     unknown = [name for name in feature.members if name not in features]
@@ -167,7 +169,7 @@ def _examine_members(ini: MosesIni, feature: Feature, features: Mapping[str, Fea
         yield error(place, problem, "use tables with as many scores")
 
 
-def _scores_of_group(group: Feature, sizes: list[int]) -> int:
+def _scores_of_group(group: FeatureFunction, sizes: list[int]) -> int:
     """The scores of the members, and the counts that the group may add for each and for each set of them."""
     count = len(sizes)
     extra = {"phrase-counts": count, "word-counts": count, "model-bitmap-counts": (1 << min(count, 32)) - 1}

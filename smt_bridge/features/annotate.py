@@ -19,7 +19,7 @@ from smt_bridge.nbest.entry import (
     is_usable,
     runs_of_sentence,
     why_unusable,
-    with_features,
+    with_columns,
 )
 from smt_bridge.nbest.moses import phrase_pairs
 
@@ -96,4 +96,4 @@ def _extended(entry: NbestEntry, names: Sequence[str], values: Sequence[float], 
     for name, value in zip(names, values, strict=True):
         if not is_usable(value):
             raise FormatError(path, f"the computed feature {name} {why_unusable(value)}", line=entry.line)
-    return with_features(entry, names, values)
+    return with_columns(entry, names, values)

@@ -14,7 +14,7 @@ import numpy as np
 from nmt_core.base.messages import counted
 from smt_bridge.errors import WiringError
 from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph
-from smt_bridge.moses.feature_functions import Feature
+from smt_bridge.moses.feature_functions import FeatureFunction
 from smt_bridge.moses.ini import read_ini
 from smt_bridge.moses.weights import Weights, all_weights, read_weights
 from smt_bridge.nbest.entry import rounded
@@ -89,7 +89,7 @@ def totals(graph: PhraseGraph, weights_D: Floats, sparse: Mapping[str, float]) -
     return scores
 
 
-def _dense(features: tuple[Feature, ...], weights: Weights, path: str) -> list[DenseFeature]:
+def _dense(features: tuple[FeatureFunction, ...], weights: Weights, path: str) -> list[DenseFeature]:
     """The features with a fixed number of scores, in the decoder's order."""
     found: list[DenseFeature] = []
     begin = 0

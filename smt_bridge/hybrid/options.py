@@ -33,7 +33,7 @@ class SearchKeys(Config):
     guidance_scale: float = Field(default=5.0, ge=0.0, le=1000.0)
 
 
-def recipe_of(args: argparse.Namespace) -> Recipe:
+def recipe_by_options(args: argparse.Namespace) -> Recipe:
     """The recipe, or how lists are made without one. Raises ConfigError."""
     given = [name for name in _IN_RECIPE if getattr(args, name)]
     return _given_recipe(args, given) if args.recipe else _new_recipe(args, given)

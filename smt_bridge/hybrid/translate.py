@@ -28,7 +28,7 @@ from smt_bridge.hybrid.chooser import (
     moses_of,
     open_features,
 )
-from smt_bridge.hybrid.options import recipe_of
+from smt_bridge.hybrid.options import recipe_by_options
 from smt_bridge.hybrid.translator import GuidedChooser, HybridTranslator
 from smt_bridge.metadata import Metadata, new_metadata, write_metadata
 from smt_bridge.models import Local, ModelOptions, SearchOptions, check_takes_guidance, open_model, source_factors
@@ -44,7 +44,7 @@ WINDOW = 100  # sentences that are translated together, at most
 
 def translate_text(args: argparse.Namespace) -> int:
     """Translate in windows: as many sentences as are there."""
-    recipe = recipe_of(args)
+    recipe = recipe_by_options(args)
     metadata_file = new_metadata(args.nbest_output) if args.nbest_output and not recipe.guidance else None
     counts = _Counts()
     with contextlib.ExitStack() as stack:

@@ -17,8 +17,9 @@ from smt_bridge.metadata import known_columns
 from smt_bridge.metrics.references import detokenizer, read_references
 from smt_bridge.models import open_model
 from smt_bridge.moses.weights import Weights, read_weights
+from smt_bridge.moses_lines import text_of
 from smt_bridge.nbest.checks import MOST_LOOKED_AT, SourceCheck, beyond
-from smt_bridge.nbest.entry import NbestEntry, NbestList, format_entry, words_as_text
+from smt_bridge.nbest.entry import NbestEntry, NbestList, format_entry
 from smt_bridge.nbest.order import OrderedLists, fill_gaps, ordered_lists
 from smt_bridge.nbest.rerank import Reranker
 from smt_bridge.report.judge import Collector, Sentence, Setting, document, judge, lines_of
@@ -115,7 +116,7 @@ def _setting(
     references = [read_references(path, lines, path=of, most_words=args.max_words) for path in args.reference]
     for path, text in zip(args.reference, references, strict=True):
         _remark_on_reference(args, path, text, lines)
-    texts = None if source is None else [words_as_text(line.removesuffix(b"\r")) for line in source]
+    texts = None if source is None else [text_of(line.removesuffix(b"\r")) for line in source]
     return Setting([text[:lines] for text in references], texts, "13a" if plain else "none", plain, args.max_words)
 
 

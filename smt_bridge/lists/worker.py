@@ -20,7 +20,7 @@ from smt_bridge.features.base import AdaptedFeature, Feature, for_factored_sourc
 from smt_bridge.features.registry import BUILT_IN, SharedScorers, numbered, open_feature
 from smt_bridge.models import ModelOptions, open_model, start_worker
 from smt_bridge.moses_lines import LINES_FOR_FACTORS, look_factored, parse_factors, pick_factor, text_of
-from smt_bridge.nbest.entry import NbestList, format_entry, words_as_text
+from smt_bridge.nbest.entry import NbestList, format_entry
 
 NAME = "add-features"
 FACTORS = "the words have factors (das|ART), which {} not read; say with --factor which one to take"
@@ -72,7 +72,7 @@ def open_worker(args: argparse.Namespace, number: int) -> FeatureWorker:
 
     shares: list[UnknownShare] = []
     features = _with_factors(_build_features(args, options, warn, shares), lines, args)
-    sources = [words_as_text(line) for line in lines]
+    sources = [text_of(line) for line in lines]
     for line, source in enumerate(sources, start=1):
         check_words(source, args.max_words, path=args.source, line=line)
     return FeatureWorker(features, sources, path=args.nbest, most_words=args.max_words, shares=shares)

@@ -242,7 +242,7 @@ _MOST_SCORES = 10_000  # of one feature
 _FALSE = ("0", "false", "no", "n", "f", "off")
 
 
-class Feature(NamedTuple):
+class FeatureFunction(NamedTuple):
     """One line of the ``[feature]`` section; ``line`` counts from 1."""
 
     kind: str
@@ -302,7 +302,7 @@ def is_true(text: str) -> bool:
     return text.lower() not in _FALSE
 
 
-def parse_features(lines: Sequence[bytes], *, path: str) -> tuple[Feature, ...]:
+def parse_features(lines: Sequence[bytes], *, path: str) -> tuple[FeatureFunction, ...]:
     """The feature functions, in order; raises FormatError, naming the line of ``path``, for a malformed one."""
     unnamed: Counter[str] = Counter()
     found = []
@@ -312,7 +312,7 @@ def parse_features(lines: Sequence[bytes], *, path: str) -> tuple[Feature, ...]:
         if name is None:
             name = f"{kind}{unnamed[kind]}"
             unnamed[kind] += 1
-        found.append(Feature(kind, name, options, number))
+        found.append(FeatureFunction(kind, name, options, number))
     return tuple(found)
 
 

@@ -26,7 +26,7 @@ from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.moses.feature_functions import (
     BEFORE_2013,
     BLANKS,
-    Feature,
+    FeatureFunction,
     code_of,
     find_file,
     is_before_2013,
@@ -68,7 +68,7 @@ class MosesIni(NamedTuple):
         return b"\n".join(self.lines)
 
     @property
-    def features(self) -> tuple[Feature, ...]:
+    def features(self) -> tuple[FeatureFunction, ...]:
         """The feature functions, in order. Raises FormatError for a malformed line."""
         return parse_features(self.lines, path=self.path)
 
@@ -90,7 +90,7 @@ class MosesIni(NamedTuple):
             found.append(self._path_option(number, None, "", code.decode("utf-8", "surrogateescape")))
         return tuple(found)
 
-    def _path_option(self, number: int, feature: Feature | None, key: str, path: str) -> PathOption:
+    def _path_option(self, number: int, feature: FeatureFunction | None, key: str, path: str) -> PathOption:
         beside = os.path.join(os.path.dirname(self.path), path)
         name = feature.name if feature else ""
         for place in (path, beside):
@@ -102,7 +102,7 @@ class MosesIni(NamedTuple):
                 return PathOption(number, name, key, path, place, place != path, file)
         return PathOption(number, name, key, path, None, False, None)
 
-    def phrase_table(self, name: str | None = None) -> Feature:
+    def phrase_table(self, name: str | None = None) -> FeatureFunction:
         """The phrase table called ``name``, or the only one to which columns can be added; WiringError otherwise."""
         if self.is_before_2013:
             raise WiringError(f"{self.path}: {BEFORE_2013}")
@@ -126,7 +126,7 @@ class MosesIni(NamedTuple):
             raise WiringError(f"{self.path}: has several phrase tables ({names}); choose one with --feature NAME")
         return self._checked_table((usable or tables)[0])
 
-    def _checked_table(self, table: Feature) -> Feature:
+    def _checked_table(self, table: FeatureFunction) -> FeatureFunction:
         """The table, if columns can be added to it."""
         if table.facts.role == "combination":
             members = ", ".join(table.members) or "no table"
@@ -154,7 +154,7 @@ class MosesIni(NamedTuple):
                     )
         return table
 
-    def with_phrase_scores(self, table: Feature, *, path: str, weights: Sequence[float]) -> MosesIni:
+    def with_phrase_scores(self, table: FeatureFunction, *, path: str, weights: Sequence[float]) -> MosesIni:
         """Point ``table`` at ``path``, with ``len(weights)`` further scores of these start weights behind its own.
 
         Raises WiringError when the present weights do not match ``num-features``, FormatError for a malformed weight
@@ -187,12 +187,12 @@ class MosesIni(NamedTuple):
     def _with_line(self, number: int, line: bytes) -> MosesIni:
         return MosesIni(self.path, (*self.lines[: number - 1], line, *self.lines[number:]))
 
-    def weight_lines(self, feature: Feature) -> list[tuple[int, bytes]]:
+    def weight_lines(self, feature: FeatureFunction) -> list[tuple[int, bytes]]:
         """The lines of the ``[weight]`` section for ``feature``, of which Moses takes the last, and their numbers."""
         name = re.compile(re.escape(feature.name.encode("utf-8", "surrogateescape")) + rb"[ \t]*=")
         return [(number, code) for number, code in section_lines(self.lines, "weight") if name.match(code)]
 
-    def _with_weights(self, table: Feature, added: Sequence[float]) -> MosesIni:
+    def _with_weights(self, table: FeatureFunction, added: Sequence[float]) -> MosesIni:
         numbers = " ".join(f"{weight:.9g}" for weight in added).encode()
         for number, code in self.weight_lines(table)[-1:]:  # Moses takes the last
             self._check_weights(number, code, table)
@@ -211,7 +211,7 @@ class MosesIni(NamedTuple):
             return MosesIni(self.path, (*body, ending, b"[weight]" + ending, line + ending, b""))
         return MosesIni(self.path, (*self.lines[:place], line + ending, *self.lines[place:]))
 
-    def _check_weights(self, number: int, code: bytes, table: Feature) -> None:
+    def _check_weights(self, number: int, code: bytes, table: FeatureFunction) -> None:
         try:
             weights = parse_weight_line(code.decode("utf-8", "surrogateescape"))[1]
         except ValueError as error:
@@ -257,7 +257,7 @@ def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]]) -> Moses
     return ini
 
 
-def _with_weight(ini: MosesIni, feature: Feature, values: Sequence[float]) -> MosesIni:
+def _with_weight(ini: MosesIni, feature: FeatureFunction, values: Sequence[float]) -> MosesIni:
     lines = ini.weight_lines(feature)
     number, code = lines[-1] if lines else (0, b"")
     present = parse_weight_line(code.decode("utf-8", "surrogateescape"))[1] if lines else (1.0,) * feature.num_features
@@ -273,7 +273,7 @@ def _with_weight(ini: MosesIni, feature: Feature, values: Sequence[float]) -> Mo
     return ini._with_line(number, ini.lines[number - 1].replace(code, written, 1))
 
 
-def _merged(feature: Feature, present: Sequence[float], values: Sequence[float]) -> Iterator[float]:
+def _merged(feature: FeatureFunction, present: Sequence[float], values: Sequence[float]) -> Iterator[float]:
     """The values in the places of the components that lists show, the present weights in the others."""
     flags = feature.options.get("tuneable-components", "").split(",")
     new = iter(values)

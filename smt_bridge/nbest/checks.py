@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
-from smt_bridge.nbest.entry import NbestEntry, words_as_text
+from smt_bridge.moses_lines import text_of
+from smt_bridge.nbest.entry import NbestEntry
 
 _ALIGNMENT = re.compile(rb"[ \t]*[0-9]{1,9}-[0-9]{1,9}(?:[ \t]+[0-9]{1,9}-[0-9]{1,9})*[ \t]*")
 _POINT = re.compile(rb"([0-9]+)-[0-9]+")
@@ -42,7 +43,7 @@ class SampledPair(NamedTuple):
 
 def sampled_pair(source: bytes | str, entry: NbestEntry) -> SampledPair:
     """What the check reads of one list."""
-    text = words_as_text(source) if isinstance(source, bytes) else source
+    text = text_of(source) if isinstance(source, bytes) else source
     for field in entry.original.fields[2:] if entry.original else ():
         if _ALIGNMENT.fullmatch(field):
             return SampledPair(text, entry.text, max(int(point) for point in _POINT.findall(field)))
@@ -110,7 +111,7 @@ def warnings_of_references(
     ``firsts`` are first hypotheses with their sentences.
     """
     for path, lines in references:
-        sources = (words_as_text(lines[sentence].encode("utf-8", "replace")) for sentence, _ in firsts)
+        sources = (text_of(lines[sentence].encode("utf-8", "replace")) for sentence, _ in firsts)
         samples = (SampledPair(source, text) for source, (_, text) in zip(sources, firsts, strict=True))
         reason = looks_unrelated(samples, text="reference")
         if reason is not None:

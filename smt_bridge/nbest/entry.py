@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import NamedTuple
 
-SEPARATOR = b"|||"
+from smt_bridge.moses_lines import BLANKS, SEPARATOR, text_of
+
 UNLABELLED = "Unlabelled0"
 LARGEST = 3.4028234663852886e38  # of single precision, in which Moses' tools read scores and weights
-BLANKS = b" \t"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 
 
@@ -50,7 +50,7 @@ class NbestEntry(NamedTuple):
     @property
     def text(self) -> str:
         """The hypothesis as text: words with single spaces between, bytes that are not UTF-8 replaced."""
-        return words_as_text(self.hypothesis)
+        return text_of(self.hypothesis)
 
 
 class NbestList(NamedTuple):
@@ -58,12 +58,6 @@ class NbestList(NamedTuple):
 
     sentence: int
     entries: list[NbestEntry]
-
-
-def words_as_text(line: bytes) -> str:
-    """Decode tokenised text: split at space and tab only, one space between words, bad bytes replaced."""
-    words = line.replace(b"\t", b" ").split(b" ")
-    return b" ".join(word for word in words if word).decode("utf-8", "replace")
 
 
 def runs_of_sentence(entries: Iterable[NbestEntry]) -> Iterator[NbestList]:
@@ -79,7 +73,7 @@ def runs_of_sentence(entries: Iterable[NbestEntry]) -> Iterator[NbestList]:
         yield current
 
 
-def with_features(entry: NbestEntry, names: Sequence[str], values: Sequence[float]) -> NbestEntry:
+def with_columns(entry: NbestEntry, names: Sequence[str], values: Sequence[float]) -> NbestEntry:
     """The entry with one number for each new name, rounded as lists have it."""
     new = {name: (rounded(value),) for name, value in zip(names, values, strict=True)}
     return entry._replace(features=entry.features | new)

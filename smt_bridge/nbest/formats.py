@@ -29,21 +29,21 @@ from nmt_core.base.messages import counted
 from nmt_core.base.words import whole_number
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
-from smt_bridge.moses_lines import look_factored
-from smt_bridge.nbest.entry import BLANKS, SEPARATOR, NbestEntry, OriginalLine, is_usable, rounded
+from smt_bridge.moses_lines import BLANKS, SEPARATOR, look_factored
+from smt_bridge.nbest.entry import NbestEntry, OriginalLine, is_usable, rounded
 from smt_bridge.nbest.moses import clean_words, is_row_of_numbers, parse_entry, parse_id
 
 SCORE = "Score0"
 
 
-def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """Lines with their numbers from 1, without blank ones, which Moses' tools pass over."""
     return ((number, line) for number, line in enumerate(lines, start=1) if line not in (b"", b"\r"))
 
 
 def read_scored_entries(lines: Iterable[bytes], path: str, *, costs: bool) -> Iterator[NbestEntry]:
     """Lists whose third and last field is a number; ``costs`` are better the lower they are."""
-    for number, line in numbered(lines):
+    for number, line in numbered_lines(lines):
         entry = parse_entry(line, path=path, number=number)
         original = entry.original
         if original is None or len(original.fields) != 3 or entry.total is None or entry.features:
@@ -132,7 +132,7 @@ def read_ids(path: str, *, shown: str, format: str = AUTO) -> Iterator[int]:
     head, lines = _peek(path, shown)
     kind, read = choose_format(format, head, path=shown)
     if kind in _WITH_BARS:
-        for number, line in numbered(lines):
+        for number, line in numbered_lines(lines):
             yield parse_id(line.split(SEPARATOR, 1)[0], path=shown, number=number)
     else:
         for entry in read(lines, shown):
@@ -211,7 +211,7 @@ def _are_costs(head: Sequence[bytes]) -> bool:
 
 
 def _moses_entries(lines: Lines, path: str, *, factor: int | None = None) -> Iterator[NbestEntry]:
-    for number, line in numbered(lines):
+    for number, line in numbered_lines(lines):
         yield parse_entry(line, path=path, number=number, factor=factor)
 
 

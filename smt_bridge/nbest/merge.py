@@ -27,8 +27,8 @@ from typing import NamedTuple
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
+from smt_bridge.moses_lines import SEPARATOR
 from smt_bridge.nbest.entry import (
-    SEPARATOR,
     NbestEntry,
     NbestList,
     check_new_names,

@@ -26,8 +26,8 @@ from collections.abc import Sequence
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
-from smt_bridge.moses_lines import pick_factor, split_tokens
-from smt_bridge.nbest.entry import BLANKS, LARGEST, SEPARATOR, UNLABELLED, NbestEntry, OriginalLine, checked_features
+from smt_bridge.moses_lines import BLANKS, SEPARATOR, pick_factor, split_tokens
+from smt_bridge.nbest.entry import LARGEST, UNLABELLED, NbestEntry, OriginalLine, checked_features
 
 RESCORED = "Rescored0"
 MARK = re.compile(rb"(?:^|(?<=[ \t]))\|([0-9]{1,9})-([0-9]{1,9})(?:,[^|]*)?\|(?=[ \t]|$)")

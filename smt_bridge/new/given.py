@@ -20,7 +20,7 @@ from smt_bridge.doctor.examination import Files, examine
 from smt_bridge.doctor.findings import Words, examine_case, examine_text, first_words, words_of_file
 from smt_bridge.doctor.table import Table
 from smt_bridge.errors import WiringError
-from smt_bridge.moses.feature_functions import Feature, section_lines
+from smt_bridge.moses.feature_functions import FeatureFunction, section_lines
 from smt_bridge.moses.ini import MosesIni, read_ini
 from smt_bridge.new.preparation import open_truecasers, tokenization_of
 
@@ -140,7 +140,7 @@ def _check_findings(files: Files) -> None:
         raise ConfigError("correct these errors first; `smt-bridge doctor` shows them again")
 
 
-def _table(ini: MosesIni) -> Feature:
+def _table(ini: MosesIni) -> FeatureFunction:
     """The phrase table. Raises WiringError for a system of another kind than of phrases of plain words."""
     feature = ini.phrase_table()
     searches = [code for _, code in section_lines(ini.lines, "search-algorithm") if code not in (b"0", b"1")]
@@ -155,7 +155,7 @@ def _table(ini: MosesIni) -> Feature:
     return feature
 
 
-def _path_of(ini: MosesIni, feature: Feature) -> str:
+def _path_of(ini: MosesIni, feature: FeatureFunction) -> str:
     """Where the phrase table is; "" for a binary one, to which no column is added."""
     if feature.facts.role != "text":
         return ""

@@ -93,7 +93,7 @@ def pairs(entries: Iterable[tuple[str, str]]) -> str:
     return '<dl class="pair">' + "".join(f"<dt>{text(name)}</dt><dd>{value}</dd>" for name, value in entries) + "</dl>"
 
 
-def signed_columns(signatures: Mapping[str, str]) -> str:
+def listed_signatures(signatures: Mapping[str, str]) -> str:
     """Names of columns with their signatures."""
     return pairs((name, f'<span class="signature">{text(value)}</span>') for name, value in signatures.items())
 

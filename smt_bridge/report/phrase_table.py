@@ -21,7 +21,7 @@ from nmt_core.files.reading import json_bytes
 from nmt_core.version import VERSION
 from smt_bridge.metadata import Metadata, find_metadata, metadata_path
 from smt_bridge.moses_lines import phrase_of, text_of
-from smt_bridge.report.page import density, listed, page, pairs, section, signed_columns, table
+from smt_bridge.report.page import density, listed, listed_signatures, page, pairs, section, table
 from smt_bridge.tables.table import Fields, check_described, read_windows, split_window
 
 REPORT_FORMAT = "hybridmt table report"
@@ -110,7 +110,7 @@ def table_page(found: Survey, metadata: Metadata, *, path: str) -> str:
             " long phrases drawn at random, is in scripts/experiments/cho2014.",
         ),
         section("What was counted", pairs(_counted(found, metadata.counts))),
-        section("What the columns are", signed_columns(metadata.columns)),
+        section("What the columns are", listed_signatures(metadata.columns)),
     ]
     return page("What rescoring did", path, parts)
 

@@ -14,7 +14,7 @@ from smt_bridge.metrics.significance import SystemScore
 from smt_bridge.moses.weights import Weights
 from smt_bridge.nbest.rerank import contributions, differences
 from smt_bridge.report.judge import RERANKED, Judgement, Sentence
-from smt_bridge.report.page import Bar, bars, page, pairs, section, signed_columns, table, text
+from smt_bridge.report.page import Bar, bars, listed_signatures, page, pairs, section, table, text
 
 _MOST_BARS = 60  # of weights, where there are sparse features by the thousand
 _SHOWN = 10  # sentences that gained most, and as many that lost most
@@ -115,7 +115,7 @@ def _by_length(judgement: Judgement) -> str:
 def _columns(signatures: Mapping[str, str] | None) -> str:
     if not signatures:
         return ""
-    return section("What the columns are", signed_columns(signatures), remark="From the metadata beside the list.")
+    return section("What the columns are", listed_signatures(signatures), remark="From the metadata beside the list.")
 
 
 def _changes(sentences: Sequence[Sentence], weights: Weights, scorer: PairScorer | None) -> str:

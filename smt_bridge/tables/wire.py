@@ -12,7 +12,7 @@ from nmt_core.base.messages import counted, say
 from nmt_core.files import is_written_through, open_output, packing_of
 from smt_bridge.errors import WiringError
 from smt_bridge.metadata import Metadata, find_metadata, metadata_path
-from smt_bridge.moses.feature_functions import Feature, kind_of
+from smt_bridge.moses.feature_functions import FeatureFunction, kind_of
 from smt_bridge.moses.ini import MosesIni, read_ini
 from smt_bridge.nbest.entry import LARGEST, is_usable
 from smt_bridge.tables.table import check_described, read_windows
@@ -104,7 +104,7 @@ def _added_columns(table: str, found: Metadata | None, added: int | None) -> lis
 
 
 def _with_table(
-    ini: MosesIni, feature: Feature, table: str, weights: Sequence[float], *, rules: bool
+    ini: MosesIni, feature: FeatureFunction, table: str, weights: Sequence[float], *, rules: bool
 ) -> tuple[MosesIni, list[str]]:
     """The ini with that table and those weights of its added columns, and what is to be said."""
     edited = ini.with_phrase_scores(feature, path=os.path.abspath(_new_path(table, feature)), weights=weights)
@@ -135,7 +135,7 @@ def _start_weights(columns: Sequence[str], given: Sequence[float] | None) -> lis
     return list(given)
 
 
-def _check_table(table: str, described: Metadata | None, feature: Feature, added: int) -> bool:
+def _check_table(table: str, described: Metadata | None, feature: FeatureFunction, added: int) -> bool:
     """Compare the table's first lines with its metadata and with the configuration to be; whether they are rules."""
     first = next(read_windows(table))
     if described is not None:
@@ -148,12 +148,12 @@ def _check_table(table: str, described: Metadata | None, feature: Feature, added
     return first.rules
 
 
-def _new_path(table: str, feature: Feature) -> str:
+def _new_path(table: str, feature: FeatureFunction) -> str:
     """What ``path=`` is to be: the table, or what its binariser makes of it."""
     return table.removesuffix(".gz") + feature.facts.made_as if feature.facts.role == "binary" else table
 
 
-def _remarks(table: str, feature: Feature, weights: Sequence[float], *, rules: bool) -> list[str]:
+def _remarks(table: str, feature: FeatureFunction, weights: Sequence[float], *, rules: bool) -> list[str]:
     scores = feature.num_features + len(weights)
     shown = " ".join(f"{weight:g}" for weight in weights)
     made_of = f"{feature.num_features} and {len(weights)} new, weights {shown}"
@@ -178,7 +178,7 @@ def _filtering(ini: MosesIni, scores: int) -> str:
     return f'; and in filter-model-given-input.pl say -Binarizer "CreateProbingPT --num-scores {scores}"'
 
 
-def _binariser(kind: str, table: str, feature: Feature, scores: int) -> str:
+def _binariser(kind: str, table: str, feature: FeatureFunction, scores: int) -> str:
     """The command that makes a table of that kind."""
     source, target = (feature.options.get(key, "0").count(",") + 1 for key in ("input-factor", "output-factor"))
     return binarising_command(kind, table, scores=scores, factors=(source, target))

@@ -45,7 +45,7 @@ _SURE = 0.95  # share of the samples in which a ridge, or a system alone, has to
 _Counts = npt.NDArray[np.int64]
 
 
-class Plan(NamedTuple):
+class TuningPlan(NamedTuple):
     """How to tune, and what the result is compared with.
 
     ``baselines`` are columns ``FirstS0``; ``ridges`` are shares of the start to choose from, 0 the first. One ridge
@@ -58,7 +58,7 @@ class Plan(NamedTuple):
     ridges: tuple[float, ...] = (0.0,)
 
 
-def tune_by_plan(pool: NbestPool, plan: Plan) -> TuningReport:
+def tune_by_plan(pool: NbestPool, plan: TuningPlan) -> TuningReport:
     """Tune on all sentences, with the ridge that is best in the folds; the best baseline alone where that is better.
 
     Raises WiringError where the list lacks a baseline, and for fewer than two folds or sentences.
@@ -90,14 +90,14 @@ class _Fold(NamedTuple):
     held_out: _Counts
 
 
-def _judged_fold(pool: NbestPool, part: npt.NDArray[np.intp], plan: Plan) -> _Fold:
+def _judged_fold(pool: NbestPool, part: npt.NDArray[np.intp], plan: TuningPlan) -> _Fold:
     outside = pool.of_sentences(part)
     _, results = _tuned(pool.of_sentences(np.setdiff1d(np.arange(len(pool.padding)), part)), plan)
     held_out = np.stack([outside.best_counts(one.weights) for one in results])
     return _Fold([one.score for one in results], held_out)
 
 
-def _tuned(pool: NbestPool, plan: Plan) -> tuple[Search, list[Tuned]]:
+def _tuned(pool: NbestPool, plan: TuningPlan) -> tuple[Search, list[Tuned]]:
     """What the tuner found, and the result for each ridge."""
     found = search(pool, plan.start, plan.options)
     if len(plan.ridges) == 1 or found.note:
@@ -174,7 +174,7 @@ _FOLDS = 5
 
 def plan_for_list(
     pool: NbestPool, start: Start | None, options: TuningOptions, *, recomputed: Collection[str] = ()
-) -> Plan:
+) -> TuningPlan:
     """How a list is tuned.
 
     A merged list: the columns of ``tuned_by_default`` unless ``options.features`` names others, by MERT with a ridge
@@ -183,10 +183,10 @@ def plan_for_list(
     names = list(dict.fromkeys(column.name for column in pool.columns))
     systems = baselines(names)
     if not systems:
-        return Plan(start, options)
+        return TuningPlan(start, options)
     features = tuned_by_default(names, recomputed) if options.features is None else options.features
     options = options.model_copy(update={"features": features, "folds": options.folds or _FOLDS})
-    return Plan(start, options, systems, RIDGES if options.tuner == "mert" else RIDGES[:1])
+    return TuningPlan(start, options, systems, RIDGES if options.tuner == "mert" else RIDGES[:1])
 
 
 def tuned_by_default(names: Sequence[str], recomputed: Collection[str] = ()) -> tuple[str, ...] | None:

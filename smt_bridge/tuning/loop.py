@@ -30,8 +30,9 @@ from smt_bridge.moses.feature_functions import BEFORE_2013
 from smt_bridge.moses.ini import read_ini, with_weights
 from smt_bridge.moses.process import MosesOptions, has_words
 from smt_bridge.moses.weights import read_weights
+from smt_bridge.moses_lines import text_of
 from smt_bridge.nbest.checks import warnings_of_references
-from smt_bridge.nbest.entry import NbestEntry, NbestList, runs_of_sentence, words_as_text
+from smt_bridge.nbest.entry import NbestEntry, NbestList, runs_of_sentence
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.tuning.loop_folder import Round, Weights, decode, describe, held, is_of_loop, read_rounds, write_rounds
 from smt_bridge.tuning.options import TuningOptions
@@ -84,7 +85,7 @@ class _Loop:
         if not any(map(has_words, self._sentences)):
             raise FormatError(args.source, "has no sentences; expected the development set")
         for number, line in enumerate(self._sentences, start=1):
-            check_words(words_as_text(line), args.max_words, path=args.source, line=number)
+            check_words(text_of(line), args.max_words, path=args.source, line=number)
         size, most = len(self._sentences), args.max_words
         self._references = [read_references(path, size, path=args.source, most_words=most) for path in args.reference]
         self._count = statistics_against(

@@ -21,8 +21,8 @@ from smt_bridge.nbest.checks import MOST_LOOKED_AT, warnings_of_references
 from smt_bridge.nbest.entry import NbestList
 from smt_bridge.nbest.order import ordered_lists
 from smt_bridge.nbest.recompute import recomputed_columns
-from smt_bridge.recipe import Recipe, recipe_of, write_recipe
-from smt_bridge.tuning.held_out import Plan, plan_for_list, tune_by_plan
+from smt_bridge.recipe import Recipe, parse_recipe, write_recipe
+from smt_bridge.tuning.held_out import TuningPlan, plan_for_list, tune_by_plan
 from smt_bridge.tuning.moses_dat import pool_from_moses
 from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import NbestPool, pool_from_lists
@@ -42,7 +42,7 @@ def tune(args: argparse.Namespace) -> int:
     begin = time.monotonic()
     pool = _load_pool(args)
     loaded = time.monotonic()
-    plan = Plan(start, options)  # of Moses' files, as its tuners do
+    plan = TuningPlan(start, options)  # of Moses' files, as its tuners do
     if args.nbest:
         plan = plan_for_list(pool, start, options, recomputed=recomputed_columns(args.nbest))
     report = tune_by_plan(pool, plan)
@@ -70,10 +70,10 @@ def _recipe(nbest: str | None) -> Recipe:
         raise ConfigError(
             "--recipe needs a list of `smt-bridge translate --nbest-output LIST`, with LIST.json beside it"
         )
-    return recipe_of(found.options["recipe"], metadata_path(str(nbest)))
+    return parse_recipe(found.options["recipe"], metadata_path(str(nbest)))
 
 
-def _say_report(report: TuningReport, plan: Plan, metric: str) -> None:
+def _say_report(report: TuningReport, plan: TuningPlan, metric: str) -> None:
     """What was tuned, what it reaches, and what held-out sentences say."""
     if report.note:
         _say(f"note: {report.note}")

@@ -110,14 +110,14 @@ def _tables(folder: str) -> list[Target]:
 def _lists(folder: str) -> list[Target]:
     from smt_bridge.graphs.reading import read_graphs
     from smt_bridge.graphs.strings import best_strings
-    from smt_bridge.nbest.entry import format_entry, with_features
+    from smt_bridge.nbest.entry import format_entry, with_columns
     from smt_bridge.nbest.order import ordered_lists
 
     def read(path: str, format: str) -> None:
         with ordered_lists(path, format=format) as found:
             for group in found.lists:
                 for entry in group.entries:
-                    format_entry(with_features(entry, ["NMT0"], [-1.5])._replace(total=-2.5))
+                    format_entry(with_columns(entry, ["NMT0"], [-1.5])._replace(total=-2.5))
 
     features = _graph_features(folder)
 

@@ -14,7 +14,7 @@ from smt_bridge.errors import BridgeError, FormatError, WiringError
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.base import AdaptedFeature, Candidates
 from smt_bridge.features.neural import PhraseSum
-from smt_bridge.nbest.entry import NbestEntry, rounded, with_features
+from smt_bridge.nbest.entry import NbestEntry, rounded, with_columns
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.nbest.moses import parse_entry, phrase_pairs
 from smt_bridge.tables.scoring import Scorers, rescore_window
@@ -105,5 +105,5 @@ def test_lists_of_moses_are_made_of_pairs_of_its_table() -> None:
 
 def test_lines_stay_but_for_the_column() -> None:
     (found,) = annotate([entry(LINE)], [PhraseSum(LengthPairScorer())], [SOURCE], path="list")
-    assert found == with_features(entry(LINE), ["NMTphrases0"], found.features["NMTphrases0"])
+    assert found == with_columns(entry(LINE), ["NMTphrases0"], found.features["NMTphrases0"])
     assert isinstance(SentencePair(*PAIRS[0]), SentencePair)

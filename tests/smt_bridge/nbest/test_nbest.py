@@ -15,7 +15,7 @@ from smt_bridge.nbest.entry import (
     check_new_names,
     format_entry,
     runs_of_sentence,
-    with_features,
+    with_columns,
 )
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.nbest.moses import parse_entry
@@ -83,7 +83,7 @@ def test_malformed_line_names_file_line_and_cause(line: bytes, said: str) -> Non
 
 def test_added_columns_leave_all_else(shared: Path) -> None:
     for line in read_lines(str(shared / "moses/en-fr/val.first20.nbest10.with-alignment.gz")):
-        new = format_entry(with_features(parse(line), ["NMT0", "WordCount0"], [-3.25, 4.0]))
+        new = format_entry(with_columns(parse(line), ["NMT0", "WordCount0"], [-3.25, 4.0]))
         assert b" NMT0= -3.25 WordCount0= 4 |||" in new
         assert new.replace(b"NMT0= -3.25 WordCount0= 4 ", b"") == line
 
@@ -103,7 +103,7 @@ def test_added_columns_leave_all_else(shared: Path) -> None:
     ],
 )
 def test_column_goes_to_the_end_of_the_feature_field(line: bytes, expected: bytes) -> None:
-    entry = with_features(parse(line), ["NMT0"], [-1.5])
+    entry = with_columns(parse(line), ["NMT0"], [-1.5])
     assert format_entry(entry) == expected
     assert parse(expected).features == entry.features
 

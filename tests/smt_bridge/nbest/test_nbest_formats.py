@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nmt_core.base.errors import ConfigError
 from smt_bridge.errors import FormatError
-from smt_bridge.nbest.entry import NbestEntry, format_entry, with_features
+from smt_bridge.nbest.entry import NbestEntry, format_entry, with_columns
 from smt_bridge.nbest.formats import check_format, read_entries
 from smt_bridge.nbest.order import ordered_lists
 
@@ -37,7 +37,7 @@ def read(tmp_path: Path, content: bytes, format: str = "auto") -> list[NbestEntr
 
 def again(tmp_path: Path, entries: list[NbestEntry]) -> list[NbestEntry]:
     """What is read after a column and a total were added and all was written."""
-    new = [with_features(entry, ["New0"], [-1.5])._replace(total=-9.0) for entry in entries]
+    new = [with_columns(entry, ["New0"], [-1.5])._replace(total=-9.0) for entry in entries]
     return read(tmp_path, b"".join(format_entry(entry) + b"\n" for entry in new))
 
 

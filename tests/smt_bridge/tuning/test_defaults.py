@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nmt_core.base.errors import ConfigError
-from smt_bridge.tuning.held_out import RIDGES, Plan, baselines, plan_for_list, tuned_by_default
+from smt_bridge.tuning.held_out import RIDGES, TuningPlan, baselines, plan_for_list, tuned_by_default
 from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import Column, NbestPool
 
@@ -48,7 +48,7 @@ def test_a_list_of_a_single_system_is_tuned_as_before(names: list[str]) -> None:
     assert baselines(names) == ()
     assert tuned_by_default(names) is None
     options = TuningOptions(runs=2)
-    assert plan_for_list(pool_of(names), None, options) == Plan(None, options)
+    assert plan_for_list(pool_of(names), None, options) == TuningPlan(None, options)
 
 
 def test_a_merged_list_is_compared_with_its_systems() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from smt_bridge.errors import WiringError
-from smt_bridge.tuning.held_out import RIDGES, Plan, tune_by_plan
+from smt_bridge.tuning.held_out import RIDGES, TuningPlan, tune_by_plan
 from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import Column, NbestPool
 from smt_bridge.tuning.run import as_json
@@ -34,7 +34,7 @@ def first(place: int) -> np.ndarray:
 
 def tuned(pool: NbestPool, *baselines: str, **options: Any) -> TuningReport:
     """The weights, and what the folds say of them beside the baselines."""
-    return tune_by_plan(pool, Plan(None, TuningOptions(**{"folds": 5, "runs": 1} | options), baselines))
+    return tune_by_plan(pool, TuningPlan(None, TuningOptions(**{"folds": 5, "runs": 1} | options), baselines))
 
 
 def held_out(judged: TuningReport) -> float:
@@ -109,8 +109,8 @@ def test_folds_choose_how_far_weights_go_back_to_the_start() -> None:
     """The share is the best on held-out sentences, and other sentences gain from it."""
     pool, options = noisy(SENTENCES), TuningOptions(runs=1, restarts=5)
     inside, outside = pool.of_sentences(np.arange(20)), pool.of_sentences(np.arange(20, SENTENCES))
-    plain = tune_by_plan(inside, Plan(None, options))
-    damped = tune_by_plan(inside, Plan(None, options.model_copy(update={"folds": 4}), ridges=RIDGES))
+    plain = tune_by_plan(inside, TuningPlan(None, options))
+    damped = tune_by_plan(inside, TuningPlan(None, options.model_copy(update={"folds": 4}), ridges=RIDGES))
     assert plain.ridge == 0.0 and plain.validation is None
     assert damped.ridge > 0.0
     assert damped.score_at_start <= damped.score <= plain.score
@@ -124,7 +124,7 @@ def test_the_result_is_the_mean_of_the_runs_where_folds_show_no_gain() -> None:
     good = generator.integers(1, 10, (SENTENCES, ENTRIES))
     noise = generator.normal(size=good.shape) * 4
     pool = pool_of(good, noise, good=good, names=("Good0", "Noise0"))
-    judged = tune_by_plan(pool, Plan(None, TuningOptions(restarts=5, folds=4), ridges=RIDGES))
+    judged = tune_by_plan(pool, TuningPlan(None, TuningOptions(restarts=5, folds=4), ridges=RIDGES))
     assert judged.ridge == 0.0
     runs = np.array([[*weights["Good0"], *weights["Noise0"]] for weights, _ in judged.runs])
     assert judged.runs == tune(pool, None, TuningOptions(restarts=5)).runs
