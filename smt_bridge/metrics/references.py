@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
-from sacremoses import MosesDetokenizer
-
 from nmt_core.base.errors import InputError
 from nmt_core.base.languages import check_language
 from nmt_core.base.messages import counted
@@ -22,6 +20,8 @@ def detokenizer(language: str) -> Callable[[str], str]:
 
     Raises ConfigError for what is no code of a language.
     """
+    from sacremoses import MosesDetokenizer  # takes half a second, which tokenised text does without
+
     check_language(language, f"--detokenize {language}")
     moses = MosesDetokenizer(lang=language)
 
