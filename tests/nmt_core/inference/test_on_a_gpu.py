@@ -133,7 +133,10 @@ def assert_same_translations(found: list[list[Translation]], wanted: list[list[T
         assert [one.log_prob for one in mine] == pytest.approx([one.log_prob for one in theirs], abs=1e-9)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+AGAIN = ("luong2015-global-", "luong2015-local-", "luong2015-copy")  # which differ from others in sizes alone
+
+
+@pytest.mark.parametrize("name", [name for name in CONFIGS if not name.startswith(AGAIN)])
 def test_every_model_is_the_cpus(name: str, gpu: PretendedGPU | None) -> None:
     """Scores of pairs and of words, attention where there is some, and translations."""
     here = loaded(name)
