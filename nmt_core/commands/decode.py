@@ -13,9 +13,8 @@ from nmt_core.commands.options import (
     add_word_limit,
 )
 from nmt_core.commands.parser import positive
-from nmt_core.commands.search_options import SEARCH_KEYS, add_search, add_unknown_words
 from nmt_core.files import InputFile, OutputFile
-from nmt_core.inference.commands.arguments import LanguageModel
+from nmt_core.inference.commands.arguments import SEARCH_KEYS, LanguageModel, add_search, add_unknown_words
 
 RUN = "nmt_core.inference.commands.decode:decode"
 

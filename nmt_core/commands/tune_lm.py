@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from nmt_core.commands.options import add_device, add_models, add_precision
-from nmt_core.commands.search_options import SEARCH_KEYS, add_search, add_unknown_words
 from nmt_core.files import InputFile, OutputFile
+from nmt_core.inference.commands.arguments import SEARCH_KEYS, add_search, add_unknown_words
 
 RUN = "nmt_core.inference.commands.tune_lm:tune_weight_of_lm"
 

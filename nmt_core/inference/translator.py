@@ -22,7 +22,7 @@ from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.predictor import Predictor, make_predictor
 from nmt_core.inference.search.requests import Finished, Request, checked
 from nmt_core.inference.search.sampling import sample_all
-from nmt_core.model_directory.ensembles import open_raw_text, signature_of
+from nmt_core.model_directory.ensembles import open_raw_text
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.copying import Copying
 from nmt_core.text.processing import RawText
@@ -94,11 +94,6 @@ class Translator:
             self.check_attends("replacing <unk>")
         if self._finisher.spells:
             raise ConfigError(f"replacing <unk> is for models that write it; {self._folders} spells unknown words")
-
-    @property
-    def signature(self) -> str:
-        """That of all models."""
-        return signature_of(self.models)
 
     def translate(
         self, lines: Sequence[str | SourceLine], *, raw: bool = False, first: int = 0

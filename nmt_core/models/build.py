@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from nmt_core.base.interfaces import LANGUAGE_MODELS
 from nmt_core.config import Config
 from nmt_core.layers.init import initialise
 from nmt_core.models.cslm import CSLM, CSLMConfig
@@ -45,11 +44,6 @@ _BESIDE_PARAMETERS = frozenset(
         "window",
     }
 )
-
-
-def is_language_model(config: AnyConfig) -> bool:
-    """Whether it is p(target), whatever the source."""
-    return config.type in LANGUAGE_MODELS
 
 
 def settings_beside_parameters(config: Config) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def parse_pharaoh(line: str) -> Points:
     return points
 
 
-class AlignedPair(NamedTuple):
+class LinkedPair(NamedTuple):
     """The words of a sentence pair, and (source, target) points between them, counted from 0."""
 
     source: list[str]
@@ -50,7 +50,7 @@ class AlignedPair(NamedTuple):
     points: Points
 
 
-def read_aligned(source: str, target: str, alignment: str) -> Iterator[AlignedPair]:
+def read_aligned(source: str, target: str, alignment: str) -> Iterator[LinkedPair]:
     """The pairs of three files with as many lines.
 
     Raises InputError, naming the line, where the alignment is not one of these sentences.
@@ -59,7 +59,7 @@ def read_aligned(source: str, target: str, alignment: str) -> Iterator[AlignedPa
     for number, (source_line, target_line, points_line) in enumerate(lines, start=1):
         sources, targets = split_words(source_line), split_words(target_line)
         points = points_between(points_line, len(sources), len(targets), path=alignment, line=number)
-        yield AlignedPair(sources, targets, points)
+        yield LinkedPair(sources, targets, points)
 
 
 def points_between(text: str, sources: int, targets: int, *, path: str, line: int) -> Points:

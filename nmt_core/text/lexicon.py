@@ -23,7 +23,7 @@ from nmt_core.base.errors import InputError
 from nmt_core.base.words import escape, is_escaped, needs_escape, unescape
 from nmt_core.files import open_output, write_lines
 from nmt_core.files.lexicon_lines import NULL, read_lexicon_lines
-from nmt_core.text.alignment import AlignedPair
+from nmt_core.text.alignment import LinkedPair
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
 _LINES_AT_A_TIME = 10_000
@@ -117,7 +117,7 @@ def _best(candidates: list[Candidate], top: int | None) -> list[Candidate]:
     return list(likeliest.values())[:top]
 
 
-def lexicon_of(pairs: Iterable[AlignedPair], keep: Keep) -> Lexicon:
+def lexicon_of(pairs: Iterable[LinkedPair], keep: Keep) -> Lexicon:
     """The lexicon of an aligned corpus, by relative frequencies; memory is for its distinct pairs of words."""
     counts = collections.Counter(itertools.chain.from_iterable(map(_linked, pairs)))
     totals: collections.Counter[str] = collections.Counter()
@@ -126,7 +126,7 @@ def lexicon_of(pairs: Iterable[AlignedPair], keep: Keep) -> Lexicon:
     return collect(((source, target, n / totals[source]) for (source, target), n in counts.items()), keep)
 
 
-def _linked(pair: AlignedPair) -> Iterator[tuple[str, str]]:
+def _linked(pair: LinkedPair) -> Iterator[tuple[str, str]]:
     sources, targets = set(range(len(pair.source))), set(range(len(pair.target)))
     for source, target in pair.points:
         yield pair.source[source], pair.target[target]

@@ -10,9 +10,10 @@ import torch
 from pydantic import Field, model_validator
 
 from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import LANGUAGE_MODELS
 from nmt_core.base.messages import counted
 from nmt_core.config import Config
-from nmt_core.models.build import ModelConfig, build_model, is_language_model, source_factors
+from nmt_core.models.build import ModelConfig, build_model, source_factors
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.hybrid import HybridConfig
@@ -185,7 +186,7 @@ def files_of(run: RunConfig) -> Iterator[str]:
 
 def check_compatible(run: RunConfig) -> None:
     """Raises ConfigError where model or training ask for what the text, or the other of them, does not have."""
-    language_model = is_language_model(run.model)
+    language_model = run.model.type in LANGUAGE_MODELS
     if isinstance(run.model, DeepFusionConfig) and run.training.start_from is None:
         raise ConfigError(
             "training.start_from is missing; a model of type deep-fusion starts from what nmt-core fuse made"

@@ -12,7 +12,7 @@ from nmt_core.ct2 import CT2
 from nmt_core.ct2.model import Ct2Model
 from nmt_core.inference.commands.options import TranslatorOptions
 from nmt_core.inference.commands.output_lines import open_writers, written_lines
-from nmt_core.inference.commands.source_lines import Window
+from nmt_core.inference.commands.source_lines import LineWindow
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.jobs.outputs import Result
@@ -34,7 +34,7 @@ class ConvertedWorker:
         self._model = open_converted(args, device=options.device, threads=threads)
         self.description = {"translator": self._model.signature}
 
-    def __call__(self, window: Window) -> Result:
+    def __call__(self, window: LineWindow) -> Result:
         """The lines of its translations."""
         texts = [line.text for line in window.lines]
         beam, forbid_unknown = self._search.beam, self._search.forbid_unknown

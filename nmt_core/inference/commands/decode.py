@@ -20,13 +20,14 @@ from nmt_core.device import choose_device
 from nmt_core.inference.commands.converted import ConvertedWorker
 from nmt_core.inference.commands.options import TranslatorOptions, open_translator, translator_options
 from nmt_core.inference.commands.output_lines import Notices, distinct, open_writers, written_lines
-from nmt_core.inference.commands.source_lines import Window, read_source_lines
+from nmt_core.inference.commands.source_lines import LineWindow, read_source_lines
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import reranked, unknown_share
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Result, begun
 from nmt_core.jobs.run import Job, are_files, run_with_options
 from nmt_core.kenlm import NgramModel
+from nmt_core.model_directory.ensembles import signature_of
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.unknown_share import usual_share
 
@@ -68,11 +69,11 @@ def _job(args: argparse.Namespace, options: TranslatorOptions, *, journaled: boo
 
 def _read_windows(
     args: argparse.Namespace, options: TranslatorOptions, *, journaled: bool
-) -> Iterator[tuple[Shard, Window]]:
+) -> Iterator[tuple[Shard, LineWindow]]:
     """The lines with what is asked of them, as many at a time as are translated together."""
     lines = read_source_lines(args, options.search)
     for first in itertools.count(1, args.window):
-        window = Window(first, list(itertools.islice(lines, args.window)))
+        window = LineWindow(first, list(itertools.islice(lines, args.window)))
         if not window.lines:
             return
         shard = Shard(first, len(window.lines), 0)
@@ -105,9 +106,9 @@ class DecodeWorker:
         self._config = options.config
         self._translator = open_translator(options)
         self._usual = usual_share(loaded.source for loaded in self._translator.models) or 0.0
-        self.description = {"translator": self._translator.signature}
+        self.description = {"translator": signature_of(self._translator.models)}
 
-    def __call__(self, window: Window) -> Result:
+    def __call__(self, window: LineWindow) -> Result:
         """The lines of its translations for every file."""
         args, translator, first = self._args, self._translator, window.first - 1
         factors = len(translator.models[0].factors)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import LANGUAGE_MODELS
 from nmt_core.base.messages import say
 from nmt_core.device import choose_device, usual_batch_tokens
 from nmt_core.inference.candidate_lists import CandidateLists
@@ -15,7 +16,6 @@ from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.config import USUAL_ROWS, DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models
-from nmt_core.models.build import is_language_model
 from nmt_core.text.lexicon import Keep, Lexicon, fit_lexicon, read_lexicon
 from nmt_core.text.vocabulary import joint_vocabulary
 
@@ -62,7 +62,7 @@ def open_translator(options: TranslatorOptions) -> Translator:
     assert search.batch_tokens is not None  # translator_options sets it for the device
     models = load_models(options.models, device=options.device, dtype=options.dtype)
     for loaded in models:
-        if is_language_model(loaded.config.model) and isinstance(options.config, DecodingConfig):
+        if loaded.config.model.type in LANGUAGE_MODELS and isinstance(options.config, DecodingConfig):
             problem = "is a language model, which reads no source: it would write the same text for every line"
             remedy = "give a translation model; --search samples=N draws texts of this one"
             raise ConfigError(f"--model {loaded.folder}: {problem}; {remedy}")

@@ -21,7 +21,7 @@ from nmt_core.inference.search.ngram_guidance import FACTORS
 _ROUNDING = 1e-6
 
 
-class Window(NamedTuple):
+class LineWindow(NamedTuple):
     """Lines that are translated together; ``first`` is the number of the first, from 1."""
 
     first: int

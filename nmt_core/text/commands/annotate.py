@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 from nmt_core.base.errors import InputError
 from nmt_core.base.messages import counted, say
 from nmt_core.files import open_output, readable_again, write_lines
-from nmt_core.text.alignment import AlignedPair, read_aligned
+from nmt_core.text.alignment import LinkedPair, read_aligned
 from nmt_core.text.copying import Copying, CopyScheme, with_tokens
 from nmt_core.text.vocabulary import UNKNOWN, Vocabulary
 
@@ -53,7 +53,7 @@ def annotate(args: argparse.Namespace) -> int:
     return 0
 
 
-def _pairs(names: Sequence[_Named]) -> Iterator[AlignedPair]:
+def _pairs(names: Sequence[_Named]) -> Iterator[LinkedPair]:
     """The pairs of source, target and alignment."""
     try:
         yield from read_aligned(*(one.path for one in names))
@@ -71,7 +71,7 @@ def _with_links(scheme: CopyScheme, source: Vocabulary, target: Vocabulary, name
     return Copying(scheme, source, target, lambda one, other: counts.get((one, other), 0))
 
 
-def _write(copying: Copying, pairs: Iterator[AlignedPair], streams: Sequence[BinaryIO]) -> _Counts:
+def _write(copying: Copying, pairs: Iterator[LinkedPair], streams: Sequence[BinaryIO]) -> _Counts:
     """The text, to two files, or as lines of source, tab, target to one."""
     number = words = unknown = placed = 0
     nowhere = copying.scheme.token(None)

@@ -14,7 +14,7 @@ import yaml
 
 from nmt_core.commands.main import main
 from nmt_core.inference.commands import options
-from nmt_core.inference.commands.decode import DecodeWorker, Window
+from nmt_core.inference.commands.decode import DecodeWorker, LineWindow
 from nmt_core.jobs.outputs import Result
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
@@ -112,7 +112,7 @@ def test_the_command_without_shards_puts_parts_together(
     done: list[int] = []
     work = DecodeWorker.__call__
 
-    def noting(worker: DecodeWorker, window: Window) -> Result:
+    def noting(worker: DecodeWorker, window: LineWindow) -> Result:
         done.append(window.first // WINDOW)
         return work(worker, window)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.errors import InputError
-from nmt_core.text.alignment import AlignedPair, read_aligned
+from nmt_core.text.alignment import LinkedPair, read_aligned
 from nmt_core.text.lexicon import Keep, lexicon_of
 
 
@@ -20,8 +20,8 @@ def write(folder: Path, **texts: str) -> list[str]:
 
 def test_probabilities_are_shares_of_a_words_points() -> None:
     pairs = [
-        AlignedPair(["the", "house"], ["la", "maison"], [(0, 0), (1, 1)]),
-        AlignedPair(["the", "house"], ["le", "foyer", "là"], [(1, 1)]),
+        LinkedPair(["the", "house"], ["la", "maison"], [(0, 0), (1, 1)]),
+        LinkedPair(["the", "house"], ["le", "foyer", "là"], [(1, 1)]),
     ]
     everything = lexicon_of(pairs, Keep(null=True))
     assert list(everything.lines()) == [
@@ -43,7 +43,7 @@ def test_a_real_alignment_gives_the_lexicon_that_moses_made_of_it(
     moses = shared / "moses/en-fr"
     pairs = read_aligned(*corpus, str(moses / "aligned.grow-diag-final-and.gz"))
     if direction == (1, 0):
-        pairs = (AlignedPair(two, one, [(t, s) for s, t in points]) for one, two, points in pairs)
+        pairs = (LinkedPair(two, one, [(t, s) for s, t in points]) for one, two, points in pairs)
     found = lexicon_of(pairs, Keep(null=True))
     assert sorted(found.lines()) == sorted(gzip.decompress((moses / name).read_bytes()).decode().split("\n")[:-1])
 
