@@ -49,11 +49,6 @@ class BeamSearch(Generic[Key]):
         return sum(len(batch.rows_N) for batch in self.batches)
 
     @property
-    def keys(self) -> list[Key]:
-        """The keys of the sentences searched."""
-        return [searched.request.key for batch in self.batches for searched in batch.sentences_A["searched"]]
-
-    @property
     def tokens(self) -> float:
         """Source positions of all sentences, each counted by the part of its beam that still has places.
 

@@ -43,16 +43,15 @@ def sample(
     lengths: Sequence[int],
     *,
     config: SamplingConfig,
-    numbers: Sequence[int] | None = None,
+    numbers: Sequence[int],
     attention: bool = False,
 ) -> list[list[Hypothesis]]:
     """``config.samples`` hypotheses of every source, in the order drawn.
 
     ``started`` are the memory and the states that the predictor begins with for sentences of ``lengths`` words.
-    ``numbers`` are the sentences' numbers in their file (by default, their places in the batch).
+    ``numbers`` are the sentences' numbers in their file.
     """
     limits = [config.length_limit(words) for words in lengths]
-    numbers = range(len(lengths)) if numbers is None else numbers
     (chances_TBK,) = on_device(predictor.device, _chances(numbers, limits, config))
     most = max(USUAL_ROWS, _MAX_ROWS // max(len(lengths), 1))
     drawn = [

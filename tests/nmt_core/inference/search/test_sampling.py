@@ -33,6 +33,7 @@ def draw(
     """Samples of each source, with their attention."""
     predictor = ModelPredictor(model)
     started, lengths = predictor.begin([Sentence(source) for source in sources]), [len(one) for one in sources]
+    numbers = numbers or list(range(len(lengths)))
     return sample(predictor, started, lengths, config=SamplingConfig(**settings), numbers=numbers, attention=True)
 
 
