@@ -32,7 +32,7 @@ from nmt_core.base.interfaces import NgramGuidance, PairScore, PairScorer, Sente
 from nmt_core.base.words import factors_read, split_words, whole_number
 from nmt_core.ct2 import CT2
 from nmt_core.processes import keep_memory_of_tensors
-from nmt_core.text.unknown_share import UnknownShare, usual_share
+from nmt_core.text.unknown_share import UnknownShare
 from smt_bridge.moses_lines import BLANKS
 from smt_bridge.nbest.entry import NbestEntry
 
@@ -167,14 +167,14 @@ class Local:
         from nmt_core.model_directory.loaded_model import load_models
 
         self.models = load_models(folders, device=self._options.device, dtype=self._options.dtype)
-        usual = usual_share(loaded.source for loaded in self.models)
+        usual = max(loaded.source.unknown_share for loaded in self.models)
         serve = any(loaded.unknown_words_serve for loaded in self.models)
         self._unknown = UnknownShare(" + ".join(folders), warn, hint="", serve=serve, usual=usual)
 
     @property
-    def usual_share(self) -> float | None:
-        """The share of unknown words that is usual for its two vocabularies; None if unsaid."""
-        return usual_share(words for loaded in self.models for words in (loaded.source, loaded.target))
+    def usual_share(self) -> float:
+        """The share of unknown words that is usual for its two vocabularies; 0 if unsaid."""
+        return max(words.unknown_share for loaded in self.models for words in (loaded.source, loaded.target))
 
     @functools.cached_property
     def _scorer(self) -> PairScorer:
@@ -236,7 +236,7 @@ class _Elsewhere:
     ``owner`` names the program in errors.
     """
 
-    usual_share = None
+    usual_share = 0.0
 
     def __init__(self, spec: str, scorer: PairScorer, search: SearchOptions | None, *, owner: str) -> None:
         self._spec, self._scorer, self._search, self._owner = spec, scorer, search or SearchOptions(), owner

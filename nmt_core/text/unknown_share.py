@@ -9,9 +9,7 @@ runs/a: 300 of the first 900 words (33 %) are unknown to the model; is the text 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-
-from nmt_core.text.vocabulary import Vocabulary
+from collections.abc import Callable, Mapping, Sequence
 
 MANY = 0.1  # of running text; a vocabulary of usual size lacks two to six of a hundred words
 MANY_THAT_SERVE = 0.5  # models of characters and of annotated text have small vocabularies and use other words, too
@@ -25,7 +23,7 @@ _FEWEST = 100
 class UnknownShare:
     """Counts words until it has warned; ``name`` is the model's. More are usual where unknown words ``serve``.
 
-    ``usual`` is the share of them in the model's training text, None where that is not known.
+    ``usual`` is the share of them in the model's training text, 0 where that is not known.
     """
 
     def __init__(
@@ -35,18 +33,18 @@ class UnknownShare:
         *,
         hint: str = "Raw text needs --raw",
         serve: bool = False,
-        usual: float | None = None,
+        usual: float = 0.0,
     ) -> None:
         self._name, self._warn = name, warn
-        self._many = MANY_THAT_SERVE if serve else suspicious_share(usual, least=MANY)
-        shown = "" if usual is None else f" ({100 * usual:.0f} % in its training text)"
+        self._many = MANY_THAT_SERVE if serve else max(MANY, usual + MORE)
+        shown = f" ({100 * usual:.0f} % in its training text)" if usual else ""
         self._problem = (
             f"are unknown to the model{shown}; is the text prepared as its training text was (tokenised, cased,"
             f" escaped, cut into subwords)? {hint}"
         )
         self._words = self._unknown = 0
         self._warned = False
-        self._compared = {"serve": float(serve)} | ({} if usual is None else {"usual": usual})
+        self._compared = {"serve": float(serve), "usual": usual}
         self._told = (0, 0)
 
     @property
@@ -84,16 +82,6 @@ def check_news(name: str, news: Sequence[Mapping[str, float]], warn: Callable[[s
     """At the end of a text: warn, unless somebody has, of the words of the model ``name`` that several have counted."""
     if not news or any(one["warned"] for one in news):
         return
-    share = UnknownShare(name, warn, hint="", serve=news[0]["serve"] > 0, usual=news[0].get("usual"))
+    share = UnknownShare(name, warn, hint="", serve=news[0]["serve"] > 0, usual=news[0]["usual"])
     share.add(words=int(sum(one["words"] for one in news)), unknown=int(sum(one["unknown"] for one in news)))
     share.finish()
-
-
-def usual_share(vocabularies: Iterable[Vocabulary]) -> float | None:
-    """The largest share of unknown words that a text had of which one of the vocabularies was made; None if unsaid."""
-    return max((share for share in (one.unknown_share for one in vocabularies) if share is not None), default=None)
-
-
-def suspicious_share(usual: float | None, *, least: float) -> float:
-    """The share, ``least`` at least, from which text is not what the model was trained on."""
-    return max(least, (usual or 0.0) + MORE)

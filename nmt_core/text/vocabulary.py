@@ -68,12 +68,12 @@ class Vocabulary:
         return [self.words[number] for number in ids]
 
     @functools.cached_property
-    def unknown_share(self) -> float | None:
-        """Of the running words of the corpus that the list was made from; None where the counts do not say."""
+    def unknown_share(self) -> float:
+        """Of the running words of the corpus that the list was made from; 0 where the counts do not say."""
         if self.counts is None:
-            return None
+            return 0.0
         words = sum(self.counts) - self.counts[END_ID]
-        return self.counts[UNKNOWN_ID] / words if words else None
+        return self.counts[UNKNOWN_ID] / words if words else 0.0
 
     @functools.cached_property
     def fingerprint(self) -> str:

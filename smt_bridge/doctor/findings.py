@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from nmt_core.base.messages import counted
 from nmt_core.base.words import unescape
 from nmt_core.files import read_lines, read_text_lines
-from nmt_core.text.unknown_share import suspicious_share
+from nmt_core.text.unknown_share import MORE
 from nmt_core.text.vocabulary import Vocabulary
 
 Level = Literal["error", "warning", "note"]
@@ -141,7 +141,7 @@ def examine_coverage(words: Words, vocabulary: Vocabulary, *, other: Vocabulary,
     ``other`` is the vocabulary of its other side.
     """
     unknown = words.unknown(vocabulary)
-    if unknown < suspicious_share(vocabulary.unknown_share, least=_POOR) or not words.total:
+    if unknown < max(_POOR, vocabulary.unknown_share + MORE) or not words.total:
         return
     problem = f"{unknown:.0%} of the words are unknown to {model}"
     if words.unknown(other) < _FEWER * unknown:

@@ -29,7 +29,6 @@ from nmt_core.jobs.run import Job, are_files, run_with_options
 from nmt_core.kenlm import NgramModel
 from nmt_core.model_directory.ensembles import signature_of
 from nmt_core.processes import keep_memory_of_tensors
-from nmt_core.text.unknown_share import usual_share
 
 _WITHOUT_EFFECT = ("input", "output", "quiet", "jobs", "shards", "restart", "engine", "device", "debug")
 
@@ -105,7 +104,6 @@ class DecodeWorker:
         self._lm = None if args.lm is None else NgramModel(args.lm.path)
         self._config = options.config
         self._translator = open_translator(options)
-        self._usual = usual_share(loaded.source for loaded in self._translator.models) or 0.0
         self.description = {"translator": signature_of(self._translator.models)}
 
     def __call__(self, window: LineWindow) -> Result:
@@ -134,7 +132,7 @@ class DecodeWorker:
         counts: dict[str, float] = {
             "words": len(words),
             "unknown": sum(word not in translator.source for word in words),
-            "usual": self._usual,
+            "usual": max(loaded.source.unknown_share for loaded in translator.models),
             "serve": any(loaded.unknown_words_serve for loaded in translator.models),
             "restored": self._args.replace_unk is not None or translator.copying is not None,
         }

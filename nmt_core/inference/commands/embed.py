@@ -15,7 +15,7 @@ from nmt_core.device import choose_device
 from nmt_core.files import open_output, read_text_lines
 from nmt_core.inference.embed import Vectors, source_vectors, word_vectors
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model
-from nmt_core.text.unknown_share import UnknownShare, usual_share
+from nmt_core.text.unknown_share import UnknownShare
 from nmt_core.text.vocabulary import UNKNOWN_ID
 
 
@@ -58,7 +58,7 @@ def _warn_of_unknown_words(loaded: LoadedModel, lines: list[str]) -> None:
     def warn(message: str) -> None:
         say(f"nmt-core embed: warning: {message}")
 
-    usual = usual_share([loaded.source])
+    usual = loaded.source.unknown_share
     share = UnknownShare(loaded.folder, warn, hint="", serve=loaded.unknown_words_serve, usual=usual)
     for line in lines:
         share.add(words=len(split_words(line)), unknown=loaded.encode_text(line).count(UNKNOWN_ID))

@@ -71,8 +71,8 @@ class Notices:
             return
         if self._share is None:
             hint = "" if self._args.raw else "Raw text needs --raw"
-            serve, usual = counts["serve"] > 0, counts["usual"] or None
-            self._share = UnknownShare(self._args.model, _warn, hint=hint, serve=serve, usual=usual)
+            serve = counts["serve"] > 0
+            self._share = UnknownShare(self._args.model, _warn, hint=hint, serve=serve, usual=counts["usual"])
         self._share.add(words=int(counts["words"]), unknown=int(counts["unknown"]))
         if self._coverage is not None:
             self._coverage.add(words=int(counts["lm_words"]), unknown=int(counts["lm_unknown"]))

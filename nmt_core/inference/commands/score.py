@@ -30,7 +30,7 @@ from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.alignment import points_between
-from nmt_core.text.unknown_share import UnknownShare, usual_share
+from nmt_core.text.unknown_share import UnknownShare
 
 
 def score_files(args: argparse.Namespace) -> int:
@@ -46,12 +46,13 @@ def score_files(args: argparse.Namespace) -> int:
         pairs = _annotated_pairs(args, models)
     else:
         pairs = _pairs(args, 0 if args.raw or not models else len(models[0].factors))
+    vocabularies = [vocabulary for model in models for vocabulary in (model.source, model.target)]
     share = UnknownShare(
         args.model,
         _warn,
         hint="" if args.raw or not models else "Raw text needs --raw",
         serve=unknown_words_serve(scorer.signature),
-        usual=usual_share(vocabulary for model in models for vocabulary in (model.source, model.target)),
+        usual=max((one.unknown_share for one in vocabularies), default=0.0),
     )
     quiet = args.quiet or sys.stderr is None or not sys.stderr.isatty()
     with (

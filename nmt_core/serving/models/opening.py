@@ -27,7 +27,7 @@ from nmt_core.serving.engine.work import StepDecoder
 from nmt_core.serving.models.search import RunningSearch, finish, open_finisher
 from nmt_core.serving.models.served import Proportions, ServedModel, Vector
 from nmt_core.text.lexicon import Keep, Lexicon, fit_lexicon, read_lexicon
-from nmt_core.text.unknown_share import UnknownShare, usual_share
+from nmt_core.text.unknown_share import UnknownShare
 from nmt_core.text.vocabulary import UNKNOWN_ID, joint_vocabulary
 from nmt_core.v1 import nmt_pb2 as pb
 
@@ -137,7 +137,7 @@ def _searches(
         logging.getLogger(__name__).warning,
         hint="Raw text needs 'raw' in the request",
         serve=any(loaded.unknown_words_serve for loaded in models),
-        usual=usual_share(loaded.source for loaded in models),
+        usual=max(loaded.source.unknown_share for loaded in models),
     )
     lists = candidates and CandidateLists(
         models[0].target,

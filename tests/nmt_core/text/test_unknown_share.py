@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.text.unknown_share import UnknownShare, usual_share
+from nmt_core.text.unknown_share import UnknownShare
 from nmt_core.text.vocabulary import Vocabulary, build_vocabulary
 
 
-def warnings_of(unknown: int, usual: float | None) -> list[str]:
+def warnings_of(unknown: int, usual: float) -> list[str]:
     said: list[str] = []
     share = UnknownShare("runs/a", said.append, hint="", usual=usual)
     share.add(words=500, unknown=0)
@@ -22,8 +22,8 @@ def warnings_of(unknown: int, usual: float | None) -> list[str]:
 @pytest.mark.parametrize(
     ("unknown", "usual", "warned"),
     [
-        (100, None, False),
-        (108, None, True),
+        (100, 0.0, False),
+        (108, 0.0, True),
         (26, 0.013, False),  # Multi30k, 6,220 words: test_2017_mscoco, and the same text with glued punctuation
         (106, 0.013, True),
         (140, 0.103, False),  # 1,000 words: the same, and validation text with glued punctuation
@@ -31,10 +31,10 @@ def warnings_of(unknown: int, usual: float | None) -> list[str]:
         (850, 0.103, True),  # the other direction
     ],
 )
-def test_it_is_judged_by_what_the_training_text_had(unknown: int, usual: float | None, warned: bool) -> None:
+def test_it_is_judged_by_what_the_training_text_had(unknown: int, usual: float, warned: bool) -> None:
     said = warnings_of(unknown, usual)
     assert len(said) == warned
-    shown = "" if usual is None else f" ({100 * usual:.0f} % in its training text)"
+    shown = f" ({100 * usual:.0f} % in its training text)" if usual else ""
     assert all(f"are unknown to the model{shown}; is the text prepared" in message for message in said)
 
 
@@ -45,7 +45,5 @@ def test_counts_of_a_vocabulary_say_what_its_text_had(tmp_path: Path) -> None:
     vocabulary.save(str(tmp_path / "counted"))
     assert Vocabulary.load(str(tmp_path / "counted")).unknown_share == 0.25
     plain = Vocabulary(vocabulary.words)
-    assert plain.unknown_share is None
-    assert build_vocabulary([""]).unknown_share is None
-    assert usual_share([plain, vocabulary, build_vocabulary(lines)]) == 0.25
-    assert usual_share([plain]) is None
+    assert plain.unknown_share == 0.0
+    assert build_vocabulary([""]).unknown_share == 0.0
