@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import signal
@@ -49,7 +50,8 @@ async def _serve(args: argparse.Namespace, plugins: PluginModels | None, metrics
     """Start the server, load the models, and reload them on request, until a signal cancels this task."""
     _cancel_at_signal()
     limits, address, device = read_limits(args.limits, args.limit), read_address(args), read_device(args)
-    load = model_loader(args, device, plugins, limits)
+    loader = functools.partial(model_loader, args, device, plugins, limits)
+    load = loader()
     tokens = read_tokens(args.token_file) if args.token_file else None
     if args.metrics_port is not None:
         port = serve_metrics(metrics, args.metrics_host, args.metrics_port)
@@ -62,7 +64,7 @@ async def _serve(args: argparse.Namespace, plugins: PluginModels | None, metrics
     server = NmtServer(servicer, address, tokens=tokens, log=log)  # a port in use shows before anything is loaded
     await server.start()
     try:
-        reloader = Reloader(server, args.token_file, lambda: model_loader(args, device, plugins, limits))
+        reloader = Reloader(server, args.token_file, loader)
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request)
         await server.load(load)
         _log.info("ready on %s:%d", args.host, server.port)

@@ -29,7 +29,7 @@ from nmt_core.serving.limits import Limits
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.conftest import ROOT, AnyServer
-from tests.nmt_core.serving.support import eventually, metrics_of
+from tests.nmt_core.serving.support import eventually, metrics_of, refusal_of
 from tests.nmt_core.serving.test_deploy import DEPLOY
 from tests.nmt_core.serving.test_security import Authority
 
@@ -234,6 +234,7 @@ def test_json_has_the_statuses_of_grpc(server, proxy: Proxy) -> None:
 
 SCORE, STREAM = "/nmt_core.v1.NmtService/Score", "/nmt_core.v1.NmtService/TranslateStream"
 METADATA = [("authorization", f"Bearer {TOKEN}")]
+OTHER = "0123456789abcdef-other"
 
 
 class Guarded(NamedTuple):
@@ -252,7 +253,7 @@ class Guarded(NamedTuple):
 @pytest.fixture(scope="module")
 def guarded(start_here, folder: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     place = tmp_path_factory.mktemp("guarded")
-    (place / "tokens").write_text(f"alice {TOKEN}\n")
+    (place / "tokens").write_text(f"alice {TOKEN}\nbob {OTHER}\n")
     (place / "limits.yaml").write_text("body: 2\nunread: 1\nidle: 3\nrequest_mib: 3\nmessage_mib: 4\n")
     common = ["--token-file", str(place / "tokens"), "--limits", str(place / "limits.yaml")]
     server = start_here("--model", f"m={folder}", "--metrics-port", "0", *common)
@@ -334,6 +335,35 @@ def test_a_connection_without_a_call_is_closed(guarded: Guarded, rude) -> None:
     while client.listen(6):
         pass
     assert client.going_away
+
+
+@needs_envoy
+def test_a_client_that_floods_the_proxy_with_calls_takes_none_of_another(guarded: Guarded, rude, tmp_path) -> None:
+    """Nor does one whose token is not known. The buckets are smaller here, and are not filled again."""
+    (tmp_path / "tokens").write_text(f"alice {TOKEN}\nbob {OTHER}\n")
+    proxy = Proxy(tmp_path, guarded.server.address, "--token-file", str(tmp_path / "tokens"))
+    proxy.stop()
+    settings = proxy.settings.read_text()
+    assert "max_tokens: 4000" in settings and "fill_interval: 1s" in settings
+    settings = settings.replace("max_tokens: 4000", "max_tokens: 300").replace(
+        "fill_interval: 1s", "fill_interval: 3600s"
+    )
+    proxy.settings.write_text(settings)
+    proxy.begin()
+    score, stranger = pb.ScoreRequest(pairs=[pb.Pair(source="un", target="one")]), "Bearer wrong-wrong-wrong"
+    try:
+        with grpc.secure_channel(proxy.address, grpc.ssl_channel_credentials(Path(proxy.ca).read_bytes())) as channel:
+            ask = nmt_pb2_grpc.NmtServiceStub(channel).Score
+            for metadata in (METADATA, [("authorization", stranger)]):
+                for client in [rude(proxy.address, context=proxy.context) for _ in range(2)]:
+                    for _ in range(200):
+                        client.call(SCORE, metadata)
+                answer = ask(score, metadata=[("authorization", f"Bearer {OTHER}")], timeout=20)
+                assert answer.scores[0].log_prob < 0
+            rejected = refusal_of(lambda: ask(score, metadata=METADATA, timeout=20))
+            assert rejected == (grpc.StatusCode.RESOURCE_EXHAUSTED, "")  # of the proxy
+    finally:
+        proxy.stop()
 
 
 @needs_envoy
