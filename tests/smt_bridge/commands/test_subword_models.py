@@ -44,7 +44,7 @@ def files_in(folder: Path, output: str) -> list[str]:
 def test_a_table(pieces: Path, tmp_path: Path) -> None:
     lines = [f"{source} ||| {target} ||| 0.5 0.5" for source, target in TABLE]
     (tmp_path / "table").write_text("".join(f"{line}\n" for line in lines))
-    options = f"--scorer {pieces} --unknown-count --quiet --jobs 1 --output {tmp_path / 'out'}".split()
+    options = ["--scorer", str(pieces), "--unknown-count", "--quiet", "--jobs", "1", "--output", str(tmp_path / "out")]
     assert main(["rescore-table", str(tmp_path / "table"), *options]) == 0
     written = (tmp_path / "out").read_text().split("\n")[:-1]
     for line, before, pair in zip(written, lines, TABLE, strict=True):

@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from smt_bridge.commands.main import main
 from smt_bridge.doctor.examination import Files, examine
 from smt_bridge.doctor.findings import Words, examine_case, examine_case_of_model, examine_text, words_of
 from tests.metadata_files import describe
+
+pytestmark = pytest.mark.skipif(" " in tempfile.gettempdir(), reason="moses.ini holds no path with a blank")
 
 INI = """[feature]
 UnknownWordPenalty

@@ -49,8 +49,11 @@ def test_a_list_written_in_pieces_is_whole(options: MosesOptions) -> None:
         assert moses.translate(["SPLIT é漢字".encode(), b"ab cd"]) == [turned("SPLIT", "é漢字"), turned("ab", "cd")]
 
 
-def test_who_kills_it_once_is_answered_all_the_same(options: MosesOptions, tmp_path: Path) -> None:
-    killer = f"ONCE={tmp_path / 'made'}"
+def test_who_kills_it_once_is_answered_all_the_same(
+    options: MosesOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    killer = "ONCE=made"
     with MosesProcess(options) as moses:
         found = moses.translate([b"ab cd", killer.encode(), b"ef gh"])
         assert found == [turned("ab", "cd"), turned(killer), turned("ef", "gh")]
@@ -132,8 +135,11 @@ def test_lists_of_other_sentences_are_refused(options: MosesOptions, monkeypatch
         moses.translate([b"ab cd", b"ef gh", b"ij kl"])
 
 
-def test_its_end_is_seen_and_what_it_started_ends_too(options: MosesOptions, tmp_path: Path) -> None:
-    child = tmp_path / "child"
+def test_its_end_is_seen_and_what_it_started_ends_too(
+    options: MosesOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    child = Path("child")
     with MosesProcess(options._replace(timeout=600.0)) as moses:
         assert moses.translate([b"ab cd", f"FORK={child}".encode()]) == [turned("ab", "cd"), None]
     with pytest.raises(ProcessLookupError):

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from nmt_core.training.config import RunConfig
 from nmt_core.training.run import with_recipe
 from smt_bridge.commands.main import PROGRAM as SMT_BRIDGE
 from smt_bridge.commands.main import main
+
+pytestmark = pytest.mark.skipif(" " in tempfile.gettempdir(), reason="moses.ini holds no path with a blank")
 
 FAKE_MOSES = Path(__file__).parents[2] / "fake_moses.py"
 WORDS = {"the": "le", "black": "noir", "cat": "chat", "dog": "chien", "sleeps": "dort", "eats": "mange"}
