@@ -18,7 +18,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from nmt_core.base.errors import NmtError
-from nmt_core.jobs.workers import AHEAD, Distant, OpenWorker, Workers
+from nmt_core.jobs.workers import AHEAD, Distant, OpenWorker, Workers, awaited
 
 _STORE = 256 << 20  # bytes; windows under way are a few megabytes each
 _LONGEST_CALL = 20.0  # seconds
@@ -77,7 +77,7 @@ def ray_workers(open_worker: OpenWorker, jobs: int, asked: Ray) -> Iterator[Work
         def ask(item: Any) -> Callable[[], Any]:
             task = _Task(next(places), 0, getattr(item, "first", None), ray.put(item), Future())
             tasks.put(task)
-            return task.answer.result
+            return functools.partial(awaited, task.answer)
 
         yield Workers(description, ask, AHEAD * jobs)
     finally:

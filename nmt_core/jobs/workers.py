@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import gc
 import multiprocessing
 import pickle
@@ -11,7 +12,7 @@ import queue
 import resource
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
@@ -23,6 +24,7 @@ from nmt_core.processes import begin_process, interrupts_held_back
 Item = TypeVar("Item")
 AHEAD = 2  # items for every worker, so that none is idle
 _HANDLES = 4  # of files, that a process takes here at most
+_WAIT = 1.0  # seconds
 
 
 class Worker(Protocol):
@@ -70,6 +72,13 @@ def in_order(asked: Iterable[tuple[Item, Callable[[], Any]]], *, ahead: int) -> 
         yield item, answer()
 
 
+def awaited(answer: Future[Any]) -> Any:
+    """The answer, when it is there. Python can miss a signal just as a wait begins: each wait is short."""
+    while not wait([answer], timeout=_WAIT).done:
+        pass
+    return answer.result()
+
+
 @contextlib.contextmanager
 def process_workers(open_worker: OpenWorker, jobs: int) -> Iterator[Workers]:
     """``jobs`` processes of this machine. Raises ConfigError for too many, NmtError where no worker is made."""
@@ -87,7 +96,7 @@ def process_workers(open_worker: OpenWorker, jobs: int) -> Iterator[Workers]:
                 idle.put(connection)
 
         def ask(method: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
-            return threads.submit(_ask, idle, method, *arguments).result
+            return functools.partial(awaited, threads.submit(_ask, idle, method, *arguments))
 
         description = ask(Distant.describe)()
         yield Workers(description, lambda item: ask(Distant.do, item, description), AHEAD * jobs)

@@ -16,6 +16,7 @@ import threading
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -30,6 +31,7 @@ from nmt_core.files import pack, partial_output
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Outputs, Result
 from nmt_core.jobs.run import Job, open_workers, run_job
+from nmt_core.jobs.workers import awaited
 
 Lines = tuple[int, list[bytes]]
 
@@ -744,3 +746,28 @@ def test_a_program_that_is_told_to_end_leaves_nothing_and_says_nothing(
         _, said = program.communicate(timeout=250)  # which waits for all who could write
     assert (program.returncode, said) == (128 + number, "")
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_a_signal_that_comes_as_a_wait_begins_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt_core.jobs.workers._WAIT", 0.05)
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)  # raises KeyboardInterrupt
+    over = threading.Event()
+
+    def signals() -> None:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        over.wait(5)
+        over.set()
+
+    try:
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(int).result()  # its thread has begun
+            for _ in range(40):
+                over.clear()
+                with pytest.raises(KeyboardInterrupt):
+                    awaited(threads.submit(signals))
+                assert not over.is_set()
+                over.set()
+                threads.submit(int).result()
+    finally:
+        over.set()
+        signal.signal(signal.SIGUSR1, before)
