@@ -7,7 +7,7 @@ DEVICE ?= cuda
 OUTPUT ?= runs/test-gpu
 PYTHON_VERSION ?= 3.12
 
-.PHONY: demo test test-all test-ray test-envoy test-gpu gpu-site check setup clean
+.PHONY: demo test test-all test-ray test-envoy test-gpu gpu-site results check setup clean
 
 demo: setup ## the main job, end to end, on the example system
 	scripts/demo
@@ -31,6 +31,9 @@ test-gpu: ## what a GPU does right and how fast, in nine minutes: [DEVICE=cuda|c
 
 gpu-site: ## what test-gpu needs beside PyTorch, from the package index: SITE=DIR [PYTHON_VERSION=3.12]
 	scripts/gpu_site $(PYTHON) $(SITE) $(PYTHON_VERSION)
+
+results: setup ## the headline tables with the code as it is: eight hours, resumable; what it needs: scripts/results/Makefile
+	$(MAKE) -f scripts/results/Makefile results
 
 check: setup ## format, lint, types, import contracts
 	$(BIN)/ruff format --check --quiet .

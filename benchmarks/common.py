@@ -21,6 +21,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmt_core.base.interfaces import SentencePair
+from nmt_core.device import has_bfloat16
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import ModelConfig, new_model
@@ -219,6 +220,13 @@ def peer(
     return answer
 
 
+def precisions(device: str = "cpu") -> list[str]:
+    """What is measured on a device. bfloat16 without the processor's instructions takes minutes and says nothing."""
+    if device != "cpu":
+        return ["float32", "tf32", "bfloat16"]
+    return ["float32", "bfloat16"] if has_bfloat16() else ["float32"]
+
+
 def peak_memory() -> float:
     """GiB of this process and of the largest of its children."""
     own, children = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
@@ -235,7 +243,8 @@ def machine() -> str:
         ]
         model = names[0] if names else model
     gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
-    return f"{model}, {len(os.sched_getaffinity(0))} cores{gpu}, PyTorch {torch.__version__}"
+    left_out = "" if has_bfloat16() else " without instructions for bfloat16, which is left out"
+    return f"{model}{left_out}, {len(os.sched_getaffinity(0))} cores{gpu}, PyTorch {torch.__version__}"
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

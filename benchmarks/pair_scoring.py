@@ -23,7 +23,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from common import CPU_TIME_HELP, Products, machine, nbest_pairs, peak_memory, peer, random_model, table, table_pairs
+from common import (
+    CPU_TIME_HELP,
+    Products,
+    machine,
+    nbest_pairs,
+    peak_memory,
+    peer,
+    precisions,
+    random_model,
+    table,
+    table_pairs,
+)
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad_pairs
@@ -125,7 +136,7 @@ def peer_rows(args: argparse.Namespace, pairs: Sequence[SentencePair]) -> list[l
     """The peer's rows, in both types, where it is installed."""
     found: list[list[Any]] = []
     some = pairs[: max(args.peer_pairs, 1)]
-    for dtype in ("float32", "bfloat16"):
+    for dtype in precisions():
         theirs = peer("score", some, model=args.model, threads=args.cores, batch=64, dtype=dtype)
         if theirs is not None:
             seconds = theirs["processor_seconds"] / args.cores if args.cpu_time else theirs["seconds"]
@@ -150,9 +161,7 @@ def rows(args: argparse.Namespace, pairs: Sequence[SentencePair]) -> list[list[A
     rate = found[0][1] if found else float("nan")
     exact: np.ndarray[Any, Any] | None = None
     settings = [
-        Setting("float32", kind, "float32", "full", device, args.cpu_time),
-        *([] if device == "cpu" else [Setting("tf32", kind, "tf32", "full", device)]),
-        Setting("bfloat16", kind, "bfloat16", "full", device, args.cpu_time),
+        *(Setting(dtype, kind, dtype, "full", device, args.cpu_time) for dtype in precisions(device)),
         Setting("float32, no softmax", kind, "float32", "none", device, args.cpu_time),
     ]
     for setting in settings:

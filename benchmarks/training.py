@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from common import Products, machine, parallel_text, peak_memory, peer, quickest, random_model, table, wait
+from common import Products, machine, parallel_text, peak_memory, peer, precisions, quickest, random_model, table, wait
 
 from nmt_core.batches.padding import Batch, pad_pairs
 from nmt_core.device import allow_tf32
@@ -68,12 +68,12 @@ def updates(name: str, count: int, *, precision: str, device: str = "cpu") -> tu
 
 def trainers(args: argparse.Namespace) -> Iterator[tuple[str, list[Any]]]:
     """Each trainer once: its name, words per second, share of the limit, peak memory."""
-    for dtype in ("float32", "bfloat16"):
+    for dtype in precisions():
         pairs = parallel_text(SENTENCES * args.batches)
         theirs = peer("train", pairs, model=args.model, threads=args.threads, batch=SENTENCES, dtype=dtype)
         if theirs:
             yield f"{PEER_NAME}, {dtype}", [theirs["words"] / theirs["seconds"], "", theirs["memory"]]
-    for precision in ("float32", "bfloat16") if args.device == "cpu" else ("float32", "tf32", "bfloat16"):
+    for precision in precisions(args.device):
         speed, alone = updates(args.model, args.batches, precision=precision, device=args.device)
         yield precision, [speed, alone, peak_memory()]
 

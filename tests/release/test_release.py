@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -117,6 +118,33 @@ def test_notes_are_those_of_the_version(tmp_path: Path) -> None:
     found = subprocess.run(["bash", script, "v1.2.0"], capture_output=True, text=True)
     assert found.returncode == 1
     assert "unreleased" in found.stderr
+
+
+def test_results_older_than_the_product_are_refused(tmp_path: Path) -> None:
+    def run(*command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    def commit(content: str) -> None:
+        (tmp_path / "nmt_core" / "model.py").write_text(content)
+        run("git", "add", "nmt_core")
+        run("git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-m", content)
+
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    for name in ("nmt_core", "benchmarks"):
+        (tmp_path / name).mkdir()
+    run("git", "init")
+    commit("1")
+    assert "measured.json is missing" in run("scripts/release/results").stderr
+    record = ("scripts/results/record", "runs/pairs.json")
+    assert run(*record, "false").returncode == 1 and not (tmp_path / "runs").exists()
+    assert run(*record, "echo", "| a |").returncode == 0
+    assert run("scripts/results/page", "benchmarks/measured", "runs/pairs.json").returncode == 0
+    assert "## pairs\n\n```\necho | a |\n```\n\n| a |\n" in (tmp_path / "benchmarks" / "measured.md").read_text()
+    assert run("scripts/release/results").returncode == 0
+    (tmp_path / "nmt_core" / "model.py").write_text("2")
+    assert "nmt_core/model.py has changes" in run(*record, "echo").stderr
+    commit("2")
+    assert "are older than the product's last change" in run("scripts/release/results").stderr
 
 
 def test_checks_before_a_commit_are_those_of_make() -> None:
