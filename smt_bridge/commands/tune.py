@@ -16,7 +16,8 @@ _EXAMPLE = """examples:
   smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --tuner folds=5 --report tuning.json > weights
   smt-bridge tune --features-dat features.dat --scores-dat scores.dat --output weights
 
-Of a merged list each system's Total, Rank and In are tuned, what --exact computed, and what add-features added.
+Of a merged list are tuned: Total and Rank of each system, In of all but the last, what --exact computed, and what
+add-features added.
 The list is tokenised text, and so must the reference be, unless --detokenize joins the hypotheses to plain
 text first: then the reference is plain text and BLEU is what sacrebleu reports by default (13a).
 

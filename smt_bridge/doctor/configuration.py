@@ -13,12 +13,12 @@ from nmt_core.base.messages import counted
 from nmt_core.base.words import whole_number
 from nmt_core.files import read_beginning, read_lines
 from nmt_core.kenlm import check_binary
-from smt_bridge.doctor import lists
 from smt_bridge.doctor.findings import Finding, error, note, warning
+from smt_bridge.doctor.lists import examine_number
 from smt_bridge.doctor.table import Table
 from smt_bridge.moses.feature_functions import BEFORE_2013, FeatureFunction, binary_scores, missing_parts, section_lines
 from smt_bridge.moses.ini import MosesIni, PathOption
-from smt_bridge.moses.weights import all_weights
+from smt_bridge.moses.weights import given_weights
 from smt_bridge.tables.wire import why_not_unpacked
 
 _MAGIC = b"mmap lm http://kheafield.com/code format version"
@@ -197,17 +197,18 @@ def _examine_factors(ini: MosesIni) -> Iterator[Finding]:
 
 
 def _examine_weights(ini: MosesIni) -> Iterator[Finding]:
-    weights = all_weights(ini.lines, path=ini.path)
-    wanted = {
-        feature.name: feature.scores
-        for feature in ini.features
-        if feature.scores != 0 and (feature.is_tuneable or feature.name in weights)
-    }
-    arity = {name: len(weights.get(name, (0.0,))) if count is None else count for name, count in wanted.items()}
-    names = [feature.name for feature in ini.features]
-    yield from lists.examine_weights(arity, weights, place="[feature]", path=ini.path)
+    """Whether weights and features fit, as Moses reads them."""
+    weights, features = given_weights(ini.lines, path=ini.path), {feature.name: feature for feature in ini.features}
+    for name, feature in features.items():
+        if name not in weights and feature.scores != 0 and feature.is_tuneable:
+            yield warning(
+                ini.path, f"no weight for {name}: Moses takes 1 for each score", f"add `{name}= ...`, or tune"
+            )
+        if feature.scores:
+            yield from examine_number(name, weights.get(name), feature.scores, place="[feature]", path=ini.path)
     for name in weights:
         owner = name.partition("_")[0]
-        if "_" in name and name not in names and owner not in names:
-            problem = f"a sparse weight {name}, but there is no feature {owner}"
+        if name not in features and owner not in features:
+            sparse = f"a sparse weight {name}, but there is no feature {owner}"
+            problem = sparse if "_" in name else f"a weight for {name}, which [feature] does not have"
             yield error(ini.path, problem, "delete the line: Moses would stop here")

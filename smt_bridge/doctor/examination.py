@@ -92,7 +92,7 @@ def _examine_list(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
         if isinstance(weights, Finding):
             yield weights
         else:
-            yield from lists.examine_weights(summary.arity, weights, place=files.nbest, path=files.weights)
+            yield from lists.examine_weights(summary, weights, files.weights)
     for table in tables.values():
         yield from lists.examine_words(summary, table.target)
 

@@ -13,9 +13,9 @@ from smt_bridge.doctor.findings import Finding, Words, error, warning, words_of
 from smt_bridge.nbest.checks import beyond
 from smt_bridge.nbest.entry import NbestEntry
 from smt_bridge.nbest.formats import AUTO, read_entries
+from smt_bridge.nbest.rerank import without_partner
 
 _LOG_PROBABILITY = re.compile(r"(?:LM|TranslationModel|NMT|NMTreverse|KENLM|RNNLM)\d+")
-_UNTUNED = ("UnknownWordPenalty",)  # Moses does not list them
 
 
 class NbestSummary:
@@ -62,24 +62,27 @@ def examine_ids(summary: NbestSummary, path: str) -> Iterator[Finding]:
         yield error(f"{found.path}:{found.line}", found.problem, "take the file that was translated")
 
 
-def examine_weights(
-    features: Mapping[str, int], weights: Mapping[str, Sequence[float]], *, place: str, path: str
+def examine_weights(summary: NbestSummary, weights: Mapping[str, Sequence[float]], path: str) -> Iterator[Finding]:
+    """Whether every feature of a list has its weights, and the reverse."""
+    unweighted, unused = without_partner(tuple(summary.arity), weights)
+    for name in unweighted:
+        yield error(
+            path, f"no weight for {name} of {summary.path}", f"add `{name}= ...` (0 leaves it out), or tune again"
+        )
+    for name, arity in summary.arity.items():
+        yield from examine_number(name, weights.get(name), arity, place=summary.path, path=path)
+    for name in unused:
+        problem = f"a weight for {name}, which {summary.path} does not have"
+        yield error(path, problem, "delete the line, or take the other file")
+
+
+def examine_number(
+    name: str, weights: Sequence[float] | None, arity: int, *, place: str, path: str
 ) -> Iterator[Finding]:
-    """Whether every feature (name to number of values) has its weights, and the reverse."""
-    for name, arity in features.items():
-        if name not in weights:
-            if "_" not in name:
-                yield error(
-                    path, f"no weight for {name} of {place}", f"add `{name}= ...` (0 leaves it out), or tune again"
-                )
-        elif len(weights[name]) != arity:
-            problem = f"{name} has {counted(len(weights[name]), 'weight')} for {counted(arity, 'value')} of {place}"
-            yield error(path, problem, "tune again, or correct the line")
-    for name in weights:
-        if name not in features and not name.startswith(_UNTUNED) and "_" not in name:
-            yield error(
-                path, f"a weight for {name}, which {place} does not have", "delete the line, or take the other file"
-            )
+    """Whether a feature of ``place`` has as many weights in ``path`` as values."""
+    if weights is not None and len(weights) != arity:
+        problem = f"{name} has {counted(len(weights), 'weight')} for {counted(arity, 'value')} of {place}"
+        yield error(path, problem, "tune again, or correct the line")
 
 
 def examine_words(summary: NbestSummary, target: Words) -> Iterator[Finding]:

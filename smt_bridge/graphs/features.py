@@ -19,8 +19,6 @@ from smt_bridge.moses.ini import read_ini
 from smt_bridge.moses.weights import Weights, all_weights, read_weights
 from smt_bridge.nbest.entry import rounded
 
-_DEFAULTS = {"UnknownWordPenalty": (1.0,)}  # weights that the decoder does not ask for
-
 
 class DenseFeature(NamedTuple):
     """A feature whose components are the columns from ``begin`` on; ``shown`` are those that n-best lists show."""
@@ -94,15 +92,14 @@ def _dense(features: tuple[FeatureFunction, ...], weights: Weights, path: str) -
     found: list[DenseFeature] = []
     begin = 0
     for feature in features:
-        values = weights.get(feature.name, _DEFAULTS.get(feature.kind, ()))
+        values = weights.get(feature.name, ())
         if not values and feature.scores == 0:
             continue
-        if not values or feature.scores not in (None, len(values)):
-            has = (
-                f"has {counted(feature.scores or 0, 'score')} but {counted(len(values), 'weight')}"
-                if values
-                else "has no weight"
-            )
+        if not values:
+            problem = "has no weights, and only Moses knows how many scores it has; add as many weights (Moses takes 1)"
+            raise WiringError(f"{path}: the feature {feature.name} {problem}")
+        if feature.scores not in (None, len(values)):
+            has = f"has {counted(feature.scores or 0, 'score')} but {counted(len(values), 'weight')}"
             raise WiringError(f"{path}: the feature {feature.name} {has}; Moses would stop here")
         shown = feature.listed(range(len(values)))
         found.append(DenseFeature(feature.name, begin, values, tuple(int(place) for place in shown)))
@@ -113,8 +110,8 @@ def _dense(features: tuple[FeatureFunction, ...], weights: Weights, path: str) -
 def _chosen(dense: list[DenseFeature], weights: Weights, path: str) -> list[DenseFeature]:
     """The same with other weights, which are those of lists or of all components."""
     known = {feature.name for feature in dense}
-    for name in weights:
-        if name not in known and "_" not in name:
+    for name, values in weights.items():
+        if any(values) and name not in known and "_" not in name:
             raise WiringError(
                 f"{path}: {name} is no feature of the decoder, so that its weight cannot count in a graph; leave it out"
             )

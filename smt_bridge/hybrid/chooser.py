@@ -58,11 +58,7 @@ class Chooser:
             self._know(recipe.columns)
         self._reranker = None
         if recipe.weights is not None:
-            there = {name for part in recipe.columns for name in part.every}
-            there |= {name for feature in features for name in feature.names}
-            absent = recipe.signatures.keys() - there
-            weights = {name: values for name, values in recipe.weights.items() if name not in absent}
-            self._reranker = Reranker(weights, path="the merged list", weights_path="the recipe")
+            self._reranker = Reranker(recipe.weights, path="the merged list", weights_path="the recipe")
 
     def _know(self, columns: Sequence[Columns]) -> None:
         self.columns, self._functions = tuple(columns), exact_values(self._recipe.exact, columns)

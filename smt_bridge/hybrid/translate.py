@@ -152,19 +152,19 @@ def _read_ahead(lines: Iterable[str], waiting: queue.Queue[str | BaseException |
         for line in lines:
             waiting.put(line)
         waiting.put(None)
-        waiting.put(None)  # for a window that ends with the text, and for the empty one behind it
     except BaseException as error:  # raised where the lines are taken
         waiting.put(error)
 
 
 def _take(waiting: queue.Queue[str | BaseException | None], size: int) -> list[str]:
-    """At least one line, and more that are there already; none at the end."""
+    """At least one line, and more that are there already; none at the end, or what reading the text raised."""
     window: list[str] = []
     while len(window) < size and not (window and waiting.empty()):
         item = waiting.get()
-        if isinstance(item, BaseException):
-            raise item
-        if item is None:
+        if not isinstance(item, str):
+            if isinstance(item, BaseException) and not window:
+                raise item
+            waiting.put(item)  # for the next call: nothing comes behind it
             break
         window.append(item)
     return window

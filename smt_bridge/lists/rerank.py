@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO
+from typing import IO, Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
@@ -68,7 +68,8 @@ def _report_maker(args: argparse.Namespace) -> Callable[[Sequence[Sentence], Set
 
     def make(sentences: Sequence[Sentence], setting: Setting, weights: Weights) -> bytes:
         judgement = judge(sentences, setting)
-        for line in lines_of(judgement, by_source=setting.source is not None):
+        by_source = setting.source is not None
+        for line in lines_of(judgement, by_source=by_source):
             _say(line)
         if not args.report:
             return b""
@@ -77,7 +78,8 @@ def _report_maker(args: argparse.Namespace) -> Callable[[Sequence[Sentence], Set
             more = {"files": files, "detokenize": args.detokenize, "signatures": dict(signatures)}
             return json_bytes(document(sentences, judgement, setting, weights, **more), indent=1)
         subtitle = f"{args.nbest}, {counted(len(sentences), 'sentence')}"
-        page = reranking_page(sentences, judgement, weights, scorer=scorer, signatures=signatures, subtitle=subtitle)
+        shown: dict[str, Any] = {"scorer": scorer, "signatures": signatures, "subtitle": subtitle}
+        page = reranking_page(sentences, judgement, weights, by_source=by_source, **shown)
         return page.encode("utf-8", "replace")
 
     return make

@@ -89,12 +89,15 @@ def bleu(statistics: npt.ArrayLike) -> npt.NDArray[np.float64]:
     return np.where(matches.any(axis=-1), scores, 0.0)
 
 
-def sentence_bleu(rows: Counts) -> npt.NDArray[np.float64]:
-    """BLEU in 0..100 of each row, one added to matches and totals of the orders above the first (Lin and Och 2004)."""
+def bleu_plus_one(rows: Counts) -> npt.NDArray[np.float64]:
+    """BLEU+1 in 0..100 of each row (Lin and Och 2004): one added to matches and totals of the orders above the first.
+
+    A hypothesis without a matching word has 0.
+    """
     smoothed = rows.astype(np.float64)
     smoothed[..., 1:ORDER] += 1
     smoothed[..., ORDER + 1 : 2 * ORDER] += 1
-    return bleu(smoothed)
+    return np.where(rows[..., 0] > 0, bleu(smoothed), 0.0)
 
 
 def _smoothed(matches: npt.NDArray[np.float64], totals: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -145,9 +148,9 @@ def oracle(statistics: Sequence[Counts], missing: npt.ArrayLike | None = None) -
 
 
 def _beginnings(statistics: Sequence[Counts]) -> list[list[int]]:
-    """By smoothed BLEU of the sentence (Lin and Och 2004), by matches, by recall of words, and the list's own first."""
+    """By BLEU+1 of the sentence, by matches, by recall of words, and the list's own first."""
     return [
-        [_best(sentence_bleu(rows)) for rows in statistics],
+        [_best(bleu_plus_one(rows)) for rows in statistics],
         [_best(rows[:, :ORDER].sum(axis=1)) for rows in statistics],
         [_best(rows[:, 0] / np.maximum(rows[:, REFERENCE_LENGTH], 1)) for rows in statistics],
         [0 if len(rows) else -1 for rows in statistics],

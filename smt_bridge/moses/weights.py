@@ -39,6 +39,7 @@ _LABEL = re.compile(r"[^ \t\r\n#\[][^ \t\r\n]*")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
+_Values = dict[str, tuple[float, ...]]
 Weights = Mapping[str, tuple[float, ...]]
 """Feature name to its weights, one per component, in the order of the file."""
 
@@ -57,7 +58,18 @@ def read_weights(path: str) -> Weights:
 
 
 def all_weights(lines: Sequence[bytes], *, path: str) -> Weights:
-    """All weights in the lines of ``path`` as the decoder takes them.
+    """The weights of a configuration as the decoder takes them: those given, else 1 for each score of a feature.
+
+    So does DefaultSetup of Moses' FF/Factory.cpp. A feature without weights is absent where only the decoder knows the
+    number of its scores. Raises as ``given_weights``.
+    """
+    given = given_weights(lines, path=path)
+    features = parse_features(lines, path=path)
+    return {one.name: (1.0,) * one.scores for one in features if one.scores and one.name not in given} | given
+
+
+def given_weights(lines: Sequence[bytes], *, path: str) -> _Values:
+    """All weights that stand in the lines of ``path``.
 
     Those are the ``[weight]`` section, of repeated names the last, then ``[weight-overwrite]``, and for other
     names the sparse weights of the file that ``[weight-file]`` names. Files without sections may also have the forms
@@ -67,6 +79,8 @@ def all_weights(lines: Sequence[bytes], *, path: str) -> Weights:
     Raises FormatError for a malformed line or a file without weights, InputError for a file of sparse weights
     that is not there.
     """
+    if lines and lines[0].startswith(b"{"):
+        raise FormatError(path, _JSON)
     if any(section_name(code_of(line)) is not None for line in lines):
         if is_before_2013(lines):
             raise FormatError(path, BEFORE_2013)
@@ -76,9 +90,6 @@ def all_weights(lines: Sequence[bytes], *, path: str) -> Weights:
     if not values:
         raise FormatError(path, "holds no weights; expected a [weight] section with lines such as `LM0= 0.5`")
     return values
-
-
-_Values = dict[str, tuple[float, ...]]
 
 
 def _weights_of_sections(lines: Sequence[bytes], path: str) -> _Values:
@@ -147,6 +158,7 @@ def _weights_of_tuner(lines: Sequence[bytes], path: str) -> _Values:
 
 
 _NUMBERED = re.compile(r"F[0-9]+[ \t]+[^ \t]+$|[-+.0-9][^=]*$")
+_JSON = "is JSON, perhaps a recipe; give the weights that `smt-bridge tune --output` wrote beside it"
 _NAMELESS = (
     "has numbers in place of names, as `kbmira` and `mert` write them; give the moses.ini that mert-moses.pl writes, or"
     " put a name before each number"

@@ -134,11 +134,12 @@ class _System:
         self._part, self._path = part, path
         self._first = {name: (0.0,) * arity for name, arity in zip(part.renamed, part.arities, strict=True)}
         self._first |= {part.total: (0.0,)} if part.totals else {}
-        self._worst, self._exact = self._first, dict[str, ExactValue]()
+        self._worst, self._exact = self._first, dict[str, tuple[ExactValue, float]]()
         best = self._best_derivations(group) if group else {}
         if best:
-            self._first = self._values(next(iter(best.values())))
-            self._exact = {name: exact[name] for name in part.renamed if name in exact}
+            first, entry = next(iter(best.items()))
+            self._first = self._values(entry)
+            self._exact = {name: (exact[name], exact[name](_words(first))) for name in part.renamed if name in exact}
         self.rows = {text: self._centred(entry) for text, entry in best.items()}
         self._places = {text: place for place, text in enumerate(self.rows, start=1)}
         if self.rows:
@@ -179,10 +180,17 @@ class _System:
         return values
 
     def _of_another(self, text: bytes) -> dict[str, Values]:
-        """The values of a hypothesis that the system did not list."""
-        words = text.decode("utf-8", "replace")
-        computed = {name: (value(words) - self._first[name][0],) for name, value in self._exact.items()}
-        return self._worst | computed
+        """The values of a hypothesis that the system did not list.
+
+        Both sides of a difference are computed: moses_chart counts <s> and </s> in WordPenalty, and its other numbers
+        may be of other words, too.
+        """
+        words = _words(text)
+        return self._worst | {name: (value(words) - first,) for name, (value, first) in self._exact.items()}
+
+
+def _words(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
 
 
 def side_by_side(lists: Mapping[str, Iterator[NbestList]]) -> Iterator[tuple[int, dict[str, NbestList]]]:

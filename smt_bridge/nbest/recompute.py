@@ -39,6 +39,15 @@ def exact_signatures(options: Sequence[str]) -> dict[str, str]:
     return {name: signature_of(_SIGNATURE, **model) for name, model in models.items()}
 
 
+def is_word_penalty(name: str) -> bool:
+    """Whether a feature of this name is taken for the word penalty of a decoder; other systems' names are longer."""
+    return _kind(name).endswith(_WORD_PENALTY) and not _kind(name).endswith(_OF_A_DERIVATION)
+
+
+def _kind(name: str) -> str:
+    return name.rstrip("0123456789")
+
+
 def recomputed_columns(nbest: str) -> tuple[str, ...]:
     """The columns of a merged list that ``exact_values`` computed, by its usable metadata."""
     known = known_columns(nbest).items()
@@ -46,11 +55,10 @@ def recomputed_columns(nbest: str) -> tuple[str, ...]:
 
 
 def _problem(name: str, path: str | None) -> str | None:
-    """What is wrong with ``NAME=FILE``, or ``NAME`` where the path is None; the names of other systems' are longer."""
-    kind = name.rstrip("0123456789")
-    if kind.endswith(_OF_A_DERIVATION):
+    """What is wrong with ``NAME=FILE``, or ``NAME`` where the path is None."""
+    if _kind(name).endswith(_OF_A_DERIVATION):
         return "cannot be computed from the words of a hypothesis; a language model's feature and WordPenalty0 can"
-    if kind.endswith(_WORD_PENALTY):
+    if is_word_penalty(name):
         return None if path is None else f"counts words and reads no file: leave out ={path}"
     if path is None:
         return f"needs a language model: {name}=FILE (only WordPenalty0 needs none)"

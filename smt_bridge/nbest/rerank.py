@@ -21,7 +21,7 @@ _MOST_ROWS = 1000  # sets of sparse features whose weights are kept at hand
 class Reranker:
     """Totals of entries under ``weights`` (feature name to one weight per value).
 
-    ``path`` and ``weights_path`` are for errors. A feature without weight, or a weight without feature
+    ``path`` and ``weights_path`` are for errors. A feature without weight, or a weight but 0 without feature
     (Moses' unknown word penalty apart), is a WiringError, and a line with other features than the first is
     a FormatError; with ``lenient`` what is missing counts 0, as sparse features (``_`` in the name) always do.
     """
@@ -78,17 +78,12 @@ class Reranker:
             raise FormatError(self.path, f"{problem} in the first line; are these two lists?", line=entry.line)
 
     def _check_names(self, names: Sequence[str]) -> None:
-        unweighted = [name for name in names if name not in self._weights and "_" not in name]
+        unweighted, unused = without_partner(names, self._weights)
         if unweighted:
             raise WiringError(
                 f"{self._weights_path}: no weight for {', '.join(unweighted)} of {self.path};"
                 " tune with this list, or add the weights (0 leaves a feature out)"
             )
-        unused = [
-            name
-            for name in self._weights
-            if name not in names and "_" not in name and not name.startswith(_NEVER_LISTED)
-        ]
         if unused:
             raise WiringError(
                 f"{self.path}: no feature for the weight of {', '.join(unused)} in {self._weights_path}; was the list"
@@ -103,6 +98,20 @@ class Reranker:
                 there = f"{counted(len(values), 'value')} but {counted(len(weights), 'weight')}"
                 problem = f"feature {name} has {there} in {self._weights_path}"
                 raise FormatError(self.path, problem, line=entry.line)
+
+
+def without_partner(
+    names: Sequence[str], weights: Mapping[str, Sequence[float]]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """The features of lists (``names``) that lack a weight, and the weights but 0 that lack a feature.
+
+    A sparse feature counts 0 without its weight, and lists have it only where it is not 0.
+    """
+    unweighted = [name for name in names if name not in weights]
+    unused = [name for name, values in weights.items() if any(values) and name not in names]
+    return [name for name in unweighted if "_" not in name], [
+        name for name in unused if "_" not in name and not name.startswith(_NEVER_LISTED)
+    ]
 
 
 def differences(one: NbestEntry, other: NbestEntry) -> dict[str, tuple[float, ...]]:

@@ -22,6 +22,7 @@ from smt_bridge.doctor.table import Table
 from smt_bridge.errors import WiringError
 from smt_bridge.moses.feature_functions import FeatureFunction, section_lines
 from smt_bridge.moses.ini import MosesIni, read_ini
+from smt_bridge.nbest.recompute import is_word_penalty
 from smt_bridge.new.preparation import open_truecasers, tokenization_of
 
 _READ = 20_000  # lines of a text or table that are looked into
@@ -164,13 +165,15 @@ def _path_of(ini: MosesIni, feature: FeatureFunction) -> str:
 
 
 def _exact(ini: MosesIni) -> tuple[str, ...]:
-    """Features that are computed for the hypotheses of the neural model: word penalty and KenLM's models."""
-    exact = ["WordPenalty0"] if any(one.kind == "WordPenalty" for one in ini.features) else []
-    models = {one.name for one in ini.features if one.kind.upper().startswith("KENLM")}
-    return (
-        *exact,
-        *(f"{one.name}={os.path.abspath(one.file)}" for one in ini.paths if one.name in models and one.file),
-    )
+    """Features that are computed for the hypotheses of the neural model: word penalty and KenLM's models.
+
+    Of several values, or where lists do not show it, none is: ``exact_values`` raises for such a feature.
+    """
+    listed = [one for one in ini.features if one.scores == 1 and one.listed((1.0,))]
+    penalties = [one.name for one in listed if one.kind == "WordPenalty" and is_word_penalty(one.name)]
+    models = {one.name for one in listed if one.kind.upper().startswith("KENLM")}
+    files = [f"{one.name}={os.path.abspath(one.file)}" for one in ini.paths if one.name in models and one.file]
+    return (*penalties, *files)
 
 
 def _text(name: str, source: str, target: str, nbest: str = "") -> Text:
@@ -200,11 +203,9 @@ def _test_set(files: Sequence[str], number: int) -> Text:
 def _named_apart(texts: Sequence[Text]) -> tuple[Text, ...]:
     """Test sets with names that no other text has."""
     taken = Counter(text.name for text in texts)
-    taken.update(["dev", "train", ""])
-    return tuple(
-        text if taken[text.name] == 1 else text._replace(name=f"test{number}")
-        for number, text in enumerate(texts, start=1)
-    )
+    taken.update(["dev", "train", "phrase-table", ""])
+    free = (name for number in itertools.count(1) if (name := f"test{number}") not in taken)
+    return tuple(text if taken[text.name] == 1 else text._replace(name=next(free)) for text in texts)
 
 
 def _read_corpus(train: Sequence[str], dev: Text) -> Corpus:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from nmt_core.base.messages import counted
 from nmt_core.base.words import MOST_WORDS, check_words
 from nmt_core.version import VERSION
-from smt_bridge.metrics.bleu import Counts, Oracle, oracle, sentence_bleu
+from smt_bridge.metrics.bleu import Counts, Oracle, bleu_plus_one, oracle
 from smt_bridge.metrics.metric import BLEU, counter
 from smt_bridge.metrics.significance import (
     LENGTH_BOUNDS,
@@ -81,8 +81,8 @@ class Sentence(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """How much sentence BLEU (with one added to the counts) changed."""
-        scores = sentence_bleu(self.counts[[0, self.chosen]])
+        """How much BLEU+1 of the sentence changed."""
+        scores = bleu_plus_one(self.counts[[0, self.chosen]])
         return float(scores[1] - scores[0])
 
 

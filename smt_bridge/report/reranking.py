@@ -25,15 +25,16 @@ def reranking_page(
     judgement: Judgement,
     weights: Weights,
     *,
+    by_source: bool,
     scorer: PairScorer | None = None,
     signatures: Mapping[str, str] | None = None,
     subtitle: str = "",
 ) -> str:
-    """The whole page; ``scorer`` adds words' scores and attention."""
+    """The whole page; lengths are of the source or the reference, and ``scorer`` adds words' scores and attention."""
     parts = [
         _scores(sentences, judgement),
         _weights(sentences, weights),
-        _by_length(judgement),
+        _by_length(judgement, "source" if by_source else "reference"),
         _changes(sentences, weights, scorer),
         _all(sentences),
         _columns(signatures),
@@ -106,10 +107,10 @@ def _spreads(sentences: Sequence[Sentence]) -> dict[tuple[str, int], float]:
     return {key: (total / len(changed)) ** 0.5 for key, total in squares.items()}
 
 
-def _by_length(judgement: Judgement) -> str:
-    columns = ("source words", "sentences", judgement.comparisons[0].best.system, RERANKED)
+def _by_length(judgement: Judgement, side: str) -> str:
+    columns = (f"{side} words", "sentences", judgement.comparisons[0].best.system, RERANKED)
     rows = table(columns, [tuple(part) for part in judgement.by_length])
-    return section("BLEU by length of the source", rows, remark="Corpus BLEU of the sentences in each bin.")
+    return section(f"BLEU by length of the {side}", rows, remark="Corpus BLEU of the sentences in each bin.")
 
 
 def _columns(signatures: Mapping[str, str] | None) -> str:

@@ -6,9 +6,9 @@ where held-out sentences show no gain that nearly all bootstrap samples of them 
 
 The weights are also compared with the *baseline systems* that a list was merged from (``smt_bridge.nbest.merge``). The
 column ``FirstS0`` of a system is 1 for its best hypothesis and 0 for all others, so that the weights ``FirstS0= 1`` are
-that system alone. Where held-out sentences show the best system alone to be better than the tuned weights (bootstrap
-over sentences), or these are worse than it on the tuned sentences, the result is that system. A mere difference is not
-enough: of a hundred sentences it is chance more often than not, and the combination is the better guess.
+that system alone. The result is the best system alone where it is better on the tuned sentences, or better on held-out
+ones and in nearly all bootstrap samples of these at least as good. A mere difference is not enough: of a hundred
+sentences it is chance more often than not, and the combination is the better guess.
 
 ``plan_for_list`` says what is tuned, and how, where nobody says otherwise.
 
@@ -77,7 +77,10 @@ def tune_by_plan(pool: NbestPool, plan: TuningPlan) -> TuningReport:
     report = report_of(pool, found, results[chosen])
     report = report._replace(ridge=plan.ridges[chosen], validation=validation, systems=systems)
     best = report.best_system
-    if best is None or (report.score >= systems[best] and not _is_better(pool, alone[best], counts)):
+    if best is None or (
+        report.score >= systems[best]
+        and not (systems[best] > validation.held_out and _is_as_good(pool, alone[best], counts))
+    ):
         return report
     weights = {name: (0.0,) * len(values) for name, values in report.weights.items()} | {best: (1.0,)}
     return report._replace(weights=weights, score=systems[best], ridge=0.0, kept=best)
@@ -119,7 +122,7 @@ def _best_allowed(pool: NbestPool, folds: Sequence[_Fold], allowed: Sequence[boo
     """The ridge of the best score on held-out sentences among those allowed; 0 where that may be chance."""
     best = int(np.argmax(np.where(allowed, pool.metric.score(_total(folds)), -np.inf)))
     held_out = np.concatenate([fold.held_out for fold in folds], axis=1)
-    return best if _is_better(pool, held_out[best], held_out[0]) else 0
+    return best if _is_as_good(pool, held_out[best], held_out[0]) else 0
 
 
 def _total(folds: Sequence[_Fold]) -> _Counts:
@@ -139,7 +142,7 @@ def _validation(pool: NbestPool, folds: Sequence[_Fold]) -> tuple[CrossValidatio
     return CrossValidation(len(folds), statistics.fmean(tuned), float(pool.metric.score(counts.sum(axis=0)))), counts
 
 
-def _is_better(pool: NbestPool, one: _Counts, other: _Counts) -> bool:
+def _is_as_good(pool: NbestPool, one: _Counts, other: _Counts) -> bool:
     """Whether the first counts (S, C) are at least as good as the second in nearly all samples of sentences."""
     drawn = np.random.default_rng(1).multinomial(len(one), np.full(len(one), 1.0 / len(one)), _SAMPLES)
     better = pool.metric.score(drawn @ one) >= pool.metric.score(drawn @ other)
@@ -178,14 +181,16 @@ def plan_for_list(
     """How a list is tuned.
 
     A merged list: the columns of ``tuned_by_default`` unless ``options.features`` names others, by MERT with a ridge
-    that five folds choose, compared with its systems. A list of a single system: all columns, without folds.
+    that five folds choose, compared with its systems (nothing is held out of a single sentence). A list of a single
+    system: all columns, without folds.
     """
     names = list(dict.fromkeys(column.name for column in pool.columns))
     systems = baselines(names)
     if not systems:
         return TuningPlan(start, options)
     features = tuned_by_default(names, recomputed) if options.features is None else options.features
-    options = options.model_copy(update={"features": features, "folds": options.folds or _FOLDS})
+    folds = options.folds or (_FOLDS if len(pool.padding) > 1 else None)
+    options = options.model_copy(update={"features": features, "folds": folds})
     return TuningPlan(start, options, systems, RIDGES if options.tuner == "mert" else RIDGES[:1])
 
 

@@ -74,13 +74,14 @@ def _check(args: argparse.Namespace) -> None:
 
 
 class _Loop:
-    """A system, its development set, and how it is tuned. Raises FormatError where the files cannot be used."""
+    """A system, its development set, and how it is tuned. Raises FormatError or WiringError for unusable files."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args, self._tuning = args, TuningOptions.of(args.tuner)
         self.ini, self._metric = read_ini(args.ini), METRICS[args.metric]
         if self.ini.is_before_2013:
             raise FormatError(args.ini, BEFORE_2013)
+        with_weights(self.ini, {})  # an ini whose weights cannot be changed is refused before anything is decoded
         self._sentences = list(read_lines(args.source))
         if not any(map(has_words, self._sentences)):
             raise FormatError(args.source, "has no sentences; expected the development set")

@@ -32,7 +32,7 @@ from smt_bridge.nbest.entry import LARGEST, NbestEntry, NbestList, is_usable
 from smt_bridge.tuning.pool import NbestPool, pool_from_lists
 
 _WIDTH = 2 * ORDER + 1
-_LARGEST_COUNT = 1e12  # so that sums over any number of sentences are exact
+_LARGEST_COUNT = 2**31 - 1  # MERT holds counts of single hypotheses in 32 bits
 
 
 def pool_from_moses(features_paths: Sequence[str], scores_paths: Sequence[str]) -> NbestPool:
@@ -124,7 +124,7 @@ def _scores_by_id(path: str) -> dict[int, list[list[float]]]:
             raise FormatError(path, "expected the nine BLEU counts of 'extractor --sctype BLEU'", line=block.line)
         for number, row in enumerate(rows, start=block.line + 1):
             if not all(value.is_integer() and 0 <= value <= _LARGEST_COUNT for value in row):
-                raise FormatError(path, "expected counts: whole numbers from 0", line=number)
+                raise FormatError(path, f"expected counts: whole numbers from 0 to {_LARGEST_COUNT:,}", line=number)
         found.setdefault(block.sentence, []).extend(rows)
     return found
 

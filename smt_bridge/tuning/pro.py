@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from smt_bridge.metrics.bleu import Counts, sentence_bleu
+from smt_bridge.metrics.bleu import Counts, bleu_plus_one
 from smt_bridge.metrics.metric import BLEU, Metric
 from smt_bridge.ordered_sum import ordered_sum
 from smt_bridge.tuning.options import TuningOptions
@@ -122,8 +122,8 @@ def _dot(first: Floats, second: Floats) -> float:
 
 
 def sentence_scores(counts: Counts, metric: Metric) -> Floats:
-    """Scores (N,) of single hypotheses (N, C); of BLEU that of Lin and Och (2004), which the paper uses."""
-    return sentence_bleu(counts) if metric is BLEU else metric.score(counts)
+    """Scores (N,) of single hypotheses (N, C); of BLEU it is BLEU+1, which the paper uses."""
+    return bleu_plus_one(counts) if metric is BLEU else metric.score(counts)
 
 
 def _examples(

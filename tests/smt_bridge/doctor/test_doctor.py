@@ -95,7 +95,7 @@ the [X][NP-SB] [X][NN] [X] ||| la [X][NN] [X][NP-SB] [S] ||| 0.5 0.5 ||| 0-0 1-1
     [
         (edit("moses.ini", lambda t: t.replace("num-features=2", "num-features=4")), "error", "has 2 scores in a line"),
         (edit("moses.ini", lambda t: t.replace("TM0= 0.2 0.2", "TM0= 0.2")), "error", "TM0 has 1 weight for 2 values"),
-        (edit("moses.ini", lambda t: t.replace("LM0= 0.5\n", "")), "error", "no weight for LM0"),
+        (edit("moses.ini", lambda t: t.replace("LM0= 0.5\n", "")), "warning", "no weight for LM0: Moses takes 1 for"),
         (edit("moses.ini", lambda t: f"[mapping]\n0 T 1{'0' * 5000}\n{t}"), "error", "[mapping] asks for table 1000"),
         (edit("moses.ini", lambda t: t + "NMT0= 1\n"), "error", "a weight for NMT0, which [feature] does not have"),
         (edit("moses.ini", lambda t: t.replace("/table", "/nowhere")), "error", "which is not there"),
@@ -175,7 +175,7 @@ def test_what_is_read_more_than_once_is_no_pipe(folder: Path, capsys: pytest.Cap
 def test_exit_codes_and_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", str(folder / "moses.ini")]) == 0
     assert main(["doctor"]) == 2
-    (folder / "moses.ini").write_text(INI.format(folder=folder).replace("LM0= 0.5\n", ""))
+    (folder / "moses.ini").write_text(INI.format(folder=folder).replace("LM0= 0.5\n", "LM0= 0.5 1\n"))
     capsys.readouterr()
     assert main(["doctor", str(folder / "moses.ini"), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["level"] == "error"

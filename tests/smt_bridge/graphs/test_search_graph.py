@@ -149,7 +149,7 @@ def test_weights_of_other_features_are_refused(tmp_path: Path, weights: str, pro
     ("ini", "problem"),
     [
         ("LM0= 1\n", r"has no \[feature\] section"),
-        (INI.replace("LM0= 0.5\n", ""), "LM0 has no weight"),
+        (INI.replace("name=LM0", "name=LM0\nEditOps"), "EditOps0 has no weights, and only Moses knows how many scores"),
         (INI.replace("0.2 0.7", "0.2"), "TranslationModel0 has 2 scores but 1 weight"),
     ],
 )
@@ -163,6 +163,8 @@ def test_other_weights_rank_and_what_is_not_tuneable_keeps_its_own(tmp_path: Pat
     (tmp_path / "weights").write_text("LM0= 2\nWordPenalty0= 3\nTranslationModel0= 4 5\n")
     chosen = GraphFeatures(write_ini(tmp_path), str(tmp_path / "weights"))
     assert chosen.weights_D.tolist() == [1.0, 3.0, 4.0, 5.0, 2.0]
+    (tmp_path / "moses.ini").write_text(INI.replace("LM0= 0.5\n", ""))  # for which Moses takes 1
+    assert GraphFeatures(str(tmp_path / "moses.ini")).weights_D.tolist()[-1] == 1.0
 
 
 @given(st.data())

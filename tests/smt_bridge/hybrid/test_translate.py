@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +30,7 @@ from nmt_core.models.build import new_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
+from smt_bridge.hybrid.translate import windows_of_lines
 from smt_bridge.moses.process import MosesOptions, MosesProcess
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.recipe import read_recipe, write_recipe
@@ -329,6 +332,18 @@ def test_standard_input_is_answered_as_it_comes(
     capsys.readouterr()
     assert translate(either_moses, "--recipe", "recipe.json") == 0
     assert capsys.readouterr().out == Path("expected").read_text()
+
+
+def test_lines_before_one_that_cannot_be_read_are_translated(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lines(*_: object, **__: object) -> Iterator[str]:
+        yield from ("ab", "cd")
+        raise InputError("-", "cannot be read")
+
+    monkeypatch.setattr("smt_bridge.hybrid.translate.read_text_lines", lines)
+    found: list[str] = []
+    with pytest.raises(InputError, match="cannot be read"):
+        found.extend(itertools.chain.from_iterable(windows_of_lines("-", 100)))
+    assert found == ["ab", "cd"]
 
 
 def _no_file() -> Any:

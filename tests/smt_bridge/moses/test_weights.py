@@ -51,6 +51,7 @@ def test_header_may_be_missing(tmp_path: Path) -> None:
         ("F0 2.1182\nF1 0.98\n", 1, "mert-moses.pl"),
         ("0.09814 0.0391693\n", 1, "mert-moses.pl"),
         ("[feature]\nLM0= 1\n", None, "no weights"),
+        ('{\n "format": "hybridmt recipe"', None, "is JSON, perhaps a recipe; give the weights that `smt-bridge tune"),
         ("[ttable-file]\n0 0 0 2 table\n[weight-t]\n.2\n", None, "as before 2013; convert it with Moses'"),
     ],
 )
@@ -132,6 +133,9 @@ def test_weights_that_lists_do_not_show_are_left_out(tmp_path: Path) -> None:
     path = written(tmp_path / "moses.ini", features + weights)
     assert dict(read_weights(path)) == {"LM0": (3,), "TM0": (4, 6)}
     assert all_weights((features + weights).encode().split(b"\n"), path=path)["TM0"] == (4, 5, 6)
+    fewer = (features + "[weight]\nLM0= 3\n").encode().split(b"\n")  # Moses takes 1 for each score without a weight
+    ones = {"UnknownWordPenalty0": (1.0,), "Distortion0": (1.0,), "TM0": (1.0, 1.0, 1.0)}
+    assert all_weights(fewer, path=path) == {"LM0": (3.0,), **ones}
     reading, writing = os.pipe()  # what flows once
     os.write(writing, (features + weights).encode())
     os.close(writing)

@@ -43,8 +43,8 @@ def test_one_side_without_the_other_is_named(weights: dict[str, tuple[float, ...
         reranker(weights).best(list_of(features))
 
 
-def test_unknown_word_penalty_and_sparse_features_need_no_partner() -> None:
-    chosen = reranker({"A": (1.0,), "UnknownWordPenalty0": (1.0,)})
+def test_unknown_word_penalty_sparse_features_and_weights_of_0_need_no_partner() -> None:
+    chosen = reranker({"A": (1.0,), "UnknownWordPenalty0": (1.0,), "NotMade0": (0.0, 0.0)})
     assert chosen.total(list_of(b"A= 2 s_x= 9")[0]) == 2.0
 
 

@@ -22,6 +22,9 @@ from nmt_core.training.config import RunConfig
 from nmt_core.training.run import with_recipe
 from smt_bridge.commands.main import PROGRAM as SMT_BRIDGE
 from smt_bridge.commands.main import main
+from smt_bridge.moses.ini import read_ini
+from smt_bridge.new.given import Text, _exact, _named_apart
+from tests.nmt_core.arpa import ARPA
 
 pytestmark = pytest.mark.skipif(" " in tempfile.gettempdir(), reason="moses.ini holds no path with a blank")
 
@@ -138,6 +141,33 @@ def moses(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKE_MOSES} "$@"\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize(
+    ("penalty", "model", "exact"),
+    [
+        ("WordPenalty", "", ["WordPenalty0", "LM0={lm}"]),
+        ("WordPenalty name=WP", " oov-feature=1", []),
+        ("WordPenalty name=WordPenalty3", " tuneable=false", ["WordPenalty3"]),
+        ("WordPenalty tuneable=false", "", ["LM0={lm}"]),
+    ],
+)
+def test_only_listed_features_of_one_value_are_computed(
+    system: Path, penalty: str, model: str, exact: list[str]
+) -> None:
+    """`--exact` refuses any other."""
+    Path("system/lm.arpa").write_text(ARPA)
+    features = f"{penalty}\nKENLM name=LM0 path=lm.arpa{model}\n"
+    Path("system/moses.ini").write_text(
+        INI.replace("WordPenalty\n", features).partition("[weight]")[0] + "[weight]\nTranslationModel0= 0.2 0.2\n"
+    )
+    lm = system / "system" / "lm.arpa"
+    assert _exact(read_ini(str(system / "system" / "moses.ini"))) == tuple(one.format(lm=lm) for one in exact)
+
+
+def test_test_sets_have_names_of_their_own() -> None:
+    texts = [Text(name, "s", "t", 1, 1.0) for name in ("test2", "dev", "news", "news", "phrase-table")]
+    assert [text.name for text in _named_apart(texts)] == ["test2", "test1", "test3", "test4", "test5"]
 
 
 @pytest.mark.usefixtures("moses")

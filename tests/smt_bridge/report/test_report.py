@@ -101,6 +101,7 @@ def test_the_page_has_the_scores_and_explains_the_changes(folder: Path) -> None:
     assert all(line in everything for line in (*SOURCES, *REFERENCES, *filter(None, chosen)))
     assert "un <b> & c" in page
     assert "ahead by 0.8" in page  # 0.2 * -1 + 0.5 * 2
+    assert "BLEU by length of the source" in page and "source words" in page
 
 
 def test_moses_escapes_are_shown_as_characters(folder: Path) -> None:
@@ -133,8 +134,10 @@ def test_words_and_attention_of_a_scorer_are_shown(folder: Path) -> None:
     with ordered_lists(str(folder / "nbest")) as ordered:
         groups = fill_gaps(ordered.lists, len(SOURCES))
         sentences = [collector.sentence(one, reranker.best(one.entries) if one.entries else None) for one in groups]
-    page = read(reranking_page(sentences, judge(sentences, setting), weights, scorer=LengthPairScorer(0.5)))
+    more: dict[str, Any] = {"by_source": False, "scorer": LengthPairScorer(0.5)}
+    page = read(reranking_page(sentences, judge(sentences, setting), weights, **more))
     assert "log p of every word, after: -1.51" in page
+    assert "BLEU by length of the reference" in page and "reference words" in page
 
 
 def test_bad_input_is_one_clear_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,6 +57,8 @@ def test_a_merged_list_is_compared_with_its_systems() -> None:
     assert plan.baselines == ("FirstMoses0", "FirstNmt0")
     assert plan.options.features == (*OF_TWO, *ADDED)
     assert (plan.ridges, plan.options.folds) == (RIDGES, 5)
+    alone = plan_for_list(pool.of_sentences(np.arange(1)), None, TuningOptions())
+    assert (alone.baselines, alone.options.folds) == (plan.baselines, None)  # there is nothing to hold out
     named = plan_for_list(pool, None, TuningOptions(features=("NMT0",), tuner="mira", folds=3))
     assert (named.options.features, named.options.folds) == (("NMT0",), 3)
     assert named.ridges == (0.0,)

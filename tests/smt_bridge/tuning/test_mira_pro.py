@@ -102,10 +102,17 @@ def test_logistic_regression_finds_the_maximum() -> None:
         assert objective(found) > objective(found - step)
 
 
-def test_sentence_bleu_adds_one_above_unigrams() -> None:
-    counts = np.array([[2.0, 1, 0, 0, 4, 3, 2, 1, 4, 4]])
-    precisions = [2 / 4, 2 / 4, 1 / 3, 1 / 2]
-    assert sentence_scores(counts, BLEU)[0] == pytest.approx(100 * np.prod(precisions) ** 0.25)
+@pytest.mark.parametrize(
+    ("counts", "precisions"),
+    [
+        ([2, 1, 0, 0, 4, 3, 2, 1, 4, 4], [2 / 4, 2 / 4, 1 / 3, 1 / 2]),
+        ([1, 0, 0, 0, 1, 0, 0, 0, 1, 1], [1, 1, 1, 1]),
+        ([0, 0, 0, 0, 1, 0, 0, 0, 1, 1], [0, 1, 1, 1]),
+    ],
+)
+def test_sentence_scores_are_bleu_plus_one(counts: list[int], precisions: list[float]) -> None:
+    """Lin and Och (2004) add one to the counts of the orders above the first, and to no other."""
+    assert sentence_scores(np.array([counts]), BLEU)[0] == pytest.approx(100 * np.prod(precisions) ** 0.25)
 
 
 def moses_pool(shared: Path) -> NbestPool:

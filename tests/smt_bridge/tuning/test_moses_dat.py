@@ -63,6 +63,7 @@ def test_files_of_several_rounds_are_one_pool(tmp_path: Path) -> None:
         (FEATURES.replace("wt_c=-1e-1", "wt_c=1_0"), SCORES, "f:6: `wt_c=1_0` is neither"),
         (FEATURES.replace("-3 4", "-3e38 4e38"), SCORES, "f:3: `4e38` is neither a number"),
         (FEATURES, SCORES.replace("5 9 3", "1e30 9 3"), "s:2: expected counts: whole numbers from 0"),
+        (FEATURES, SCORES.replace("5 9 3", "2147483648 9 3"), "s:2: expected counts: .* to 2,147,483,647"),
         (FEATURES, SCORES.replace("5 9 3", "1.5 9 3"), "s:2: expected counts: whole numbers from 0"),
         (FEATURES.replace("7 8", "7 nan"), SCORES, "f:9: `nan` is neither a number"),
         (FEATURES.replace("7 8 wt_a~b=2\n", ""), SCORES, "f:8: this list does not have the 1 rows it announces"),

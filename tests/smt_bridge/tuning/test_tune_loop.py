@@ -149,19 +149,21 @@ def test_a_longer_reference_is_warned_of(weighted_moses: str, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(
-    ("harm", "message"),
+    ("harm", "message", "decoded"),
     [
-        (("[weight]", "[weight-overwrite]\nLM0= 1\n[weight]"), "has weights in [weight-overwrite] too"),
-        (("name=LM0", "name=LM1"), "has no feature LM0, which the n-best lists show"),
-        (("tuneable-components=true,false,true", ""), "TM0 shows 3 weights, but the n-best lists have 2"),
+        (("[weight]", "[weight-overwrite]\nLM0= 1\n[weight]"), "has weights in [weight-overwrite] too", False),
+        (("name=LM0", "name=LM1"), "has no feature LM0, which the n-best lists show", True),
+        (("tuneable-components=true,false,true", ""), "TM0 shows 3 weights, but the n-best lists have 2", True),
     ],
 )
 def test_an_ini_of_another_system_is_refused_in_the_first_round(
-    weighted_moses: str, harm: tuple[str, str], message: str, capsys: pytest.CaptureFixture[str]
+    weighted_moses: str, harm: tuple[str, str], message: str, decoded: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Before it where no list is needed to see it, so that the corrected ini can begin in the same folder."""
     Path("moses.ini").write_text(INI.replace(*harm))
     assert main(arguments(weighted_moses, "--quiet")) == 2
     assert message in capsys.readouterr().err
+    assert Path("work").exists() == decoded
 
 
 def test_recorded_lists_of_a_real_system_settle_at_once(
