@@ -7,6 +7,7 @@ the list: not below its probabilities over all words.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 import torch
@@ -19,11 +20,11 @@ from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
 
 class CandidateLists:
-    """``frequent`` words from the beginning of the vocabulary, which is ordered by frequency.
+    """The ``frequent`` most frequent words of a vocabulary, whose words stand in falling frequency.
 
     ``per_word`` translations of a source word are taken from the lexicon; those that the vocabulary
-    lacks do not count. They come on top of the frequent words. The tokens of ``copying``, the scheme of models of
-    annotated text, are always there.
+    lacks do not count. They come on top of the frequent words. The special words, and the tokens of ``copying``, the
+    scheme of models of annotated text, are always there and count as neither.
     """
 
     def __init__(
@@ -39,15 +40,16 @@ class CandidateLists:
             raise ConfigError(f"candidates: {frequent} frequent words, {per_word} per word; expected at least 1 and 0")
         self._ids = {word: number for number, word in enumerate(target.words)}
         tokens = () if copying is None else copying.target_tokens
-        self._always = frozenset(self._ids[word] for word in (*SPECIAL_WORDS, *tokens))
-        self._frequent = min(frequent, len(target))
+        special = frozenset(self._ids[word] for word in (*SPECIAL_WORDS, *tokens))
+        ordinary = (number for number in range(len(target)) if number not in special)
+        self._always = special.union(itertools.islice(ordinary, frequent))
         self._lexicon = lexicon or Lexicon({})
         self._per_word = per_word
 
     def of(self, source_words: Iterable[str], *, also: Iterable[int] = ()) -> Tensor:
         """The candidates for sentences of these words, and the words ``also``: ascending ids."""
-        found = {number for word in set(source_words) for number in self._of_word(word)}.union(also, self._always)
-        return torch.tensor(sorted(found.union(range(self._frequent))))
+        found = {number for word in set(source_words) for number in self._of_word(word)}
+        return torch.tensor(sorted(found.union(also, self._always)))
 
     def _of_word(self, word: str) -> list[int]:
         found = (self._ids.get(candidate.word) for candidate in self._lexicon.entries.get(word, ()))

@@ -13,6 +13,7 @@ from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.predictor import Ensemble, ModelPredictor, Predictor
 from nmt_core.inference.translator import Translator
+from nmt_core.text.copying import CopyScheme, with_tokens
 from nmt_core.text.lexicon import Candidate, Lexicon
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.nmt_core.inference.conftest import loaded, random_model
@@ -71,18 +72,21 @@ LEXICON = Lexicon(
 @pytest.mark.parametrize(
     ("options", "source", "expected"),
     [
-        ({"frequent": 3}, "a a c", [0, 1, 2, 7]),  # the two likeliest that the vocabulary has
-        ({"frequent": 3}, "b", [0, 1, 2, 9]),
-        ({"frequent": 3}, "", [0, 1, 2]),
-        ({"frequent": 5}, "a b", [0, 1, 2, 3, 4, 7, 9]),
+        ({"frequent": 1}, "a a c", [0, 1, 2, 7]),  # the two likeliest that the vocabulary has
+        ({"frequent": 1}, "b", [0, 1, 2, 9]),
+        ({"frequent": 1}, "", [0, 1, 2]),
+        ({"frequent": 3}, "a b", [0, 1, 2, 3, 4, 7, 9]),
         ({"frequent": 99}, "", list(range(10))),
-        ({"frequent": 1, "per_word": 0}, "a b", [0, 1]),
+        ({"frequent": 1, "per_word": 0}, "a b", [0, 1, 2]),
+        ({"frequent": 2, "copying": CopyScheme.POSUNK}, "", list(range(20))),  # its 16 tokens are no frequent words
     ],
 )
 def test_a_list_has_the_frequent_words_and_the_likely_translations(
     options: dict[str, Any], source: str, expected: list[int]
 ) -> None:
     target = Vocabulary([*SPECIAL_WORDS, *(f"w{number}" for number in range(8))])
+    if "copying" in options:
+        target = with_tokens(target, options["copying"].target_tokens)
     assert CandidateLists(target, lexicon=LEXICON, **{"per_word": 2, **options}).of(source.split()).tolist() == expected
     with pytest.raises(ConfigError, match="candidates"):
         CandidateLists(target, frequent=0)
@@ -92,7 +96,7 @@ def test_translations_have_the_words_of_their_list_alone() -> None:
     model = loaded("rnnsearch")
     lines = ["a group of men", "men", "", "of a a group", "&apos;s $"]
     lexicon = Lexicon({"men": (Candidate("hommes", 1.0),)})
-    narrow = CandidateLists(model.target, frequent=3, lexicon=lexicon)
+    narrow = CandidateLists(model.target, frequent=1, lexicon=lexicon)
     found = Translator([model], config=CONFIG, batch_tokens=1, candidates=narrow).translate(lines)
     for line, translations in zip(lines, found, strict=True):
         allowed = {*SPECIAL_WORDS, "un"} | ({"hommes"} if "men" in line.split() else set())
@@ -109,6 +113,6 @@ def test_translations_have_the_words_of_their_list_alone() -> None:
 def test_sampling_keeps_to_the_list_too() -> None:
     model = loaded("rnnencdec")
     config = SamplingConfig(samples=20, seed=3)
-    translator = Translator([model], config=config, candidates=CandidateLists(model.target, frequent=3))
+    translator = Translator([model], config=config, candidates=CandidateLists(model.target, frequent=1))
     (found,) = translator.translate(["a group of men"])
     assert {word for one in found for word in one.words} <= {"<unk>", "un"}

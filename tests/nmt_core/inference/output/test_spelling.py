@@ -226,7 +226,7 @@ def test_the_server_spells_as_search_does() -> None:
 
 def test_candidate_lists_have_the_words_and_any_spelling() -> None:
     loaded = spelling_model()
-    lists = CandidateLists(TARGET, frequent=4)
+    lists = CandidateLists(TARGET, frequent=2)
     (found,) = Translator([loaded], config=DecodingConfig(beam=4, nbest=4), candidates=lists).translate(["tux the is"])
     words = {word for one in found for word in one.words}
     assert not words & {"b", "c"}
