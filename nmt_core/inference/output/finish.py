@@ -36,7 +36,8 @@ class Translation:
     model has them, but for ``<unk>`` where it is replaced; the numbers and ``attention`` are those of
     ``Hypothesis``, and ``aligns`` defines which words the rows of ``attention`` are of. ``source_words`` are
     the tokenised words of the source. ``lm_log_prob`` is the log-probability by an n-gram model, if there is one;
-    ``unknown`` counts the words that were replaced. ``systems`` names those that listed it, where several made
+    ``length`` is how many tokens a search wrote, ``</s>`` among them: what it normalised ``score`` by. ``unknown``
+    counts the words that were replaced. ``systems`` names those that listed it, where several made
     translations together; ``degraded`` means that one of them was unavailable.
     """
 
@@ -48,6 +49,7 @@ class Translation:
     source_words: tuple[str, ...]
     attention: Matrix | None = field(default=None, compare=False)
     lm_log_prob: float | None = None
+    length: int | None = None
     unknown: UnknownCounts = NOTHING_REPLACED
     aligns: Aligns = "written"
     systems: tuple[str, ...] = ()
@@ -165,6 +167,7 @@ class Finisher:
             word_log_probs=numbers,
             source_words=source,
             attention=attention,
+            length=len(hypothesis.word_log_probs),
             unknown=counts,
             aligns=aligns,
         )

@@ -2,8 +2,9 @@
 
     score = (log p(y | x) + weight * log p_LM(y)) / normalisation of the length
 
-Both are natural logarithms with ``</s>`` counted, as it is in the length. It is the score of search, with one more
-model: what else counts there (the probabilities of constraints) stays. Weight 0 leaves all as it is.
+Both are natural logarithms with ``</s>`` counted. It is the score of search, with one more model: the length is the
+number of tokens that search wrote, ``</s>`` among them, and what else counts there (the probabilities of constraints)
+stays. Weight 0 leaves all as it is.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def with_lm_log_probs(model: NgramModel, found: Iterable[Translation]) -> list[T
 
 
 def combined_score(translation: Translation, *, weight: float, config: OutputConfig) -> float:
-    """See the module's docstring; the translation must have its ``lm_log_prob``."""
-    assert translation.lm_log_prob is not None
-    added = config.normalized(weight * translation.lm_log_prob, length=len(translation.word_log_probs))
+    """See the module's docstring; the translation must be of a search and have its ``lm_log_prob``."""
+    assert translation.lm_log_prob is not None and translation.length is not None
+    added = config.normalized(weight * translation.lm_log_prob, length=translation.length)
     return translation.score + added

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from nmt_core.base.errors import ConfigError, ModelError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
+from nmt_core.inference.output.lm import combined_score
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
@@ -135,7 +137,7 @@ def test_places_are_always_candidates(
     assert main(["decode", *files, "--search=candidates=2", *wide]) == 0
     words = {word for line in capsys.readouterr().out.splitlines() for word in line.split(" ||| ")[1].split()}
     assert words & {"Rouge", "Blau", "Gelb"}
-    assert words <= {"Rouge", "Blau", "Gelb"}
+    assert words <= {"Rouge", "Blau", "Gelb", "w0", "w1"}
 
 
 @pytest.mark.parametrize("aligns", ["written", "read"])
@@ -208,6 +210,8 @@ class TestPosall:
             assert math.fsum(one.word_log_probs) == pytest.approx(one.log_prob, abs=1e-5)
             assert len(one.words) + 1 == len(one.word_log_probs) == len(one.attention)
             assert not any(word.startswith("<p_") for word in one.words)
+            judged = combined_score(replace(one, lm_log_prob=-9.0), weight=0.5, config=config)  # one length for both
+            assert judged == pytest.approx((one.log_prob - 4.5) / len(other.word_log_probs), abs=1e-5)
 
 
 @pytest.mark.parametrize(

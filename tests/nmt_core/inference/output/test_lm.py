@@ -40,7 +40,8 @@ def model(path: str) -> NgramModel:
 def translation(text: str, log_prob: float, exponent: float = 1.0) -> Translation:
     words = tuple(text.split())
     score = log_prob / (len(words) + 1) ** exponent
-    return Translation(text, words, log_prob, score, (log_prob, *(0.0 for _ in words)), ("x",))
+    numbers = (log_prob, *(0.0 for _ in words))
+    return Translation(text, words, log_prob, score, numbers, ("x",), length=len(numbers))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,8 @@ def test_the_score_is_the_formula(model: NgramModel) -> None:
     assert by_text["un groupe ."].lm_log_prob == pytest.approx(-1.6 * LN_10, abs=1e-5)
     assert by_text["un groupe ."].log_prob == -2.1
     found = [translation("hommes .", -2.0, 0.5), translation("un groupe .", -2.1, 0.5)]
-    (empty,) = reranked(model, [Translation("", (), -3.0, -3.0, (-3.0,), ())], weight=0.5, config=DecodingConfig())
+    nothing = Translation("", (), -3.0, -3.0, (-3.0,), (), length=1)
+    (empty,) = reranked(model, [nothing], weight=0.5, config=DecodingConfig())
     assert empty.lm_log_prob == model.log_prob(())
     assert empty.score == pytest.approx(-3.0 + 0.5 * model.log_prob(()))
     root = reranked(model, found, weight=0.5, config=DecodingConfig(length_normalization=0.5))

@@ -11,7 +11,7 @@ from nmt_core.inference.search.config import DecodingConfig
 
 def translation(text: str, log_prob: float, lm_log_prob: float) -> Translation:
     words = tuple(text.split())
-    return Translation(text, words, log_prob, log_prob, (log_prob,), ("x",), lm_log_prob=lm_log_prob)
+    return Translation(text, words, log_prob, log_prob, (log_prob,), ("x",), lm_log_prob=lm_log_prob, length=1)
 
 
 # with a length of 1 the second comes first from weight 0.5 up
