@@ -123,13 +123,15 @@ class Model:
         The answer draws itself in a notebook.
 
         Raises:
-            ConfigError: the model has no attention, there is no such form, or it is ``raw``, whose words are not those
-                of the text.
+            ConfigError: the model has no attention, there is no such form, it is ``raw``, whose words are not those
+                of the text, or it is ``surface`` without a target: translations are as the model writes text.
         """
         _check_form(form)
         if form == "raw":
             raise ConfigError("attention is to the words of a text: give it tokenised, not raw")
         if target is None:
+            if form == "surface":
+                raise ConfigError("attention of surface words needs a target; without one, give the source as prepared")
             found = self._translated([source], DecodingConfig(), attention=True)[0][0]
             pair = found.aligned
         else:

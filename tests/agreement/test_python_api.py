@@ -114,6 +114,8 @@ def test_attention_is_drawn(folder: Path, model: nmt_core.Model) -> None:
     assert pair.svg() in pair._repr_html_()
     own = model.attention("w1 w2")
     assert own.target_words == model.translate(["w1 w2"])[0].words
+    with pytest.raises(nmt_core.ConfigError, match="attention of surface words needs a target"):
+        model.attention("w1 w2", form="surface")
     with pytest.raises(nmt_core.ConfigError, match="has no attention"):
         nmt_core.load_model(folder / "phrases", device="cpu").attention("w1", "w2")
 
