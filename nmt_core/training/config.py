@@ -15,7 +15,7 @@ from nmt_core.base.messages import counted
 from nmt_core.config import Config
 from nmt_core.models.build import ModelConfig, build_model, source_factors
 from nmt_core.models.deep_fusion import DeepFusionConfig
-from nmt_core.models.deep_lstm import DeepLSTMConfig
+from nmt_core.models.deep_lstm import DeepLSTMConfig, LuongConfig
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.text.copying import CopyScheme
 from nmt_core.text.processing import TextConfig
@@ -195,6 +195,15 @@ def check_compatible(run: RunConfig) -> None:
         with torch.device("meta"):  # without numbers, and a vocabulary of any size
             build_model(run.model, 4, 4, [4] * source_factors(run.model)).word_tables()
     _check_places(run)
+    if (
+        isinstance(run.model, LuongConfig)
+        and run.model.window == "local-m"
+        and run.target_order is TargetOrder.RIGHT_TO_LEFT
+    ):
+        raise ConfigError(
+            f"model.window: local-m attends to the word in the same place, from the left; with target_order: "
+            f"{run.target_order} use window: local-p or global"
+        )
     if run.data.text is not None and not language_model:
         raise ConfigError(
             f"data.text is for models of type rnnlm or cslm; {run.model.type} needs data.source and data.target"

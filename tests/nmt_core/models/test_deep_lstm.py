@@ -166,6 +166,12 @@ def test_settings_that_do_not_go_together_are_one_clear_line(
     assert len(error.splitlines()) == 1
 
 
+def test_local_m_is_for_models_that_write_from_the_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = {"type": "deep-lstm", "attention": "dot", "window": "local-m", **SMALL}
+    assert train(tmp_path, "m", "--set=target_order=right-to-left", model=model) == 2
+    assert "model.window: local-m" in capsys.readouterr().err
+
+
 def _train(folder: Path, model: dict, lines: int = 30, **training: object) -> int:
     """Train to write source words backwards."""
     generator = torch.Generator().manual_seed(1)
