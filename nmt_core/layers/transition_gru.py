@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from nmt_core.layers.attention import AdditiveAttention
 from nmt_core.layers.cells import Cell, GateInputs, Recurrence, between
 from nmt_core.layers.init import Initialiser, Layer
-from nmt_core.layers.products import Product, shared_matrix
+from nmt_core.layers.products import Linear, Product, shared_matrix
 from nmt_core.layers.reader import Encoded
 
 Normalisation = Literal["none", "parts", "whole"]
@@ -83,7 +83,7 @@ def _norm(normalisation: Normalisation, sizes: Sequence[int]) -> PartsNorm | Non
             return PartsNorm(sum(sizes), epsilon=_WHOLE_EPSILON)
 
 
-class FinishedProduct(GateInputs):
+class FinishedProduct(Linear):
     """A product with an input, and its ``Finish``."""
 
     def __init__(self, size: int, *parts: int, bias: bool, normalisation: Normalisation) -> None:
@@ -94,6 +94,10 @@ class FinishedProduct(GateInputs):
         """From the product with ``weight``."""
         finished: Tensor = self.after(product)
         return finished
+
+
+class FinishedGateInputs(FinishedProduct, GateInputs):
+    """What an input adds to the gates, normalised."""
 
 
 class Transition(Layer):
@@ -140,7 +144,7 @@ class TransitionGRU(Cell):
 
     def inputs(self, size: int, *, bias: bool = True) -> GateInputs:
         """The product with inputs of ``size``, with its bias for all gates, and its normalisation."""
-        return FinishedProduct(size, self.hidden, 2 * self.hidden, bias=bias, normalisation=self.normalisation)
+        return FinishedGateInputs(size, self.hidden, 2 * self.hidden, bias=bias, normalisation=self.normalisation)
 
     def recurrence(self) -> Recurrence:
         """The cell for the steps of one loop."""
