@@ -18,12 +18,8 @@ from torch import Tensor
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.batches.padding import Padded, group_by_length
-from nmt_core.layers.reader import Encoded
 from nmt_core.model_directory.loaded_model import LoadedModel
-from nmt_core.models.context import StartMemory, Summary
-from nmt_core.models.deep_lstm import DeepLSTM
-from nmt_core.models.encoder_decoder import EncoderDecoder
-from nmt_core.models.interface import Side, TranslationModel
+from nmt_core.models.interface import Side
 from nmt_core.text.sentence import Sentence
 
 Vectors = npt.NDArray[np.float32]
@@ -59,23 +55,7 @@ def word_vectors(loaded: LoadedModel, side: Side) -> Iterator[tuple[str, Vectors
 
 
 def _read(loaded: LoadedModel, source: Padded) -> Tensor:
-    found = _encoded(loaded.model, source.to(loaded.model.device))
+    found = loaded.model.source_vectors(source.to(loaded.model.device))
     if found is None:
         raise ConfigError(f"{loaded.folder}: a model of type {loaded.config.model.type} reads no source")
     return found
-
-
-def _encoded(model: TranslationModel, source: Padded) -> Tensor | None:
-    """(B, D); None of a model without an encoder."""
-    if isinstance(model, DeepLSTM):
-        encoded: Encoded = model.reader(source)
-        return encoded.ends[0]
-    if not isinstance(model, EncoderDecoder):
-        return None
-    memory = model.encode(source)
-    if isinstance(memory, Summary):
-        return memory.first_BH
-    if not isinstance(memory, StartMemory):
-        return None
-    encoded = model.source_encoder(source)
-    return torch.cat(list(encoded.ends), dim=1)

@@ -74,7 +74,11 @@ class Context(nn.Module):
 
 
 class SourceContext(Context, abc.ABC):
-    """That of a decoder with a source."""
+    """The context of a decoder with a source."""
+
+    def vectors(self, encoded: Encoded) -> Tensor:
+        """A vector for each of B sources: where all directions ended, side by side."""
+        return torch.cat(list(encoded.ends), dim=1)
 
     @abc.abstractmethod
     def remember(self, encoded: Encoded) -> StartMemory:
@@ -112,10 +116,14 @@ class FixedContext(SourceContext):
         super().__init__()
         self.to_gates, self.to_readout, self.summary, self.dropout = gates, readout, summary, dropout
 
-    def remember(self, encoded: Encoded) -> Summary:
-        """h_N, or tanh(V h_N), and its products."""
+    def vectors(self, encoded: Encoded) -> Tensor:
+        """The vector c: h_N, or tanh(V h_N)."""
         last_BH = encoded.ends[0]
-        summary_BH = self.dropout(last_BH if self.summary is None else torch.tanh(self.summary(last_BH)))
+        return last_BH if self.summary is None else torch.tanh(self.summary(last_BH))
+
+    def remember(self, encoded: Encoded) -> Summary:
+        """The vector, and its products."""
+        summary_BH = self.dropout(self.vectors(encoded))
         return Summary(summary_BH, self.to_gates(summary_BH), self.to_readout(summary_BH))
 
     def terms(self, hidden_NH: Tensor, memory: Memory, layout: Layout | None) -> ContextTerms:

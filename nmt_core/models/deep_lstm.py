@@ -178,6 +178,10 @@ class DeepLSTM(TranslationModel):
         """Read B sources."""
         return self.remember(self.reader(source))
 
+    def source_vectors(self, source: Padded) -> Tensor:
+        """The last layer's h at the last word."""
+        return self.reader(source).ends[0]
+
     def remember(self, encoded: Encoded) -> SourceMemory:
         """What is needed of B sources that were read."""
         states_BU = encoded.final_states[0]

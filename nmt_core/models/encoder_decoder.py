@@ -109,6 +109,12 @@ class EncoderDecoder(TranslationModel):
         assert isinstance(self.context, SourceContext)
         return self.context.remember(self.source_encoder(source))
 
+    def source_vectors(self, source: Padded) -> Tensor | None:
+        """The summary of the source, or where all directions ended, side by side."""
+        if not isinstance(self.context, SourceContext):
+            return None
+        return self.context.vectors(self.source_encoder(source))
+
     def known_targets(self, batch: Batch) -> KnownTargets:
         """As ``step`` for a known target, with all that does not depend on the recurrence outside the loop."""
         return self.decode(batch.target.words_BL, self.encode(batch.source))
@@ -156,6 +162,12 @@ class RecurrentConfig(Config):
     tied: bool = False
     initialisation: Initialisation = "paper"
     init_range: float = Field(default=RANGE, gt=0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _has_one_output_matrix(self) -> Self:
+        if self.tied and self.output_rank is not None:
+            raise ValueError("output_rank: with tied the output matrix is the matrix of word vectors; set one of them")
+        return self
 
     def new_generator(self, units: int, embedding: WordEmbedding, *, tied: bool) -> LinearGenerator:
         """The output layer for readouts of so many units and the words of ``embedding``."""

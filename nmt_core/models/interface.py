@@ -95,6 +95,10 @@ class TranslationModel(nn.Module, abc.ABC):
     def encode(self, source: Padded) -> Memory:
         """Read B sources, as ``collate`` gives them."""
 
+    def source_vectors(self, source: Padded) -> Tensor | None:
+        """What the encoder is left with of B sources, (B, D); None: the model reads no source."""
+        return None
+
     @abc.abstractmethod
     def start(self, memory: Memory) -> State:
         """The state of one hypothesis per source before its first word (N = B)."""

@@ -60,7 +60,11 @@ def expected(loaded: LoadedModel, kind: str, words: list[int]) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", ["rnnencdec", "cho", "rnnsearch", "deep"])
 def test_vectors_are_the_equations(tmp_path: Path, kind: str) -> None:
-    loaded = load_model(saved(tmp_path, kind))
+    loaded, passes = load_model(saved(tmp_path, kind)), []
+    reader = loaded.model.reader if kind == "deep" else loaded.model.source_encoder
+    reader.register_forward_hook(lambda *_: passes.append(1))
+    source_vectors(loaded, ["a b c"])
+    assert len(passes) == 1  # the sentence is read once
     for line, vector in zip(LINES, source_vectors(loaded, LINES), strict=True):
         np.testing.assert_allclose(vector, expected(loaded, kind, [*WORDS.encode(line), 0]), rtol=0, atol=1e-6)
 

@@ -206,6 +206,7 @@ def test_shared_embeddings_are_trained_on_a_joint_vocabulary(tmp_path: Path) -> 
     [
         ({"type": "rnnencdec", "reset": "context", "cell": "lstm"}, {}, {}, "reset: only cell gru has a reset gate"),
         ({"type": "rnnsearch", "shared_embeddings": True, "output_rank": 3}, {}, {}, "output_rank: with shared_embed"),
+        ({"type": "rnnlm", "tied": True, "output_rank": 3}, {}, {}, "output_rank: with tied"),
         (
             {"type": "rnnsearch", "shared_embeddings": True},
             {"source_vocabulary": 5, "target_vocabulary": 6},
