@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,9 +16,11 @@ import yaml
 from nmt_core.base.errors import ModelError
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
+from nmt_core.layers.cells import CELLS
 from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.model_directory.settings import FORMAT_VERSION, FolderConfig
-from nmt_core.models.build import AnyConfig, build_model, new_model, settings_beside_parameters
+from nmt_core.models.build import AnyConfig, build_model, new_model, settings_beside_parameters, source_factors
+from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.presets import PRESETS
 from nmt_core.models.rnnsearch import RNNsearch
 from nmt_core.text.vocabulary import Vocabulary
@@ -41,36 +44,57 @@ def test_a_folder_may_have_a_name_that_is_not_utf8(folder: Path) -> None:
 
 def shapes(config: AnyConfig) -> dict[str, torch.Size]:
     with torch.device("meta"):
-        return {name: parameter.shape for name, parameter in build_model(config, 9, 9).named_parameters()}
+        return {
+            name: parameter.shape
+            for name, parameter in build_model(config, 9, 9, [9] * source_factors(config)).named_parameters()
+        }
 
 
 def others(kind: Any) -> Iterator[Any]:
     """Values of the type of a setting."""
     if get_origin(kind) is Literal:
         yield from get_args(kind)
-    yield from {bool: (False, True), int: (2, 3), str: ("ab", "ba")}.get(kind, ())
+    yield from {bool: (False, True), int: (2, 3), float: (0.25, 0.75), str: ("ab", "ba", *CELLS)}.get(kind, ())
     for part in get_args(kind) if get_origin(kind) is not Literal else ():
         yield from others(part)
+
+
+def changed(config: AnyConfig) -> Iterator[tuple[str, AnyConfig]]:
+    """The settings with another value of one of them, and its name."""
+    for key, field in type(config).model_fields.items():
+        for value in (each for one in others(field.annotation) for each in (one, [one])):
+            with contextlib.suppress(ValueError):
+                other = type(config).model_validate({**config.to_mapping(), key: value})
+                if other != config:
+                    yield key, other
+
+
+def small(name: str) -> AnyConfig:
+    config = PRESETS[name]
+    sizes = {"embedding": 8, "alignment": 6, "maxout": 4}
+    given = {key: size for key, size in sizes.items() if key in type(config).model_fields}
+    return type(config).model_validate(config.to_mapping() | given)
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_settings_that_parameters_do_not_show_are_known(name: str) -> None:
     """All that leave the names and shapes of parameters alone, but for what only training reads."""
-    sizes = {"embedding": 8, "alignment": 6, "maxout": 4}
-    small = {key: size for key, size in sizes.items() if key in type(PRESETS[name]).model_fields}
-    config = type(PRESETS[name]).model_validate(PRESETS[name].to_mapping() | small)
-    of_training = {"initialisation", "characters", "output_bias", "places"}  # 'places' is a shape where it is read
-    of_texts = {"source_characters", "target_characters"}  # always in the fingerprint
-    for key, field in type(config).model_fields.items():
-        if key in of_training | of_texts:
-            continue
-        for value in others(field.annotation):
-            try:
-                other = type(config).model_validate({**config.to_mapping(), key: value})
-            except ValueError:
-                continue
-            if other != config and shapes(other) == shapes(config):
-                assert settings_beside_parameters(other) != settings_beside_parameters(config), key
+    config = small(name)
+    of_training = {"initialisation", "init_range", "dropout", "embedding_dropout", "characters", "character_weight"}
+    elsewhere = {"output_bias", "places", "source_characters", "target_characters"}  # in tensors, shapes, or always
+    for key, other in changed(config):
+        if key not in of_training | elsewhere and shapes(other) == shapes(config):
+            assert settings_beside_parameters(other) != settings_beside_parameters(config), key
+
+
+def test_every_setting_was_changed_for_that() -> None:
+    """The hybrid rejects factors. Deep fusion has settings of other types, and ``trained``, which training reads."""
+    types = {type(config): set(type(config).model_fields) for config in PRESETS.values()}
+    for name in PRESETS:
+        types[type(PRESETS[name])] -= {key for key, _ in changed(small(name))}
+    assert set().union(*types.values()) == {"type", "source_factors"}
+    assert set(get_args(AnyConfig)) - set(types) == {DeepFusionConfig}
+    assert set(DeepFusionConfig.model_fields) == {"type", "translation", "language", "trained"}
 
 
 @pytest.mark.parametrize(
