@@ -5,9 +5,10 @@ At every step the language model reads the word before, and a controller says ho
     g_t = sigmoid(v · s^LM_t + w · s^TM + b),        p^LM_t = g_t s^LM_t
     t_i = max over pairs of (U_o s^TM + V_o E y + C_o c + b_o + U^LM p^LM_t)
 
-s^TM is the decoder state that the readout reads. ``fuse`` makes the model of two trained ones; with
-U^LM = 0, where it starts, it is the translation model alone. As in Gülçehre et al. only readout, output
-layer and controller are trained (``trained: readout``), or all of it, as in the WMT'15 system.
+s^TM is the decoder state that the readout reads; the controller reads it in Montréal's WMT'15 system (Jean et al.
+2015b). ``fuse`` makes the model of two trained ones; with U^LM = 0, where it starts, it is the translation model alone.
+As in Gülçehre et al. only readout, output layer and controller are trained (``trained: readout``), or all of it, as in
+the WMT'15 system.
 
 Of the language model only what reads words is kept. Its words are those of the translation model from
 the start: a word that it does not know has its vector of ``<unk>``.

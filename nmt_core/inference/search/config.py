@@ -19,8 +19,8 @@ USUAL_ROWS = 12  # of a sentence; one that has more is counted as so many times 
 class OutputConfig(Config):
     """What search and sampling share.
 
-    Hypotheses are ranked by log p / length ** ``length_normalization`` (``</s>`` counts; 0 ranks by log p): Bahdanau et
-    al. and Montréal's WMT'15 system divide by the length. A translation has between ``min_length`` and
+    Hypotheses are ranked by log p / length ** ``length_normalization`` (``</s>`` counts; 0 ranks by log p): Montréal's
+    WMT'15 system divides by the length, as GroundHog can. A translation has between ``min_length`` and
     ``max_length_ratio`` * source words + ``max_length_extra`` words.
     """
 
