@@ -180,7 +180,8 @@ class DeepLSTM(TranslationModel):
 
     def source_vectors(self, source: Padded) -> Tensor:
         """The last layer's h at the last word."""
-        return self.reader(source).ends[0]
+        encoded: Encoded = self.reader(source)
+        return encoded.ends[0]
 
     def remember(self, encoded: Encoded) -> SourceMemory:
         """What is needed of B sources that were read."""
