@@ -189,7 +189,7 @@ CELLS: dict[str, type[Cell]] = {
 
 
 def between(state_NH: Tensor, candidate_NH: Tensor, update_NH: Tensor) -> Tensor:
-    """(1 - z) h + z h', in one pass where all have the same type, which under autocast they have not."""
+    """(1 - z) h + z h'; in one pass, unless the types differ, as under autocast."""
     if update_NH.dtype == state_NH.dtype:
         return torch.lerp(state_NH, candidate_NH, update_NH)
     return state_NH + update_NH * (candidate_NH - state_NH)

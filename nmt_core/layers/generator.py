@@ -1,8 +1,8 @@
 """The distribution of the next word, given what the decoder reads out.
 
 A model has one ``Generator``, from which all probabilities of words come: losses, search, tree
-walk and scorers. Nothing else touches its parameters. A generator of another kind has to say its logits
-alone; everything else follows from them.
+walk and scorers. Nothing else touches its parameters. All models here have a ``LinearGenerator``. One of another kind,
+such as an extension's, defines its logits alone: ``Generator`` makes everything else of them.
 
 Shapes: N rows, L units of the readout, D columns of the output matrix, V words, C some of them, M
 pairs of a row and a word (the legend of all letters: ``nmt_core.layers``).
@@ -26,7 +26,7 @@ from nmt_core.native import kernels
 
 
 class Generator(nn.Module, abc.ABC):
-    """p(word | readout). All probabilities are natural logarithms."""
+    """The distribution p(word | readout). All probabilities are natural logarithms."""
 
     @property
     @abc.abstractmethod
@@ -86,7 +86,7 @@ class Generator(nn.Module, abc.ABC):
 
 
 class _Restricted(Generator):
-    """Some words of any generator."""
+    """Some words of a generator that is no ``LinearGenerator``."""
 
     def __init__(self, whole: Generator, words_C: Tensor) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Log-probabilities of words, and the log of the sum over all words of exp(logit), without the logits of all words.
+"""Log-probabilities of words, and the log of the sum over all words of exp(logit): on a CPU by blocks of words.
 
 Numerator and normaliser of a probability are of the same logits, rounded or not: so it is at most 1, and those of all
 words sum to 1.

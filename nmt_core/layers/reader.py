@@ -72,7 +72,7 @@ class RecurrentEncoder(nn.Module):
     def forward(self, embedded_BSE: Tensor, mask_BS: Tensor) -> tuple[Tensor, Tensor]:
         """What the last layer gives out at every position, (B, S, H), and the states of all layers at the end, (B, U).
 
-        Behind the end of a sentence that at its end.
+        At padding an encoder from the left has the state of the sentence's end, one from the right zeros.
         """
         first_BU = embedded_BSE.new_zeros(len(embedded_BSE), self.stack.state_size)
         if self.backward and in_one_call(self.unit, embedded_BSE):

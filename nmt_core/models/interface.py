@@ -111,7 +111,10 @@ class TranslationModel(nn.Module, abc.ABC):
         """
 
     def known_targets(self, batch: Batch) -> KnownTargets:
-        """All steps of known targets. Written with ``step``; models replace it by a faster form that must agree."""
+        """All steps of known targets.
+
+        This form, for new models, is made of ``step``; all models here have a faster one, which must agree.
+        """
         memory = self.encode(batch.source)
         state = self.start(memory)
         words_BT = batch.target.words_BL

@@ -77,7 +77,7 @@ class TargetOrder(enum.StrEnum):
     RIGHT_TO_LEFT = "right-to-left"
 
     def words(self, words: Sequence[Item]) -> Sequence[Item]:
-        """What there is one of for each word."""
+        """A sequence with one item for each word."""
         return words[::-1] if self is TargetOrder.RIGHT_TO_LEFT else words
 
     def sentence(self, sentence: Sentence) -> Sentence:
@@ -87,7 +87,7 @@ class TargetOrder(enum.StrEnum):
         return Sentence(self.words(sentence.ids), " ".join(self.words(sentence.words)))
 
     def rows(self, rows: Sequence[Item]) -> Sequence[Item]:
-        """What there is one of for each word and one for the end, which stays last."""
+        """A sequence with one item for each word, and one for the end, which stays last."""
         return [*rows[:-1][::-1], *rows[-1:]] if self is TargetOrder.RIGHT_TO_LEFT else rows
 
     def attention(self, rows: Sequence[Item], aligns: Aligns) -> Sequence[Item]:
@@ -97,5 +97,5 @@ class TargetOrder(enum.StrEnum):
         return [*rows[:1], *rows[1:][::-1]]
 
     def place(self, first: int, *, length: int = 1, words: int) -> int:
-        """Where a word, or a phrase of ``length`` words, begins that begins at ``first`` of so many words."""
+        """The first position of a phrase of ``length`` words; ``first`` is its position in the other order."""
         return words - first - length if self is TargetOrder.RIGHT_TO_LEFT else first

@@ -160,7 +160,7 @@ def make_hypothesis(
 class Finished(NamedTuple, Generic[Key]):
     """The best hypotheses of a sentence, best first, at most ``nbest``; or its samples in the order drawn.
 
-    None at all means that the model's numbers are not probabilities, or that none obeys the rules.
+    There are none where the model's numbers are not probabilities, or where no hypothesis obeys the rules.
     """
 
     request: Request[Key]
@@ -169,11 +169,11 @@ class Finished(NamedTuple, Generic[Key]):
 
     @property
     def key(self) -> Key:
-        """That of the sentence."""
+        """The key of the sentence."""
         return self.request.key
 
     def with_words(self, ids: Sequence[int]) -> Finished[Key]:
-        """Of a search among some words of a vocabulary: with their ids."""
+        """With the words' ``ids``, after a search in which a word's number was its position among them."""
         return self._replace(
             hypotheses=[replace(one, words=tuple(ids[place] for place in one.words)) for one in self.hypotheses]
         )
