@@ -17,7 +17,7 @@ from torch import Tensor
 
 from nmt_core.layers.generator import Generator
 
-LOGITS_AT_A_TIME = 1 << 23  # with fewer the gradient of the output matrix is many products with few rows each
+LOGITS_OF_A_PRODUCT = 1 << 23  # with fewer the gradient of the output matrix is many products with few rows each
 _ON_GPU = 8  # times as many on a GPU: 256 MiB in float32
 
 
@@ -83,7 +83,7 @@ class _SlicedCrossEntropy(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Objective, and the parts that are reported."""
         words, penalty = readout_NL.new_zeros((), dtype=torch.float32), readout_NL.new_zeros((), dtype=torch.float32)
-        rows = max(1, LOGITS_AT_A_TIME * (_ON_GPU if readout_NL.is_cuda else 1) // generator.words)
+        rows = max(1, LOGITS_OF_A_PRODUCT * (_ON_GPU if readout_NL.is_cuda else 1) // generator.words)
         into_readout: list[Tensor] = []
         into_weights: list[Tensor] = []
         for part_NL, goal_N in zip(readout_NL.split(rows), words_N.split(rows), strict=True):

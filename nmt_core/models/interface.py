@@ -33,7 +33,7 @@ from nmt_core.layers.losses import Losses, LossOptions, word_loss
 from nmt_core.text.characters import Characters
 from nmt_core.text.sentence import Sentence
 
-LOGITS_AT_A_TIME = 1 << 21  # 8 MiB in float32: they stay in the cache
+_LOGITS_IN_CACHE = 1 << 21  # 8 MiB in float32
 Side = Literal["source", "target"]
 NO_WORD = -1  # as ``previous`` word: the row is at the beginning of its sentence
 
@@ -139,7 +139,7 @@ class TranslationModel(nn.Module, abc.ABC):
         """``forward``, of what is known of the batch's targets."""
         target = batch.target
         readouts_NL, words_N1 = map(target.at_places, (known.readouts_BTL, target.words_BL.unsqueeze(2)))
-        rows = max(1, LOGITS_AT_A_TIME // self.generator.words)
+        rows = max(1, _LOGITS_IN_CACHE // self.generator.words)
         picked = [
             self.generator.log_probs(part_NL).gather(1, goal_N1).squeeze(1)
             for part_NL, goal_N1 in zip(readouts_NL.split(rows), words_N1.split(rows), strict=True)

@@ -43,7 +43,7 @@ def test_sums_are_named_and_counted() -> None:
 def test_backpropagation_in_slices_is_that_of_torchs_cross_entropy(
     monkeypatch: pytest.MonkeyPatch, smoothing: float, penalty: float, tied: bool
 ) -> None:
-    monkeypatch.setattr(word_loss, "LOGITS_AT_A_TIME", 9)
+    monkeypatch.setattr(word_loss, "LOGITS_OF_A_PRODUCT", 9)
     options = LossOptions(label_smoothing=smoothing, self_normalization=penalty)
     one, other = model(tied=tied).double(), model(tied=tied).double()
     losses = backpropagate(one, BATCH, options, scale=0.3)
