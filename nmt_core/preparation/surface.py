@@ -20,6 +20,7 @@ from nmt_core.preparation.settings import PreparationConfig
 from nmt_core.preparation.steps import LineStep
 from nmt_core.preparation.subwords import letters
 from nmt_core.preparation.words import remembered
+from nmt_core.text.sentence import word_rows
 from nmt_core.text.vocabulary import Vocabulary
 
 _HYPHEN = "@-@"
@@ -134,8 +135,8 @@ def for_surface_words(score: PairScore, source: SurfaceText, target: SurfaceText
     is then of the word written, whatever the model's are of.
     """
     rows = score.attention
-    if rows is not None and score.aligns == "read":
-        rows = (*rows[1:], rows[-1])
+    if rows is not None:
+        rows = (*word_rows(rows, score.aligns), rows[-1])
     return score._replace(
         unknown_source=source.unknown,
         unknown_target=target.unknown,

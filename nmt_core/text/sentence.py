@@ -11,10 +11,14 @@ import enum
 from collections.abc import Iterator, Sequence
 from typing import TypeVar, overload
 
+import numpy as np
+import numpy.typing as npt
+
 from nmt_core.base.interfaces import Aligns
 from nmt_core.base.words import split_words, without_factors
 
 Item = TypeVar("Item")
+Rows = TypeVar("Rows", tuple[tuple[float, ...], ...], npt.NDArray[np.float32] | npt.NDArray[np.float64])
 
 
 class Sentence(Sequence[int]):
@@ -65,6 +69,11 @@ class Sentence(Sequence[int]):
         """The words of the text without their factors, as many as there are ids."""
         words = split_words(self.text)
         return tuple(without_factors(words) if self.factors else words)
+
+
+def word_rows(attention: Rows, aligns: Aligns) -> Rows:
+    """The rows of attention of each target word, without the row of the end, or of the beginning."""
+    return attention[:-1] if aligns == "written" else attention[1:]
 
 
 class TargetOrder(enum.StrEnum):

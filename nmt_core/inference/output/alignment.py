@@ -20,6 +20,7 @@ from nmt_core.base.words import split_words
 from nmt_core.inference.output.attention_svg import attention_svg
 from nmt_core.inference.search.requests import Matrix
 from nmt_core.text.alignment import Points, pharaoh
+from nmt_core.text.sentence import word_rows
 from nmt_core.text.vocabulary import END
 
 _DIGITS = 5  # decimals of a weight
@@ -79,7 +80,7 @@ def line_writer(path: str) -> Callable[[AlignedPair], str]:
 
 def hard_points(attention: Matrix, aligns: Aligns = "written") -> Points:
     """One (source, target) point per target word, from weights with ``</s>`` as last row and column."""
-    words = attention[:-1, :-1] if aligns == "written" else attention[1:, :-1]
+    words = word_rows(attention, aligns)[:, :-1]
     if not words.size:
         return []
     return [(source, target) for target, source in enumerate(words.argmax(axis=1).tolist())]

@@ -19,6 +19,7 @@ from nmt_core.inference.search.requests import Matrix
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.alignment import Points
 from nmt_core.text.copying import Copying, CopyScheme
+from nmt_core.text.sentence import word_rows
 
 
 class Restored(NamedTuple):
@@ -59,8 +60,7 @@ def restore(
         written.append(word)
     places = [piece.place for piece in pieces]
     if attention is not None:
-        rows = attention if aligns == "written" else np.concatenate([attention[1:], attention[-1:]])
-        attention = rows[[*places, -1]]
+        attention = np.concatenate([word_rows(attention, aligns)[places], attention[-1:]])
     owners = _owners(copying.scheme, places, len(words))
     return Restored(tuple(written), _summed(word_log_probs, owners, len(places)), attention, counts)
 
@@ -84,8 +84,7 @@ def of_text(copying: Copying, pair: SentencePair, score: PairScore) -> PairScore
     places = range(0, 2 * len(words), 2)
     rows = score.attention
     if rows is not None:
-        rows = rows if score.aligns == "written" else (*rows[1:], rows[-1])
-        rows = (*rows[:-1:2], rows[-1])
+        rows = (*word_rows(rows, score.aligns)[::2], rows[-1])
     numbers = score.word_log_probs
     return score._replace(
         unknown_target=sum(word not in copying.target for word in words),
