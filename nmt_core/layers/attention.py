@@ -117,12 +117,13 @@ class AdditiveAttention(Attention, Layer):
 class AttentionLoop:
     """The attention of the steps of one loop.
 
-    ``values_BSX`` are summed, ``keys_BSA`` are scored, ``widths_B`` says how many positions each source has.
+    ``values_BSX`` are summed, ``keys_BSA`` are scored, ``words_B`` says how many words of each source are
+    attended to, ``</s>`` among them where the encoder reads it.
     """
 
-    def __init__(self, attention: Attention, values_BSX: Tensor, keys_BSA: Tensor, widths_B: Tensor) -> None:
+    def __init__(self, attention: Attention, values_BSX: Tensor, keys_BSA: Tensor, words_B: Tensor) -> None:
         self.attention, self.query = attention, attention.queries()
-        self.values_BSX, self.keys_BSA, self.widths_B = values_BSX, keys_BSA, widths_B
+        self.values_BSX, self.keys_BSA, self.words_B = values_BSX, keys_BSA, words_B
 
     def __call__(self, query_NH: Tensor, layout: Layout | None = None, focus: Focus | None = None) -> Attended:
         """Attend from N states to the annotations of their B sentences; without ``layout``, N = B * K."""
@@ -149,7 +150,7 @@ class AttentionLoop:
     @functools.cached_property
     def _padding_BS(self) -> Tensor:
         """True behind the end of a source."""
-        return torch.arange(self.keys_BSA.shape[1], device=self.widths_B.device) >= self.widths_B.unsqueeze(1)
+        return torch.arange(self.keys_BSA.shape[1], device=self.words_B.device) >= self.words_B.unsqueeze(1)
 
     def _attend_with_kernels(self, query_NH: Tensor, layout: Layout | None, energy_A: Tensor) -> Attended:
         """The same of additive attention, compiled; weights are in float32 where there is a layout, as without it."""
@@ -160,7 +161,7 @@ class AttentionLoop:
             sentences_N = layout.sentences_N
         query_NA = self.query(query_NH)
         context_NX, weights_NS = kernels.attend(
-            query_NA, self.keys_BSA, self.values_BSX, energy_A, sentences_N, self.widths_B
+            query_NA, self.keys_BSA, self.values_BSX, energy_A, sentences_N, self.words_B
         )
         return Attended(context_NX, weights_NS.to(query_NH.dtype) if layout is None else weights_NS)
 

@@ -142,7 +142,7 @@ class Annotations(StartMemory):
 
     values_BSX: Tensor = field(metadata=SOURCE_AXIS)
     keys_BSA: Tensor = field(metadata=SOURCE_AXIS)
-    widths_B: Tensor
+    words_B: Tensor
 
 
 class ProjectedAnnotations(Annotations):
@@ -164,16 +164,16 @@ class AttentiveContext(SourceContext):
 
     def remember(self, encoded: Encoded) -> Annotations:
         """Values and keys; the first state is of the end of the backward encoder, the first word (appendix A.2.2)."""
-        first_BH, widths_B = encoded.ends[-1], encoded.mask_BS.sum(dim=1)
+        first_BH, words_B = encoded.ends[-1], encoded.mask_BS.sum(dim=1)
         if torch.is_grad_enabled():
-            return Annotations(first_BH, encoded.annotations(), self.attention.keys(encoded), widths_B)
+            return Annotations(first_BH, encoded.annotations(), self.attention.keys(encoded), words_B)
         both_XC = torch.cat([self.to_gates.weight, self.to_readout.weight])
-        return ProjectedAnnotations(first_BH, encoded.times(both_XC), self.attention.keys(encoded), widths_B)
+        return ProjectedAnnotations(first_BH, encoded.times(both_XC), self.attention.keys(encoded), words_B)
 
     def terms(self, hidden_NH: Tensor, memory: Memory, layout: Layout | None) -> ContextTerms:
         """Attention from the states, and the products of its sum."""
         assert isinstance(memory, Annotations)
-        attend = AttentionLoop(self.attention, memory.values_BSX, memory.keys_BSA, memory.widths_B)
+        attend = AttentionLoop(self.attention, memory.values_BSX, memory.keys_BSA, memory.words_B)
         context_NX, weights_NS = attend(hidden_NH, layout)
         if not isinstance(memory, ProjectedAnnotations):
             return ContextTerms(self.to_gates(context_NX), self.to_readout(context_NX), weights_NS)
@@ -192,7 +192,7 @@ class _AttentiveLoop(ContextLoop):
     def __init__(self, part: AttentiveContext, memory: Annotations) -> None:
         super().__init__(NO_TERMS)
         self.part, self.projected = part, isinstance(memory, ProjectedAnnotations)
-        self.attention_loop = AttentionLoop(part.attention, memory.values_BSX, memory.keys_BSA, memory.widths_B)
+        self.attention_loop = AttentionLoop(part.attention, memory.values_BSX, memory.keys_BSA, memory.words_B)
         self.gates_of = shared_matrix(part.to_gates.weight)
         self.contexts: list[Tensor] = []
         self.weights: list[Tensor] = []

@@ -133,7 +133,7 @@ class Hybrid(DeepLSTM, SpellingModel):
         if self.path == "same":
             return memory
         return SpellingMemory(
-            memory.states_BU, memory.values_BSH, memory.keys_BSA, memory.widths_B, encoded.annotations()
+            memory.states_BU, memory.values_BSH, memory.keys_BSA, memory.words_B, encoded.annotations()
         )
 
     def spelling_starts(self, step: Step, memory: Memory, rows_M: Tensor, layout: Layout | None = None) -> Tensor:

@@ -77,11 +77,11 @@ class LocationAttention(nn.Module):
 class LocationLoop:
     """``LocationAttention`` during one loop."""
 
-    def __init__(self, attention: LocationAttention, values_BSX: Tensor, widths_B: Tensor) -> None:
+    def __init__(self, attention: LocationAttention, values_BSX: Tensor, words_B: Tensor) -> None:
         self.energies, self.values_BSX = shared_matrix(attention.energies.weight), values_BSX
         self.blend = SharedProduct(values_BSX)
-        positions_S = torch.arange(values_BSX.shape[1], device=widths_B.device)
-        self.mask_BS = positions_S < widths_B.unsqueeze(1)
+        positions_S = torch.arange(values_BSX.shape[1], device=words_B.device)
+        self.mask_BS = positions_S < words_B.unsqueeze(1)
 
     def __call__(self, query_NH: Tensor, layout: Layout | None = None, focus: Focus | None = None) -> Attended:
         """Attend from N states; without ``layout``, N = B * K."""
@@ -163,7 +163,7 @@ class SourceMemory(Memory):
     states_BU: Tensor
     values_BSH: Tensor | None = field(default=None, metadata=SOURCE_AXIS)
     keys_BSA: Tensor | None = field(default=None, metadata=SOURCE_AXIS)
-    widths_B: Tensor | None = None
+    words_B: Tensor | None = None
 
 
 class AttentionalReadout(nn.Module):
@@ -195,16 +195,16 @@ class AttentionalLoop:
     """``AttentionalReadout`` during one loop: attentional vectors, and where they come from, weights that sum to 1."""
 
     def __init__(self, part: AttentionalReadout, memory: SourceMemory) -> None:
-        assert memory.values_BSH is not None and memory.widths_B is not None
-        self.part, self.words_B = part, memory.widths_B
+        assert memory.values_BSH is not None and memory.words_B is not None
+        self.part, self.words_B = part, memory.words_B
         self.product = shared_matrix(part.state.weight)
         self.focusing = None if part.window is None else part.window.focusing()
         self.attend: AttentionLoop | LocationLoop
         if isinstance(part.score, LocationAttention):
-            self.attend = LocationLoop(part.score, memory.values_BSH, memory.widths_B)
+            self.attend = LocationLoop(part.score, memory.values_BSH, memory.words_B)
         else:
             assert memory.keys_BSA is not None
-            self.attend = AttentionLoop(part.score, memory.values_BSH, memory.keys_BSA, memory.widths_B)
+            self.attend = AttentionLoop(part.score, memory.values_BSH, memory.keys_BSA, memory.words_B)
 
     def __call__(
         self, hidden_NH: Tensor, place_N: Tensor | None, layout: Layout | None = None

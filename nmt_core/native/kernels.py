@@ -61,24 +61,24 @@ def normalize(scores_NV: Tensor, block: int) -> tuple[Tensor, Tensor]:
 
 
 def attend(
-    query_NA: Tensor, keys_BSA: Tensor, values_BSX: Tensor, energy_A: Tensor, sentences_N: Tensor, widths_B: Tensor
+    query_NA: Tensor, keys_BSA: Tensor, values_BSX: Tensor, energy_A: Tensor, sentences_N: Tensor, words_B: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Sums of values (N, X) and weights (N, S) in float32: softmax of energy . tanh(query + key) over S.
 
-    Row n looks at the first ``widths_B`` positions, at least one, of sentence ``sentences_N`` (both int64).
+    Row n looks at the first ``words_B`` positions, at least one, of sentence ``sentences_N`` (both int64).
     """
     rows, (sentences, positions, units), size = len(query_NA), keys_BSA.shape, values_BSX.shape[2]
     query_NA, keys_BSA, values_BSX = (one.contiguous() for one in (query_NA, keys_BSA, values_BSX))
-    energy_A, sentences_N, widths_B = (one.contiguous() for one in (energy_A, sentences_N, widths_B))
+    energy_A, sentences_N, words_B = (one.contiguous() for one in (energy_A, sentences_N, words_B))
     _check(query_NA, (rows, units), whole=True)
     _check(keys_BSA, (sentences, positions, units), whole=True)
     _check(values_BSX, (sentences, positions, size), whole=True)
     _check(energy_A, (units,), whole=True)
     _check(sentences_N, (rows,), dtype=torch.int64, whole=True)
-    _check(widths_B, (sentences,), dtype=torch.int64, whole=True)
+    _check(words_B, (sentences,), dtype=torch.int64, whole=True)
     context_NX, weights_NS = query_NA.new_empty(rows, size), _floats(rows, positions)
     scratch = _floats(2 * -(-units // _LANES) * _LANES)
-    inputs = (query_NA, keys_BSA, values_BSX, energy_A, sentences_N, widths_B)
+    inputs = (query_NA, keys_BSA, values_BSX, energy_A, sentences_N, words_B)
     pointers = [one.data_ptr() for one in (*inputs, context_NX, weights_NS, scratch)]
     given = AttentionArguments(*pointers[:6], rows, positions, units, size, *pointers[6:])
     call("attend", ctypes.byref(given))

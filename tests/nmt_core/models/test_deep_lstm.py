@@ -211,8 +211,8 @@ class CopyingByPosition(DeepLSTM):
 
     def step(self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None = None) -> Step:
         assert isinstance(state, DeepState) and isinstance(memory, SourceMemory) and state.place_N is not None
-        assert memory.widths_B is not None and memory.values_BSH is not None
-        widths_N = memory.widths_B if layout is None else memory.widths_B[layout.sentences_N]
+        assert memory.words_B is not None and memory.values_BSH is not None
+        widths_N = memory.words_B if layout is None else memory.words_B[layout.sentences_N]
         looked_N = (state.place_N - 1).clamp(min=0)
         attention_NS = nn.functional.one_hot(looked_N, memory.values_BSH.shape[1]).float()
         ends_N = state.place_N >= widths_N

@@ -63,16 +63,16 @@ def test_attention_is_that_of_the_equations(
     widths = data.draw(st.lists(st.integers(1, positions), min_size=sentences, max_size=sentences))
     query_NA, energy_A = numbers(len(owners), units, seed=1, scale=3), numbers(units, seed=2)
     keys_BSA, values_BSX = numbers(sentences, positions, units, seed=3), numbers(sentences, positions, size, seed=4)
-    owner_N, widths_B = torch.tensor(owners), torch.tensor(widths)
-    context_NX, weights_NS = kernels.attend(query_NA, keys_BSA, values_BSX, energy_A, owner_N, widths_B)
+    owner_N, words_B = torch.tensor(owners), torch.tensor(widths)
+    context_NX, weights_NS = kernels.attend(query_NA, keys_BSA, values_BSX, energy_A, owner_N, words_B)
     energies_NS = torch.tanh(query_NA.double().unsqueeze(1) + keys_BSA.double()[owner_N]) @ energy_A.double()
-    outside_NS = torch.arange(positions) >= widths_B[owner_N].unsqueeze(1)
+    outside_NS = torch.arange(positions) >= words_B[owner_N].unsqueeze(1)
     exact_NS = energies_NS.masked_fill(outside_NS, -torch.inf).softmax(dim=1)
     assert torch.allclose(weights_NS.double(), exact_NS, rtol=0.0, atol=3e-6)
     assert near(context_NX, (exact_NS.unsqueeze(1) @ values_BSX.double()[owner_N]).squeeze(1), absolute=2e-5)
     for row in range(len(owners)):
         part = slice(row, row + 1)
-        alone = kernels.attend(query_NA[part], keys_BSA, values_BSX, energy_A, owner_N[part], widths_B)
+        alone = kernels.attend(query_NA[part], keys_BSA, values_BSX, energy_A, owner_N[part], words_B)
         assert torch.equal(alone[0], context_NX[part]) and torch.equal(alone[1], weights_NS[part])
 
 
@@ -139,13 +139,13 @@ def test_errors_are_no_larger_than_without_kernels(monkeypatch: pytest.MonkeyPat
         numbers(4, positions, units, seed=5),
         numbers(rows, 2 * units, seed=6),
     ]
-    widths_B = torch.full((4,), positions)
+    words_B = torch.full((4,), positions)
 
     def results(dtype: torch.dtype) -> list[Tensor]:
         word_N3H, state_NH, context_N3H, word_N4H, state_N2H, *others = (tensor.to(dtype) for tensor in tensors)
         values_BSX, keys_BSA, part_N2L = others
         model_cell, model_attention, model_readout, memory_cell = copy.deepcopy(parts).to(dtype)
-        attended = AttentionLoop(model_attention, values_BSX, keys_BSA, widths_B)(state_NH)
+        attended = AttentionLoop(model_attention, values_BSX, keys_BSA, words_B)(state_NH)
         return [
             model_cell.recurrence()(word_N3H, state_NH, context_N3H).double(),
             memory_cell.recurrence()(word_N4H, state_N2H, word_N4H).double(),
