@@ -38,7 +38,7 @@ from nmt_core.layers.generator import LinearGenerator
 from nmt_core.layers.init import RANGE, Initialisation
 from nmt_core.layers.products import Linear
 from nmt_core.layers.reader import RecurrentReader
-from nmt_core.models.context import Context, SourceContext, StartMemory
+from nmt_core.models.context import Context, ContextTerms, SourceContext, StartMemory
 from nmt_core.models.interface import NO_WORD, KnownTargets, Step, TranslationModel
 from nmt_core.native import kernels
 
@@ -165,14 +165,21 @@ class RecurrentConfig(Config):
 
     @model_validator(mode="after")
     def _has_one_output_matrix(self) -> Self:
-        if self.tied and self.output_rank is not None:
-            raise ValueError("output_rank: with tied the output matrix is the matrix of word vectors; set one of them")
+        if self.ties_output and self.output_rank is not None:
+            raise ValueError(
+                "output_rank: with tied or shared_embeddings the output matrix is the matrix of word vectors; set one"
+            )
         return self
 
-    def new_generator(self, units: int, embedding: WordEmbedding, *, tied: bool) -> LinearGenerator:
+    @property
+    def ties_output(self) -> bool:
+        """Whether the output matrix is the matrix of the target's word vectors."""
+        return self.tied
+
+    def new_generator(self, units: int, embedding: WordEmbedding) -> LinearGenerator:
         """The output layer for readouts of so many units and the words of ``embedding``."""
-        rank = self.embedding if tied else self.output_rank
-        return LinearGenerator(units, len(embedding.weight), rank=rank, tied=embedding if tied else None)
+        rank = self.embedding if self.ties_output else self.output_rank
+        return LinearGenerator(units, len(embedding.weight), rank=rank, tied=embedding if self.ties_output else None)
 
 
 class SourceFactorsConfig(Config):
@@ -192,11 +199,10 @@ class TranslationConfig(SourceFactorsConfig, RecurrentConfig):
     order: Order = "look-generate-update"
     shared_embeddings: bool = False
 
-    @model_validator(mode="after")
-    def _goes_together(self) -> Self:
-        if self.shared_embeddings and self.output_rank is not None:
-            raise ValueError("output_rank: with shared_embeddings the output matrix is the matrix of word vectors")
-        return self
+    @property
+    def ties_output(self) -> bool:
+        """Also with ``shared_embeddings``."""
+        return self.tied or self.shared_embeddings
 
     def new_embeddings(
         self, source_words: int, target_words: int, factor_words: Sequence[int]
@@ -232,7 +238,7 @@ class RecurrentModel(EncoderDecoder):
     def start(self, memory: Memory) -> DecoderState:
         """s_0 = tanh(W_s x + b_s), or zeros, as an LSTM's memory cells are.
 
-        No update waits, which a zero term of the context stands for.
+        No update waits; zeros, which nothing reads, keep the place of the context's term.
         """
         if self.initial is None:
             first_BU = self.target_embedding.weight.new_zeros(memory.rows, self.unit.state_size)
@@ -252,18 +258,14 @@ class RecurrentModel(EncoderDecoder):
     ) -> Step:
         """Advance by one word."""
         assert isinstance(state, DecoderState)
-        states_NU, recurrence = state.hidden_NU, self.unit.recurrence()
         of_word = [part for part in (self.word_inputs, self.readout.word) if part is not None]
         inputs_NG, *word_part = self.target_embedding.apply_once(
             previous_N, lambda embedded: [part(embedded) for part in of_word]
         )
-        fixed = None if self.context.changes else self.context.terms(states_NU, memory, layout)
-        if self.waits and not (layout is not None and layout.beginning):
-            updated_NU = recurrence(inputs_NG, states_NU, state.context_NG if fixed is None else fixed.gates_NG)
-            states_NU = torch.where((previous_N == NO_WORD).unsqueeze(1), states_NU, updated_NU)
-        terms = fixed or self.context.terms(self.unit.hidden_part(states_NU), memory, layout)
-        if not self.waits:
-            states_NU = recurrence(inputs_NG, states_NU, terms.gates_NG)
+        if self.waits:
+            states_NU, terms = self._update_then_look(inputs_NG, previous_N, state, memory, layout)
+        else:
+            states_NU, terms = self._look_then_update(inputs_NG, state, memory, layout)
         hidden_NH = self.unit.hidden_part(states_NU)
         context_part = terms.readout_NX
         if addition is not None:
@@ -272,6 +274,28 @@ class RecurrentModel(EncoderDecoder):
         readout_NL = self.readout.join(hidden_NH, word_part[0] if word_part else None, context_part)
         kept_NG = terms.gates_NG if state.context_NG is not None else None
         return Step(readout_NL, DecoderState(states_NU, kept_NG), terms.weights_NS)
+
+    def _update_then_look(
+        self, inputs_NG: Tensor, previous_N: Tensor, state: DecoderState, memory: Memory, layout: Layout | None
+    ) -> tuple[Tensor, ContextTerms]:
+        """``look-generate-update``: the update that waited for ``previous_N``, and the context of the new states.
+
+        Rows at the beginning of their sentence, where no update waits, keep their states.
+        """
+        states_NU = state.hidden_NU
+        fixed = None if self.context.changes else self.context.terms(states_NU, memory, layout)
+        if layout is None or not layout.beginning:
+            gates_NG = state.context_NG if fixed is None else fixed.gates_NG
+            updated_NU = self.unit.recurrence()(inputs_NG, states_NU, gates_NG)
+            states_NU = torch.where((previous_N == NO_WORD).unsqueeze(1), states_NU, updated_NU)
+        return states_NU, fixed or self.context.terms(self.unit.hidden_part(states_NU), memory, layout)
+
+    def _look_then_update(
+        self, inputs_NG: Tensor, state: DecoderState, memory: Memory, layout: Layout | None
+    ) -> tuple[Tensor, ContextTerms]:
+        """``conditional``: the context of the states, and the states after it and the word before."""
+        terms = self.context.terms(self.unit.hidden_part(state.hidden_NU), memory, layout)
+        return self.unit.recurrence()(inputs_NG, state.hidden_NU, terms.gates_NG), terms
 
     def decode(self, words_BT: Tensor, memory: Memory, addition: Addition | None = None) -> KnownTargets:
         """All steps of known targets."""

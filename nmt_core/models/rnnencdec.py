@@ -66,8 +66,7 @@ class RNNencdec(RecurrentModel):
         self.context_inputs = unit.inputs(hidden, bias=False)
         self.unit = unit
         self.readout = MaxoutReadout(hidden, embedding, hidden, config.maxout)
-        tied = config.tied or config.shared_embeddings
-        self.output = self.generator = config.new_generator(config.maxout, self.target_embedding, tied=tied)
+        self.output = self.generator = config.new_generator(config.maxout, self.target_embedding)
         self.dropout = nn.Dropout(config.dropout)
         self.source_encoder = RecurrentReader(self.source_embedding, [self.encoder])
         self.context = FixedContext(

@@ -35,8 +35,7 @@ class RNNLM(RecurrentModel):
         unit = CELLS[config.cell](config.hidden)
         self.word_inputs, self.unit = unit.inputs(config.embedding), unit
         if predicts:
-            generator = config.new_generator(config.hidden, self.target_embedding, tied=config.tied)
-            self.output = self.generator = generator
+            self.output = self.generator = config.new_generator(config.hidden, self.target_embedding)
         self.dropout = nn.Dropout(config.dropout)
         self.context, self.readout = Context(), StateReadout()
         self.initial, self.waits = None, False

@@ -60,8 +60,7 @@ class RNNsearch(RecurrentModel):
         self.context_inputs = unit.inputs(2 * hidden, bias=False)
         self.unit = unit
         self.readout = MaxoutReadout(hidden, embedding, 2 * hidden, config.maxout)
-        tied = config.tied or config.shared_embeddings
-        self.output = self.generator = config.new_generator(config.maxout, self.target_embedding, tied=tied)
+        self.output = self.generator = config.new_generator(config.maxout, self.target_embedding)
         self.dropout = nn.Dropout(config.dropout)
         directions = [self.encoder, self.backward_encoder]
         self.source_encoder = RecurrentReader(self.source_embedding, directions, dropout=self.dropout)
