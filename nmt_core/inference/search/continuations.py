@@ -117,6 +117,10 @@ def best_continuations(
     ``rows_AK`` are ascending; where ``missing_AK`` they are any. What is not there has total -inf. The
     choice between equal totals at the end of the list may be a wrong one where ``tied_A``; ``break_ties``
     makes it right.
+
+    An example with 300 words, that is 3 blocks of 128, and a sentence whose rows are 4 and 5. Its blocks are numbered
+    0 to 2 of row 4, 3 to 5 of row 5. If block 4 is chosen (``chosen_AX``), its row is at place 4 // 3 = 1: row 5. Its
+    words are 128 to 255 (``words_AXW``), and their indices 5 * 300 + 128 to 5 * 300 + 255 (``indices_AM``).
     """
     words = scores_NV.shape[1]
     tops_NG = tops_NG.to(offsets_N.dtype) + offsets_N.unsqueeze(1)
