@@ -29,7 +29,7 @@ def found_by(
 ) -> list[Finished[int]]:
     """What one search finds for each request."""
     search = BeamSearch[int](predictor, attention=attention)
-    found = {done.key: done for done in search_all(search, requests, batch_tokens=batch_tokens)}
+    found = {done.request.key: done for done in search_all(search, requests, batch_tokens=batch_tokens)}
     return [found[request.key] for request in requests]
 
 

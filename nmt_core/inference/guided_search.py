@@ -62,7 +62,7 @@ class GuidedTranslator:
         ]
         search: BeamSearch[int] = BeamSearch(self._predictor)
         longest_first = sorted(requests, key=lambda one: -len(one.source))
-        found = {done.key: done for done in search_all(search, longest_first, batch_tokens=_BATCH_TOKENS)}
+        found = {done.request.key: done for done in search_all(search, longest_first, batch_tokens=_BATCH_TOKENS)}
         for done in found.values():
             if not done.constrained:
                 checked(done)

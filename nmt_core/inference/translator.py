@@ -108,8 +108,8 @@ class Translator:
         requests = [self._requests.make(number, line) for number, line in enumerate(asked, start=first)]
         found: dict[int, Finished[int]] = {}
         for done in self._decode([request for request in requests if request.source]):
-            checked(done, f"line {done.key + 1}: ")
-            found[done.key] = done
+            checked(done, f"line {done.request.key + 1}: ")
+            found[done.request.key] = done
         nbests = self._finisher.finish([found.get(one.key) or Finished(one, []) for one in requests])
         return [[self._detokenized(one) for one in nbest] for nbest in nbests] if raw else nbests
 

@@ -222,7 +222,7 @@ class Speller:
             for done in search_all(search, requests, batch_tokens=_TOGETHER):
                 spelling = self._first_new(checked(done))
                 if spelling is not None:
-                    found[done.key] = spelling
+                    found[done.request.key] = spelling
         return found
 
     def _sampled(

@@ -167,11 +167,6 @@ class Finished(NamedTuple, Generic[Key]):
     hypotheses: Sequence[Hypothesis]
     constrained: bool = False
 
-    @property
-    def key(self) -> Key:
-        """The key of the sentence."""
-        return self.request.key
-
     def with_words(self, ids: Sequence[int]) -> Finished[Key]:
         """With the words' ``ids``, after a search in which a word's number was its position among them."""
         return self._replace(

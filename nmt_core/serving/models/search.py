@@ -121,10 +121,10 @@ class RunningSearch:
         keys, self._empty = self._empty, []
         searched = [Finished(Request(key, self._models[0].encode_text(""), DecodingConfig()), []) for key in keys]
         for done in self._search.step():
-            del self._admitted[done.key]
+            del self._admitted[done.request.key]
             if self._ids is not None:  # search has the ids of a list
                 done = done.with_words(self._ids)
-            keys.append(done.key)
+            keys.append(done.request.key)
             searched.append(done)
         if not searched:
             return []

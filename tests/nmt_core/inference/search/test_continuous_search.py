@@ -75,8 +75,8 @@ def test_what_comes_and_goes_does_not_matter(name: str, data: st.DataObject) -> 
         assert freed >= len(leaving)
         cancelled |= leaving
         for done in search.step():
-            assert done.key not in found
-            found[done.key] = done.hypotheses
+            assert done.request.key not in found
+            found[done.request.key] = done.hypotheses
     assert search.rows == 0
     assert set(found) == set(asked) - cancelled
     for key, hypotheses in found.items():
@@ -161,7 +161,7 @@ def test_a_broken_sentence_does_not_disturb_others(markov: Callable[..., Transla
     search.admit([Request(first, Sentence([first]), config) for first in (2, 3, 4)])
     found: dict[int, list[Hypothesis]] = {}
     while search.sentences:
-        found.update((done.key, done.hypotheses) for done in search.step())
+        found.update((done.request.key, done.hypotheses) for done in search.step())
     assert found[3] == []
     assert found[2] == found[4] == beam_search(predictor, pad([[2]]), config=config)[0]
     with pytest.raises(ModelError, match="not numbers"):

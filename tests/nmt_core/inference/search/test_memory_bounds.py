@@ -101,7 +101,7 @@ def test_sentences_of_any_length_that_come_and_go(tiny: MakeModel) -> None:
         entering = [waiting.pop() for _ in range(min(chance.randrange(8), len(waiting)))]
         search.admit(entering)
         live |= {request.key for request in entering}
-        finished = {one.key for one in search.step()}
+        finished = {one.request.key for one in search.step()}
         live, done = live - finished, done | finished
         tokens = sum(lengths[key] + 1 for key in live)
         assert positions(search) <= 12 * tokens + 4000
@@ -134,7 +134,10 @@ def test_attention_is_kept_where_asked_for_without_padding_and_until_its_sentenc
             widths.append(attention_values(search))
         for one in done:
             attention = one.hypotheses[0].attention
-            assert attention is None or attention.shape == (len(one.hypotheses[0].words) + 1, 3 if one.key == 0 else 20)
+            assert attention is None or attention.shape == (
+                len(one.hypotheses[0].words) + 1,
+                3 if one.request.key == 0 else 20,
+            )
     assert max(widths) <= 2 * 3 * 41  # nothing of the five others, and none of their width
     unasked: BeamSearch[int] = BeamSearch(predictor)
     unasked.admit([Request(0, Sentence([2, 3]), lasting)])

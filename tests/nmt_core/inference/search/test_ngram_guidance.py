@@ -72,7 +72,7 @@ def by_hand(ngrams: Ngrams, words: tuple[str, ...], *, weight: float, factors: t
 
 
 def found(model: LoadedModel, requests: list[Request[int]]) -> dict[int, Finished[int]]:
-    return {done.key: done for done in found_by(make_predictor([model]), requests)}
+    return {done.request.key: done for done in found_by(make_predictor([model]), requests)}
 
 
 def shown(done: Finished[int]) -> list[Any]:
