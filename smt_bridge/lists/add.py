@@ -20,7 +20,7 @@ from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.run import Job, are_files, run_with_options
 from smt_bridge.errors import FormatError
 from smt_bridge.features.registry import compares_hypotheses
-from smt_bridge.lists.worker import FACTORS, NAME, feature_specs, models_of, open_worker, warn_at_the_end
+from smt_bridge.lists.worker import FACTORS, NAME, Request, feature_specs, models_of, open_worker, warn_at_the_end
 from smt_bridge.metadata import Metadata, known_columns, new_metadata, write_metadata
 from smt_bridge.models import count_jobs
 from smt_bridge.moses_lines import look_factored, parse_factors
@@ -51,23 +51,22 @@ class _Input(NamedTuple):
 def add_features(args: argparse.Namespace) -> int:
     """Merge the lists, where there are several, and add the columns; then write down what they are."""
     named = list(args.nbest)
-    args.nbest, args.lists = " and ".join(path for _, path in named), []
-    if len(named) > 1 or named[0][0]:
-        args.lists = [f"{name}={path}" for name, path in named]
+    several = len(named) > 1 or bool(named[0][0])
+    if several:
         _check_named(args, named)
     elif args.exact:
         raise ConfigError("--exact is for several lists: give --nbest NAME=FILE")
-    elif args.source == args.nbest == "-":
+    elif args.source == named[0][1] == "-":
         raise ConfigError("--source and --nbest cannot both be standard input")
+    shown = " and ".join(path for _, path in named)
     with contextlib.ExitStack() as stack:
-        if args.lists:
-            args.source_text = stack.enter_context(readable_again(args.source))  # each worker reads it
+        source = stack.enter_context(readable_again(args.source))  # each worker reads it
+        if several:
+            request = Request(args, shown, tuple(f"{name}={path}" for name, path in named), source)
             lists = {name: ReadableFile(path, stack.enter_context(readable_again(path))) for name, path in named}
-            found = _several(args, lists)
-        else:
-            found = _one(args)
-            args.source_text = stack.enter_context(readable_again(args.source))
-        return _add(args, found)
+            return _add(request, _several(request, lists))
+        request = Request(args, shown, (), source)
+        return _add(request, _one(request))
 
 
 def _check_named(args: argparse.Namespace, named: Sequence[tuple[str, str]]) -> None:
@@ -81,42 +80,46 @@ def _check_named(args: argparse.Namespace, named: Sequence[tuple[str, str]]) -> 
         raise ConfigError("names of lists must differ in more than capital letters; lists of one system go in one file")
 
 
-def _several(args: argparse.Namespace, lists: Mapping[str, ReadableFile]) -> _Input:
-    merged = MergedFiles(lists, ReadableFile(args.source, args.source_text), exact=args.exact, say=_remark)
+def _several(request: Request, lists: Mapping[str, ReadableFile]) -> _Input:
+    merged = MergedFiles(
+        lists, ReadableFile(request.args.source, request.source_text), exact=request.args.exact, say=_remark
+    )
     return _Input(merged.read, merged.signatures, dict(lists.values()))
 
 
-def _one(args: argparse.Namespace) -> _Input:
+def _one(request: Request) -> _Input:
     """Its lists are undivided where a feature compares the hypotheses of a sentence, or reading raises FormatError."""
-    format = _format(args)
-    comparing = next(filter(compares_hypotheses, args.feature), None)
+    format = _format(request)
+    comparing = next(filter(compares_hypotheses, request.args.feature), None)
 
     def read() -> Iterator[NbestList]:
-        lists = runs_of_sentence(read_entries(args.nbest, format=format))
-        return lists if comparing is None else undivided(lists, path=args.nbest, needed_by=comparing)
+        lists = runs_of_sentence(read_entries(request.nbest, format=format))
+        return lists if comparing is None else undivided(lists, path=request.nbest, needed_by=comparing)
 
-    return _Input(read, functools.partial(known_columns, args.nbest), {args.nbest: args.nbest})
+    return _Input(read, functools.partial(known_columns, request.nbest), {request.nbest: request.nbest})
 
 
-def _add(args: argparse.Namespace, lists: _Input) -> int:
+def _add(request: Request, lists: _Input) -> int:
     """Add the columns, and write their metadata where the output is a file."""
-    metadata_file = new_metadata(args.output)
+    metadata_file = new_metadata(request.args.output)
     known = lists.known_columns() if metadata_file else {}
-    jobs = count_jobs(args, models_of(feature_specs(args)))
+    jobs = count_jobs(request.args, models_of(feature_specs(request)))
     windows: list[Mapping[str, float]] = []
 
     def describe(counts: Mapping[str, float], signatures: Mapping[str, str]) -> None:
         warn_at_the_end(windows, _remark)
         if metadata_file:
-            _write_list_metadata(args, {**known, **signatures}, counts)
+            _write_list_metadata(request, {**known, **signatures}, counts)
 
-    next(read_lines(args.source_text, shown=args.source), None)  # warnings about the start of the file come now
-    job = _job(args, lists)
+    next(
+        read_lines(request.source_text, shown=request.args.source), None
+    )  # warnings about the start of the file come now
+    job = _job(request, lists)
     if job.journaled:
-        next(_windows(args, lists.read), None)  # a bad list leaves no job behind
-    open_features = functools.partial(open_worker, args)
-    shown: dict[str, Any] = {"name": NAME, "unit": " hyp", "quiet": args.quiet}
-    run_with_options(args, job, open_features, jobs=jobs, seen=windows.append, on_complete=describe, **shown)
+        next(_windows(request, lists.read), None)  # a bad list leaves no job behind
+    open_features = functools.partial(open_worker, request)
+    shown: dict[str, Any] = {"name": NAME, "unit": " hyp", "quiet": request.args.quiet}
+    run_with_options(request.args, job, open_features, jobs=jobs, seen=windows.append, on_complete=describe, **shown)
     return 0
 
 
@@ -129,15 +132,15 @@ def _path_of(files: Mapping[str, str]) -> str:
     return next((path for path in files if not os.path.isfile(path)), next(iter(files)))
 
 
-def _windows(args: argparse.Namespace, read: Callable[[], Iterator[NbestList]]) -> Iterator[list[NbestList]]:
+def _windows(request: Request, read: Callable[[], Iterator[NbestList]]) -> Iterator[list[NbestList]]:
     """The list, so many sentences at a time; refused where its words have factors and nobody says which one counts."""
-    chosen = args.factor is not None or args.nbest_format.lower().startswith("factors")
+    chosen = request.args.factor is not None or request.args.nbest_format.lower().startswith("factors")
     for number, window in enumerate(_batched(read())):
         if number == 0 and not chosen and look_factored(_texts_of_moses(window)):
             line = window[0].entries[0].line
-            raise FormatError(args.nbest, FACTORS.format("models of targets do"), line=line)
-        if number == 0 and not args.lists:  # several lists are looked at when all of them are read
-            _warn_of_another_source(args, window)
+            raise FormatError(request.nbest, FACTORS.format("models of targets do"), line=line)
+        if number == 0 and not request.lists:  # several lists are looked at when all of them are read
+            _warn_of_another_source(request, window)
         yield window
 
 
@@ -147,11 +150,11 @@ def _texts_of_moses(window: Sequence[NbestList]) -> Iterator[bytes]:
     return (clean_words(one.fields[1]) for one in originals if one is not None)
 
 
-def _warn_of_another_source(args: argparse.Namespace, window: Sequence[NbestList]) -> None:
+def _warn_of_another_source(request: Request, window: Sequence[NbestList]) -> None:
     """Say, before hours of scoring, where the first lists are not translations of the lines of the source."""
     firsts = {group.sentence: group.entries[0] for group in window}
-    check = SourceCheck(args.nbest, args.source)
-    source = read_lines(args.source_text, shown=args.source, as_it_is=True)  # its remarks were made
+    check = SourceCheck(request.nbest, request.args.source)
+    source = read_lines(request.source_text, shown=request.args.source, as_it_is=True)  # its remarks were made
     for number, line in enumerate(itertools.islice(source, max(firsts) + 1)):
         if number in firsts:
             check.see(line, firsts[number])
@@ -159,27 +162,27 @@ def _warn_of_another_source(args: argparse.Namespace, window: Sequence[NbestList
         _remark(text)
 
 
-def _format(args: argparse.Namespace) -> str:
+def _format(request: Request) -> str:
     """How the list is to be read: ``--factor`` is short for ``--nbest-format factors:N``."""
-    if args.factor is None:
-        return str(args.nbest_format)
-    if args.nbest_format != "auto":
+    if request.args.factor is None:
+        return str(request.args.nbest_format)
+    if request.args.nbest_format != "auto":
         raise ConfigError("--factor reads lists of Moses: leave out --nbest-format")
-    return f"factors:{parse_factors(args.factor).target}"
+    return f"factors:{parse_factors(request.args.factor).target}"
 
 
-def _job(args: argparse.Namespace, lists: _Input) -> Job:
-    description = {"input": args.nbest, "options": _given(args) | {"nbest_format": args.nbest_format}}
+def _job(request: Request, lists: _Input) -> Job:
+    description = {"input": request.nbest, "options": _given(request) | {"nbest_format": request.args.nbest_format}}
     path = _path_of(lists.files)
-    journaled = are_files(path, [args.output])  # and its beginning was looked at
+    journaled = are_files(path, [request.args.output])  # and its beginning was looked at
 
     def shards() -> Iterator[tuple[Shard, list[NbestList]]]:
-        for window in _batched(lists.read()) if journaled else _windows(args, lists.read):
+        for window in _batched(lists.read()) if journaled else _windows(request, lists.read):
             yield _shard_of(window), window
 
-    models = {path: path for one in args.exact if (path := one.partition("=")[2])}
-    hashed = {**lists.files, args.source: args.source_text, **models}
-    return Job(path, shards, (args.output,), description, hashed, journaled)
+    models = {path: path for one in request.args.exact if (path := one.partition("=")[2])}
+    hashed = {**lists.files, request.args.source: request.source_text, **models}
+    return Job(path, shards, (request.args.output,), description, hashed, journaled)
 
 
 def _batched(lists: Iterator[NbestList]) -> Iterator[list[NbestList]]:
@@ -203,12 +206,15 @@ def _words_of(entry: NbestEntry) -> bytes:
     return b"%d %b" % (entry.sentence, entry.hypothesis)
 
 
-def _given(args: argparse.Namespace) -> dict[str, Any]:
+def _given(request: Request) -> dict[str, Any]:
     """The options that the columns depend on."""
-    return {name: getattr(args, name) for name in (*_OPTIONS, *(("lists", "exact") if args.lists else ()))}
+    return {
+        name: getattr(request, name) if name == "lists" else getattr(request.args, name)
+        for name in (*_OPTIONS, *(("lists", "exact") if request.lists else ()))
+    }
 
 
-def _write_list_metadata(args: argparse.Namespace, columns: dict[str, str], counts: Mapping[str, float]) -> None:
+def _write_list_metadata(request: Request, columns: dict[str, str], counts: Mapping[str, float]) -> None:
     shown = {name: int(counts.get(name, 0)) for name in ("hypotheses", "sentences")}
-    source = " ".join(args.lists) or args.nbest
-    write_metadata(args.output, Metadata(input=source, columns=columns, counts=shown, options=_given(args)))
+    source = " ".join(request.lists) or request.nbest
+    write_metadata(request.args.output, Metadata(input=source, columns=columns, counts=shown, options=_given(request)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from nmt_core.base.errors import ConfigError
@@ -25,6 +26,20 @@ from smt_bridge.nbest.entry import NbestList, format_entry
 NAME = "add-features"
 FACTORS = "the words have factors (das|ART), which {} not read; say with --factor which one to take"
 _SHARE = "share: "  # of the counts of unknown words, which are those of a scorer each
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: the options as they were given (``args``), and what follows from them.
+
+    ``nbest`` is what messages call the list, or the lists; ``lists`` are NAME=FILE of several, none of one.
+    ``source_text`` is where the source can be read again.
+    """
+
+    args: argparse.Namespace
+    nbest: str
+    lists: tuple[str, ...]
+    source_text: str
 
 
 class FeatureWorker:
@@ -61,21 +76,22 @@ class FeatureWorker:
         return Result((content,), counts)
 
 
-def open_worker(args: argparse.Namespace, number: int) -> FeatureWorker:
+def open_worker(request: Request, number: int) -> FeatureWorker:
     """Open the features; the first worker warns of unknown words."""
-    options = start_worker(args, number, models_of(feature_specs(args)))
-    lines = [line.removesuffix(b"\r") for line in read_lines(args.source_text, shown=args.source)]
+    args, specs = request.args, feature_specs(request)
+    options = start_worker(args, number, models_of(specs))
+    lines = [line.removesuffix(b"\r") for line in read_lines(request.source_text, shown=args.source)]
 
     def warn(warning: str) -> None:  # what other workers count is judged by the program itself at the end
         if number == 0:
             say(f"{NAME}: {warning}")
 
     shares: list[UnknownShare] = []
-    features = _with_factors(_build_features(args, options, warn, shares), lines, args)
+    features = _with_factors(_build_features(specs, args.names, options, warn, shares), lines, args)
     sources = [text_of(line) for line in lines]
     for line, source in enumerate(sources, start=1):
         check_words(source, args.max_words, path=args.source, line=line)
-    return FeatureWorker(features, sources, path=args.nbest, most_words=args.max_words, shares=shares)
+    return FeatureWorker(features, sources, path=request.nbest, most_words=args.max_words, shares=shares)
 
 
 def warn_at_the_end(windows: Sequence[Mapping[str, float]], warn: Callable[[str], None]) -> None:
@@ -117,13 +133,14 @@ def _with_factors(features: Sequence[Feature], lines: Sequence[bytes], args: arg
     return given
 
 
-def feature_specs(args: argparse.Namespace) -> list[str]:
+def feature_specs(request: Request) -> list[str]:
     """All features as NAME:ARGUMENT; raises ConfigError when there is none."""
+    args = request.args
     specs = [f"nmt:{spec}" for spec in args.scorer]
     specs += [f"nmtreverse:{spec}" for spec in args.reverse_scorer]
     specs += [f"kenlm:{args.lm}"] if args.lm else []
     specs += args.feature
-    if not specs and not args.lists:
+    if not specs and not request.lists:
         raise ConfigError("nothing to add: give --scorer, --reverse-scorer, --lm or --feature")
     return specs
 
@@ -135,14 +152,18 @@ def models_of(specs: Sequence[str]) -> list[str]:
 
 
 def _build_features(
-    args: argparse.Namespace, options: ModelOptions, warn: Callable[[str], None], shares: list[UnknownShare]
+    specs: Sequence[str],
+    names: str | None,
+    options: ModelOptions,
+    warn: Callable[[str], None],
+    shares: list[UnknownShare],
 ) -> list[Feature]:
-    """Open what the options name; raises ConfigError when they name nothing or --names does not fit."""
+    """Open the features; raises ConfigError where ``names`` (--names) does not fit."""
     scorers = SharedScorers(functools.partial(_open_watched, options=options, warn=warn, shares=shares))
-    features = numbered([open_feature(spec, scorers) for spec in feature_specs(args)])
-    if args.names is None:
+    features = numbered([open_feature(spec, scorers) for spec in specs])
+    if names is None:
         return features
-    given = iter(_given_names(args.names, [name for feature in features for name in feature.names]))
+    given = iter(_given_names(names, [name for feature in features for name in feature.names]))
     return [AdaptedFeature(feature, names=tuple(next(given) for _ in feature.names)) for feature in features]
 
 
