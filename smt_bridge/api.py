@@ -43,8 +43,9 @@ from smt_bridge.tables.rescore import RescoreWorker, check_factors, table_job, w
 from smt_bridge.tables.scoring import Counts as TableCounts
 from smt_bridge.tables.scoring import Scorers
 from smt_bridge.tables.table import read_windows, split_window
-from smt_bridge.tuning.held_out import plan_for_list, tune_by_plan
+from smt_bridge.tuning.held_out import tune_by_plan
 from smt_bridge.tuning.options import TuningOptions
+from smt_bridge.tuning.plan import plan_for_list
 from smt_bridge.tuning.pool import pool_from_lists
 from smt_bridge.tuning.tune import TuningReport
 

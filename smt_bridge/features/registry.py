@@ -14,8 +14,10 @@ from typing import NamedTuple
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.base.interfaces import PairScorer
 from smt_bridge.features.base import AdaptedFeature, Feature
-from smt_bridge.features.lexical import KenLMFeature, LengthRatio, Model1, WordCount
+from smt_bridge.features.kenlm import KenLMFeature
+from smt_bridge.features.lengths import LengthRatio, WordCount
 from smt_bridge.features.mbr import MbrBleu
+from smt_bridge.features.model1 import Model1
 from smt_bridge.features.neural import (
     CONTINUOUS_SPACE,
     COVERAGE,

@@ -15,7 +15,6 @@ from nmt_core.files import open_output
 from smt_bridge.errors import WiringError
 from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.phrase_graph import PhraseGraph, within_gap
-from smt_bridge.graphs.posteriors import posteriors_of
 from smt_bridge.graphs.reading import read_graphs, with_lines
 from smt_bridge.graphs.search import FEATURE, WINDOW, Searcher, search_window
 from smt_bridge.graphs.strings import best_strings, nbest_entry
@@ -23,6 +22,7 @@ from smt_bridge.models import REMOTE, ModelOptions, open_model
 from smt_bridge.moses_lines import text_of
 from smt_bridge.nbest.entry import NbestEntry, format_entry
 from smt_bridge.nbest.order import ordered_lists
+from smt_bridge.nbest.posteriors import posteriors_of
 
 NAME = "graph"
 _NEEDED = "needed"  # an option without default

@@ -1,28 +1,21 @@
-"""The lists of several systems for a sentence as one list, scored, and the hypothesis that weights choose from it.
-
-At the end of the file: from a recipe to what it names.
-"""
+"""The lists of several systems for a sentence as one list, scored, and the hypothesis that weights choose from it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from nmt_core.base.interfaces import PairScorer
 from nmt_core.base.messages import counted
 from smt_bridge.errors import WiringError
 from smt_bridge.features.annotate import annotate
-from smt_bridge.features.base import Feature, for_factored_sources, signatures_of
-from smt_bridge.features.registry import SharedScorers, numbered, open_feature
-from smt_bridge.graphs.features import GraphFeatures
-from smt_bridge.graphs.search import GraphLists, GraphReader, Searcher
-from smt_bridge.moses.process import MosesLines, MosesOptions
+from smt_bridge.features.base import Feature
+from smt_bridge.moses.process import MosesLines
 from smt_bridge.nbest.entry import NbestEntry, NbestList
 from smt_bridge.nbest.merge import Columns, ExactValue, layout, merged
 from smt_bridge.nbest.moses import parse_entry
 from smt_bridge.nbest.recompute import exact_values
 from smt_bridge.nbest.rerank import Reranker
-from smt_bridge.recipe import GRAPH, MOSES, NEURAL, GraphSearch, Recipe, check_signatures
+from smt_bridge.recipe import GRAPH, MOSES, NEURAL, Recipe
 
 GIVEN_UP, UNTRANSLATED = "given_up", "untranslated"
 """Why Moses has no list: it failed at the sentence twice, or has no translation of it."""
@@ -141,52 +134,3 @@ def _layout(groups: Sequence[Lists], systems: Sequence[str]) -> tuple[Columns, .
             " text that it can translate, or a recipe"
         )
     return layout(firsts)
-
-
-def open_features(recipe: Recipe, open_scorer: Callable[[str], PairScorer]) -> list[Feature]:
-    """The features that have weights, with their scorers; beside models of source factors those of words alone.
-
-    Without weights, all of them. Raises ConfigError for a model that the weights were not tuned with, and as
-    ``open_feature``.
-    """
-    scorers = SharedScorers(open_scorer)
-    features = numbered([open_feature(spec, scorers) for spec in recipe.features])
-    check_signatures(recipe, column_signatures(recipe.columns, features, open_scorer(recipe.model)))
-    features = [feature for feature in features if recipe.weights is None or _counts(feature, recipe.weights)]
-    for_words, factors = for_factored_sources(features, 0)
-    return for_words if factors else features
-
-
-def column_signatures(columns: Iterable[Columns], features: Sequence[Feature], model: PairScorer) -> dict[str, str]:
-    """What columns of merged lists depend on: those of features, and the totals of the neural ``model``."""
-    totals = {part.total: model.signature for part in columns if part.system == NEURAL}
-    return totals | signatures_of(features)
-
-
-def _counts(feature: Feature, weights: Mapping[str, Sequence[float]]) -> bool:
-    return any(any(weights.get(name, ())) for name in feature.names)
-
-
-def moses_of(recipe: Recipe, *, program: str, threads: int, timeout: float) -> MosesOptions:
-    """How the recipe's Moses is started; ``timeout`` is in seconds, for one sentence."""
-    return MosesOptions(
-        program=program,
-        ini=recipe.moses_ini,
-        nbest=recipe.moses_nbest,
-        threads=threads,
-        factor=recipe.moses_factor,
-        timeout=timeout,
-        more=recipe.moses_options,
-    )
-
-
-def graph_reader_of(recipe: Recipe) -> GraphReader | None:
-    """What reads the search graphs of its Moses, where these are searched; raises as ``GraphFeatures``."""
-    return None if recipe.graph is None else GraphReader(GraphFeatures(recipe.moses_ini), recipe.graph.gap)
-
-
-def graph_lists_of(recipe: Recipe, open_searcher: Callable[[GraphSearch], Searcher]) -> GraphLists | None:
-    """What searches in them; raises as ``GraphFeatures``, and as ``open_searcher``."""
-    if recipe.graph is None:
-        return None
-    return GraphLists(GraphFeatures(recipe.moses_ini), open_searcher(recipe.graph))

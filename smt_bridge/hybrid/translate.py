@@ -18,16 +18,8 @@ from nmt_core.base.words import check_factors, check_words, count_words, without
 from nmt_core.files import open_output, read_text_lines
 from nmt_core.files.progress import progress_bar
 from smt_bridge.features.base import Feature
-from smt_bridge.hybrid.chooser import (
-    GIVEN_UP,
-    Choice,
-    Chooser,
-    column_signatures,
-    graph_lists_of,
-    graph_reader_of,
-    moses_of,
-    open_features,
-)
+from smt_bridge.hybrid.chooser import GIVEN_UP, Choice, Chooser
+from smt_bridge.hybrid.opening import column_signatures, graph_lists_of, graph_reader_of, moses_of, open_features
 from smt_bridge.hybrid.options import recipe_by_options
 from smt_bridge.hybrid.translator import GuidedChooser, HybridTranslator
 from smt_bridge.metadata import Metadata, new_metadata, write_metadata

@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from nmt_core.base.interfaces import NgramGuidance
-from smt_bridge.graphs.posteriors import posteriors_of
 from smt_bridge.graphs.search import GraphLists
 from smt_bridge.hybrid.chooser import Choice, Chooser, Lists, as_read, lists_of, why_silent
 from smt_bridge.moses.process import MosesLines, MosesProcess
 from smt_bridge.nbest.entry import NbestEntry
+from smt_bridge.nbest.posteriors import posteriors_of
 from smt_bridge.recipe import MOSES, NEURAL, GuidanceOptions
 
 _MINIMUM = 0.001  # less likely n-grams are left out, as `smt-bridge graph list-posteriors` does

@@ -3,11 +3,6 @@
 The statistics of a hypothesis are ten counts; those of a corpus are their sum. That is what lets a
 tuner swap one hypothesis of thousands and know the new BLEU at once.
 
-The *oracle* of lists has the reference and chooses for each sentence the hypothesis with which BLEU of all sentences
-together is highest. BLEU does not add up over sentences, so that the choice of one depends on the others; it is found
-by going round the sentences, taking for each the best given the rest, until nothing changes, from several beginnings.
-What comes out is reachable and cannot be bettered by changing one sentence.
-
 Shapes: S sentences with N hypotheses each; columns 0-3 matches of 1- to 4-grams, 4-7 their totals, 8 system length, 9
 reference length (of several references the closest, of two equally close the shorter).
 """
@@ -16,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -126,54 +121,3 @@ def sacrebleu_tokenizer(name: str) -> Tokenize:
 
 
 TOKENIZERS = ("none", "13a", "intl", "char", "zh")
-
-
-_ROUNDS = 50
-
-
-class Oracle(NamedTuple):
-    """The best choice: BLEU in 0..100, and the place of the chosen hypothesis of every sentence (-1 for no list)."""
-
-    bleu: float
-    chosen: tuple[int, ...]
-
-
-def oracle(statistics: Sequence[Counts], missing: npt.ArrayLike | None = None) -> Oracle:
-    """Choose for the highest BLEU; ``missing`` (10,) are counts of sentences outside the lists, such as gaps."""
-    base = np.zeros(COLUMNS, dtype=np.int64) if missing is None else np.asarray(missing, dtype=np.int64)
-    if not any(map(len, statistics)):
-        return Oracle(float(bleu(base)), tuple(-1 for _ in statistics))
-    found = [_climb(statistics, base, start) for start in _beginnings(statistics)]
-    return max(found, key=lambda choice: choice.bleu)
-
-
-def _beginnings(statistics: Sequence[Counts]) -> list[list[int]]:
-    """By BLEU+1 of the sentence, by matches, by recall of words, and the list's own first."""
-    return [
-        [_best(bleu_plus_one(rows)) for rows in statistics],
-        [_best(rows[:, :ORDER].sum(axis=1)) for rows in statistics],
-        [_best(rows[:, 0] / np.maximum(rows[:, REFERENCE_LENGTH], 1)) for rows in statistics],
-        [0 if len(rows) else -1 for rows in statistics],
-    ]
-
-
-def _best(scores: npt.NDArray[np.float64]) -> int:
-    return int(scores.argmax()) if len(scores) else -1
-
-
-def _climb(statistics: Sequence[Counts], base: Counts, start: Sequence[int]) -> Oracle:
-    chosen = list(start)
-    total = base + sum(rows[choice] for rows, choice in zip(statistics, chosen, strict=True) if choice >= 0)
-    for _ in range(_ROUNDS):
-        changed = False
-        for sentence, rows in enumerate(statistics):
-            if len(rows) < 2:
-                continue
-            others = total - rows[chosen[sentence]]
-            scores = bleu(others + rows)
-            best = int(scores.argmax())
-            if scores[best] > scores[chosen[sentence]]:
-                chosen[sentence], total, changed = best, others + rows[best], True
-        if not changed:
-            break
-    return Oracle(float(bleu(total)), tuple(chosen))

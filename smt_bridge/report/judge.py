@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from nmt_core.base.messages import counted
 from nmt_core.base.words import MOST_WORDS, check_words
 from nmt_core.version import VERSION
-from smt_bridge.metrics.bleu import Counts, Oracle, bleu_plus_one, oracle
+from smt_bridge.metrics.bleu import Counts, bleu_plus_one
 from smt_bridge.metrics.metric import BLEU, counter
+from smt_bridge.metrics.oracle import Oracle, oracle
 from smt_bridge.metrics.significance import (
     LENGTH_BOUNDS,
     Comparison,

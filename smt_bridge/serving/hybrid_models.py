@@ -22,16 +22,8 @@ from nmt_core.serving.loading import OpenModel
 from nmt_core.serving.models.search import RunningSearch, finish, open_finisher
 from nmt_core.serving.models.served import ServedModel
 from nmt_core.v1 import nmt_pb2 as pb
-from smt_bridge.hybrid.chooser import (
-    GIVEN_UP,
-    UNTRANSLATED,
-    Chooser,
-    graph_lists_of,
-    graph_reader_of,
-    lists_of,
-    moses_of,
-    open_features,
-)
+from smt_bridge.hybrid.chooser import GIVEN_UP, UNTRANSLATED, Chooser, lists_of
+from smt_bridge.hybrid.opening import graph_lists_of, graph_reader_of, moses_of, open_features
 from smt_bridge.hybrid.translator import GuidedChooser, guidance_of
 from smt_bridge.models import (
     REMOTE,

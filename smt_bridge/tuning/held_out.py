@@ -9,53 +9,27 @@ column ``FirstS0`` of a system is 1 for its best hypothesis and 0 for all others
 that system alone. The result is the best system alone where it is better on the tuned sentences, or better on held-out
 ones and in nearly all bootstrap samples of these at least as good. A mere difference is not enough: of a hundred
 sentences it is chance more often than not, and the combination is the better guess.
-
-``plan_for_list`` says what is tuned, and how, where nobody says otherwise.
-
->>> names = ["LM0", "TotalMoses0", "InMoses0", "FirstMoses0", "RankMoses0"]
->>> names += ["NmtNMT0", "TotalNmt0", "InNmt0", "FirstNmt0", "RankNmt0", "NMT0", "WordCount0"]
->>> baselines(names)
-('FirstMoses0', 'FirstNmt0')
->>> " ".join(tuned_by_default(names) or ())
-'TotalMoses0 InMoses0 RankMoses0 TotalNmt0 RankNmt0 NMT0 WordCount0'
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from smt_bridge.errors import WiringError
-from smt_bridge.nbest.merge import baselines, column_of
 from smt_bridge.ordered_sum import ordered_sum
-from smt_bridge.tuning.options import TuningOptions
+from smt_bridge.tuning.plan import TuningPlan
 from smt_bridge.tuning.pool import Floats, NbestPool, Tuned
-from smt_bridge.tuning.tune import CrossValidation, Search, Start, TuningReport, report_of, search, start_weights
-
-RIDGES = (0.0, 0.15, 0.3, 0.5)
-"""The shares of the start in the weights that are tried."""
+from smt_bridge.tuning.tune import CrossValidation, Search, TuningReport, report_of, search, start_weights
 
 _SAMPLES = 1000  # of the bootstrap
 _SURE = 0.95  # share of the samples in which a ridge, or a system alone, has to be at least as good
 
 _Counts = npt.NDArray[np.int64]
-
-
-class TuningPlan(NamedTuple):
-    """How to tune, and what the result is compared with.
-
-    ``baselines`` are columns ``FirstS0``; ``ridges`` are shares of the start to choose from, 0 the first. One ridge
-    alone takes the best run.
-    """
-
-    start: Start | None = None
-    options: TuningOptions = TuningOptions()
-    baselines: tuple[str, ...] = ()
-    ridges: tuple[float, ...] = (0.0,)
 
 
 def tune_by_plan(pool: NbestPool, plan: TuningPlan) -> TuningReport:
@@ -169,46 +143,3 @@ def _folds_of(pool: NbestPool, folds: int | None) -> list[npt.NDArray[np.intp]]:
     if folds < 2:
         raise WiringError("cross-validation needs at least two sentences and two folds")
     return [np.flatnonzero(sentences % folds == fold) for fold in range(folds)]
-
-
-_WORDS = ("WordCount", "WordPenalty")  # the same number with two signs
-_FOLDS = 5
-
-
-def plan_for_list(
-    pool: NbestPool, start: Start | None, options: TuningOptions, *, recomputed: Collection[str] = ()
-) -> TuningPlan:
-    """How a list is tuned.
-
-    A merged list: the columns of ``tuned_by_default`` unless ``options.features`` names others, by MERT with a ridge
-    that five folds choose, compared with its systems (nothing is held out of a single sentence). A list of a single
-    system: all columns, without folds.
-    """
-    names = list(dict.fromkeys(column.name for column in pool.columns))
-    systems = baselines(names)
-    if not systems:
-        return TuningPlan(start, options)
-    features = tuned_by_default(names, recomputed) if options.features is None else options.features
-    folds = options.folds or (_FOLDS if len(pool.padding) > 1 else None)
-    options = options.model_copy(update={"features": features, "folds": folds})
-    return TuningPlan(start, options, systems, RIDGES if options.tuner == "mert" else RIDGES[:1])
-
-
-def tuned_by_default(names: Sequence[str], recomputed: Collection[str] = ()) -> tuple[str, ...] | None:
-    """The columns that are tuned where nobody names others, in the order of the list; None: all of them.
-
-    Of each system of a merged list its total, its rank and whether it has the hypothesis (of one system less than
-    there are: the last follows from the others); of its own features only those that were ``recomputed`` for every
-    hypothesis (``--exact``), WordPenalty0 not beside a WordCount0. And all columns that were added to the merged list,
-    which stand behind its own.
-    """
-    systems = baselines(names)
-    if not systems:
-        return None
-    wanted = {column_of(system, kind) for system in systems for kind in ("Total", "Rank")}
-    wanted |= {column_of(system, "In") for system in systems[:-1]} | set(recomputed)
-    own = max(names.index(column_of(system, kind)) for system in systems for kind in ("In", "First", "Rank"))
-    added = names[own + 1 :]
-    counted = any(name.startswith(_WORDS[0]) for name in added)
-    needless = {name for name in recomputed if counted and name.startswith(_WORDS[1])}
-    return tuple(name for name in names if name in added or name in wanted - needless)

@@ -22,9 +22,10 @@ from smt_bridge.nbest.entry import NbestList
 from smt_bridge.nbest.order import ordered_lists
 from smt_bridge.nbest.recompute import recomputed_columns
 from smt_bridge.recipe import Recipe, parse_recipe, write_recipe
-from smt_bridge.tuning.held_out import TuningPlan, plan_for_list, tune_by_plan
+from smt_bridge.tuning.held_out import tune_by_plan
 from smt_bridge.tuning.moses_dat import pool_from_moses
 from smt_bridge.tuning.options import TuningOptions
+from smt_bridge.tuning.plan import TuningPlan, plan_for_list
 from smt_bridge.tuning.pool import NbestPool, pool_from_lists
 from smt_bridge.tuning.tune import TuningReport
 

@@ -62,7 +62,7 @@ def _tables(folder: str) -> list[Target]:
     from nmt_core.files.lexicon_lines import read_lexicon_lines
     from nmt_core.text.lexicon import Keep, read_lexicon
     from nmt_core.training.data.texts import read_phrase_pairs
-    from smt_bridge.features.lexical import Lexicon
+    from smt_bridge.features.model1 import Lexicon
     from smt_bridge.moses.ini import read_ini
     from smt_bridge.moses.weights import format_weights, read_weights
     from smt_bridge.tables.filter import SourceFilter, SourceText, filter_by_sources

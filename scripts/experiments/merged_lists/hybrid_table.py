@@ -29,8 +29,9 @@ from smt_bridge.metrics.references import detokenizer, read_references, statisti
 from smt_bridge.metrics.significance import SystemScore, compare
 from smt_bridge.nbest.order import ordered_lists
 from smt_bridge.nbest.recompute import recomputed_columns
-from smt_bridge.tuning.held_out import plan_for_list, tune_by_plan
+from smt_bridge.tuning.held_out import tune_by_plan
 from smt_bridge.tuning.options import TuningOptions
+from smt_bridge.tuning.plan import plan_for_list
 from smt_bridge.tuning.pool import Floats, NbestPool, pool_from_lists
 from smt_bridge.tuning.tune import start_weights
 

@@ -12,7 +12,7 @@ from nmt_core.base.interfaces import PairScore, SentencePair
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.base import Candidates, Feature
-from smt_bridge.features.lexical import WordCount
+from smt_bridge.features.lengths import WordCount
 from smt_bridge.features.neural import PairFeature
 from smt_bridge.nbest.entry import NbestEntry, format_entry
 from smt_bridge.nbest.moses import parse_entry

@@ -12,7 +12,7 @@ import pytest
 
 from nmt_core.base.errors import InputError
 from smt_bridge.features.base import Candidates
-from smt_bridge.features.lexical import KenLMFeature
+from smt_bridge.features.kenlm import KenLMFeature
 
 pytest.importorskip("kenlm")
 

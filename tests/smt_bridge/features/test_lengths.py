@@ -7,7 +7,7 @@ import math
 import pytest
 
 from smt_bridge.features.base import Candidates
-from smt_bridge.features.lexical import LengthRatio, WordCount
+from smt_bridge.features.lengths import LengthRatio, WordCount
 
 GROUPS = [Candidates("a b", ["x", "x y z w", "x y", ""]), Candidates("", ["x y", ""])]
 

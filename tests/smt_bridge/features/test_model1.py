@@ -13,7 +13,7 @@ from nmt_core.base.errors import InputError, NmtError
 from nmt_core.files.lexicon_lines import NULL
 from smt_bridge.errors import WiringError
 from smt_bridge.features.base import Candidates
-from smt_bridge.features.lexical import FLOOR, Lexicon, Model1
+from smt_bridge.features.model1 import FLOOR, Lexicon, Model1
 
 F2E = "la the 0.5\nla house 0.1\nmaison house 0.75\nmaison NULL 0.01\nla NULL 0.2\n"
 GROUPS = [

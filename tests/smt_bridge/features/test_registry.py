@@ -12,7 +12,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScorer
 from smt_bridge.features.annotate import annotate, column_names
 from smt_bridge.features.base import Candidates, Feature
-from smt_bridge.features.lexical import WordCount
+from smt_bridge.features.lengths import WordCount
 from smt_bridge.features.registry import BUILT_IN, SharedScorers, numbered, open_feature
 from smt_bridge.models import open_model
 from smt_bridge.nbest.moses import parse_entry

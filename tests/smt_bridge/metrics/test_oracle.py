@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from smt_bridge.metrics.bleu import Counts, bleu, bleu_counts, oracle
+from smt_bridge.metrics.bleu import Counts, bleu, bleu_counts
+from smt_bridge.metrics.oracle import oracle
 
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "on", "mat", "big", "red"]
 

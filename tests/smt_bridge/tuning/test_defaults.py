@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from nmt_core.base.errors import ConfigError
-from smt_bridge.tuning.held_out import RIDGES, TuningPlan, baselines, plan_for_list, tuned_by_default
+from smt_bridge.nbest.merge import baselines
 from smt_bridge.tuning.options import TuningOptions
+from smt_bridge.tuning.plan import RIDGES, TuningPlan, plan_for_list, tuned_by_default
 from smt_bridge.tuning.pool import Column, NbestPool
 
 MOSES = ["LM0", "WordPenalty0", "TranslationModel0", "TotalMoses0", "InMoses0", "FirstMoses0", "RankMoses0"]

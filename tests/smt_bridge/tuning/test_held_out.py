@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from smt_bridge.errors import WiringError
-from smt_bridge.tuning.held_out import RIDGES, TuningPlan, tune_by_plan
+from smt_bridge.tuning.held_out import tune_by_plan
 from smt_bridge.tuning.options import TuningOptions
+from smt_bridge.tuning.plan import RIDGES, TuningPlan
 from smt_bridge.tuning.pool import Column, NbestPool
 from smt_bridge.tuning.run import as_json
 from smt_bridge.tuning.tune import TuningReport, start_weights, tune

@@ -9,11 +9,11 @@ from __future__ import annotations
 from math import exp, fsum
 
 from smt_bridge.errors import FormatError
-from smt_bridge.graphs.phrase_graph import Words
 from smt_bridge.moses_lines import split_tokens
 from smt_bridge.nbest.entry import NbestList
 
-BEGIN, END = b"<s>", b"</s>"
+Words = tuple[bytes, ...]
+_BEGIN, _END = b"<s>", b"</s>"
 
 
 def posteriors_of(found: NbestList, *, path: str, scale: float, order: int) -> dict[Words, float]:
@@ -31,7 +31,7 @@ def posteriors_of(found: NbestList, *, path: str, scale: float, order: int) -> d
     weights = [exp(scale * (total - best)) for total in totals]
     shares: dict[Words, list[float]] = {}
     for entry, weight in zip(found.entries, weights, strict=True):
-        for ngram in _ngrams((BEGIN, *split_tokens(entry.hypothesis), END), order):
+        for ngram in _ngrams((_BEGIN, *split_tokens(entry.hypothesis), _END), order):
             shares.setdefault(ngram, []).append(weight)
     whole = fsum(weights)
     return {ngram: min(1.0, fsum(own) / whole) for ngram, own in shares.items()}

@@ -1,0 +1,63 @@
+"""From a recipe to what it names: features with their scorers, how Moses is started, what reads and searches graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from nmt_core.base.interfaces import PairScorer
+from smt_bridge.features.base import Feature, for_factored_sources, signatures_of
+from smt_bridge.features.registry import SharedScorers, numbered, open_feature
+from smt_bridge.graphs.features import GraphFeatures
+from smt_bridge.graphs.search import GraphLists, GraphReader, Searcher
+from smt_bridge.moses.process import MosesOptions
+from smt_bridge.nbest.merge import Columns
+from smt_bridge.recipe import NEURAL, GraphSearch, Recipe, check_signatures
+
+
+def open_features(recipe: Recipe, open_scorer: Callable[[str], PairScorer]) -> list[Feature]:
+    """The features that have weights, with their scorers; beside models of source factors those of words alone.
+
+    Without weights, all of them. Raises ConfigError for a model that the weights were not tuned with, and as
+    ``open_feature``.
+    """
+    scorers = SharedScorers(open_scorer)
+    features = numbered([open_feature(spec, scorers) for spec in recipe.features])
+    check_signatures(recipe, column_signatures(recipe.columns, features, open_scorer(recipe.model)))
+    features = [feature for feature in features if recipe.weights is None or _counts(feature, recipe.weights)]
+    for_words, factors = for_factored_sources(features, 0)
+    return for_words if factors else features
+
+
+def column_signatures(columns: Iterable[Columns], features: Sequence[Feature], model: PairScorer) -> dict[str, str]:
+    """What columns of merged lists depend on: those of features, and the totals of the neural ``model``."""
+    totals = {part.total: model.signature for part in columns if part.system == NEURAL}
+    return totals | signatures_of(features)
+
+
+def _counts(feature: Feature, weights: Mapping[str, Sequence[float]]) -> bool:
+    return any(any(weights.get(name, ())) for name in feature.names)
+
+
+def moses_of(recipe: Recipe, *, program: str, threads: int, timeout: float) -> MosesOptions:
+    """How the recipe's Moses is started; ``timeout`` is in seconds, for one sentence."""
+    return MosesOptions(
+        program=program,
+        ini=recipe.moses_ini,
+        nbest=recipe.moses_nbest,
+        threads=threads,
+        factor=recipe.moses_factor,
+        timeout=timeout,
+        more=recipe.moses_options,
+    )
+
+
+def graph_reader_of(recipe: Recipe) -> GraphReader | None:
+    """What reads the search graphs of its Moses, where these are searched; raises as ``GraphFeatures``."""
+    return None if recipe.graph is None else GraphReader(GraphFeatures(recipe.moses_ini), recipe.graph.gap)
+
+
+def graph_lists_of(recipe: Recipe, open_searcher: Callable[[GraphSearch], Searcher]) -> GraphLists | None:
+    """What searches in them; raises as ``GraphFeatures``, and as ``open_searcher``."""
+    if recipe.graph is None:
+        return None
+    return GraphLists(GraphFeatures(recipe.moses_ini), open_searcher(recipe.graph))
