@@ -20,8 +20,8 @@ from nmt_core.jobs.run import run_job
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.neural import PairFeature
 from smt_bridge.metadata import new_metadata
-from smt_bridge.metrics.bleu import TOKENIZERS
 from smt_bridge.metrics.metric import METRICS
+from smt_bridge.metrics.names import TOKENIZERS
 from smt_bridge.metrics.references import statistics_against
 from smt_bridge.models import one_thread, opened
 from smt_bridge.moses.weights import check_weights
@@ -38,7 +38,7 @@ from smt_bridge.nbest.entry import (
 )
 from smt_bridge.nbest.formats import AUTO, check_format
 from smt_bridge.nbest.order import join_lists, ordered_lists
-from smt_bridge.nbest.rerank import Reranker
+from smt_bridge.nbest.weighting import Reranker
 from smt_bridge.tables.rescore import RescoreWorker, check_factors, table_job, write_table_metadata
 from smt_bridge.tables.scoring import Counts as TableCounts
 from smt_bridge.tables.scoring import Scorers

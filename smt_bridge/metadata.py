@@ -174,7 +174,7 @@ def new_metadata(output: str) -> str | None:
 
 
 def write_metadata(output: str, metadata: Metadata) -> None:
-    """Write the metadata of ``output``, which is complete and has no name yet, with its identity.
+    """Write the metadata of ``output``, which is complete under its temporary name, with its identity.
 
     Until it gets its name, they are metadata of other content, which nobody uses.
     """

@@ -1,8 +1,8 @@
 """A recipe: all that makes a hybrid of Moses and a neural model, in one JSON file.
 
-``smt-bridge translate --search guidance_weight=W`` writes one as it is (``--write-recipe``); of others
-``smt-bridge translate --nbest-output LIST`` writes beside the list of a development set how it was made, ``tune
---recipe`` adds the weights that it found, and ``translate --recipe`` makes such lists and chooses by these weights.
+``smt-bridge translate --nbest-output LIST`` writes beside the list of a development set how it was made. ``tune
+--recipe`` adds the weights that it found, and ``translate --recipe`` makes such lists and chooses by these weights. A
+recipe with guidance has no weights: ``translate --search guidance_weight=W --write-recipe`` writes it.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.commands.options import add_word_limit
 from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile
+from smt_bridge.metrics.names import METRIC_NAMES, TOKENIZERS
 from smt_bridge.moses.process import check_further_options
 
 
@@ -108,10 +109,6 @@ def _words(text: str) -> tuple[str, ...]:
     return words
 
 
-METRICS = ("bleu", "chrf", "ter")
-TOKENIZERS = ("none", "13a", "intl", "char", "zh")
-
-
 def add_tuner_arguments(group: argparse._ActionsContainer) -> None:
     """Declare the options."""
     add = group.add_argument
@@ -123,7 +120,7 @@ def add_tuner_arguments(group: argparse._ActionsContainer) -> None:
         help="how to search: mert, mira or pro (mert), and its keys: runs=3 with seeds seed=1, 2, ...; restarts=20 of"
         " MERT; passes=60, c=0.01, decay=0.999 of MIRA; repeatable",
     )
-    add("--metric", choices=METRICS, default="bleu", help="what to make best (bleu)")
+    add("--metric", choices=[*METRIC_NAMES], default="bleu", help="what to make best (bleu)")
     add(
         "--tokenize",
         choices=TOKENIZERS,

@@ -13,7 +13,7 @@ from smt_bridge.doctor.findings import Finding, Words, error, warning, words_of
 from smt_bridge.nbest.checks import beyond
 from smt_bridge.nbest.entry import NbestEntry
 from smt_bridge.nbest.formats import AUTO, read_entries
-from smt_bridge.nbest.rerank import without_partner
+from smt_bridge.nbest.weighting import without_partner
 
 _LOG_PROBABILITY = re.compile(r"(?:LM|TranslationModel|NMT|NMTreverse|KENLM|RNNLM)\d+")
 

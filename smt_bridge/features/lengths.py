@@ -13,8 +13,8 @@ from smt_bridge.metadata import signature_of
 class WordCount:
     """The number of words of a hypothesis; its weight is what a word is worth."""
 
-    def __init__(self, name: str = "WordCount0") -> None:
-        self.names: tuple[str, ...] = (name,)
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] = ("WordCount0",)
         self.signature = signature_of("wordcount")
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:

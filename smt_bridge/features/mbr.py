@@ -180,7 +180,7 @@ class MbrBleu:
 
 
 def bleu_of_all(hypotheses: Sequence[str]) -> Floats:
-    """Sentence BLEU (N, N) in 0..1 of each hypothesis, the row, against each as reference."""
+    """Sacrebleu's sentence BLEU (N, N), with effective order, in 0..1: of each hypothesis, the row, against each."""
     numbers: dict[str, int] = {}
     rows = [[numbers.setdefault(word, len(numbers)) for word in text.split(" ") if word] for text in hypotheses]
     symbols = np.array([number for row in rows for number in row], dtype=np.int64)

@@ -14,7 +14,7 @@ from smt_bridge.nbest.entry import NbestEntry, NbestList
 from smt_bridge.nbest.merge import Columns, ExactValue, layout, merged
 from smt_bridge.nbest.moses import parse_entry
 from smt_bridge.nbest.recompute import exact_values
-from smt_bridge.nbest.rerank import Reranker
+from smt_bridge.nbest.weighting import Reranker
 from smt_bridge.recipe import GRAPH, MOSES, NEURAL, Recipe
 
 GIVEN_UP, UNTRANSLATED = "given_up", "untranslated"

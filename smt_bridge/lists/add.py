@@ -128,7 +128,7 @@ def _remark(text: str) -> None:
 
 
 def _path_of(files: Mapping[str, str]) -> str:
-    """What a job takes for its input: a file if all of them are."""
+    """The input that decides whether a job can be resumed: one that is no regular file, if there is such."""
     return next((path for path in files if not os.path.isfile(path)), next(iter(files)))
 
 

@@ -21,7 +21,7 @@ from smt_bridge.moses_lines import text_of
 from smt_bridge.nbest.checks import MOST_LOOKED_AT, SourceCheck, beyond
 from smt_bridge.nbest.entry import NbestEntry, NbestList, format_entry
 from smt_bridge.nbest.order import OrderedLists, fill_gaps, ordered_lists
-from smt_bridge.nbest.rerank import Reranker
+from smt_bridge.nbest.weighting import Reranker
 from smt_bridge.report.judge import Collector, Sentence, Setting, document, judge, lines_of
 from smt_bridge.report.reranking import reranking_page
 

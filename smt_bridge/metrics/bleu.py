@@ -118,6 +118,3 @@ def sacrebleu_tokenizer(name: str) -> Tokenize:
     metric: Any = BLEU(tokenize=name)
     tokenizer: Tokenize = metric.tokenizer
     return tokenizer
-
-
-TOKENIZERS = ("none", "13a", "intl", "char", "zh")

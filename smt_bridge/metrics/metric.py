@@ -61,7 +61,6 @@ BLEU = Metric("bleu", COLUMNS, REFERENCE_LENGTH, bleu)
 CHRF = Metric("chrf", 3 * _CHARACTERS, 1, chrf)
 TER = Metric("ter", 2, 1, negative_ter)
 METRICS = {metric.name: metric for metric in (BLEU, CHRF, TER)}
-METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
 
 
 def as_reported(score: float, metric: str) -> float:

@@ -117,15 +117,14 @@ def score_by_length(
     references: Sequence[Sequence[str]],
     *,
     metric: Any,
-    bounds: Sequence[int] = LENGTH_BOUNDS,
 ) -> list[LengthPart]:
     """Scores of two outputs under a sacrebleu ``metric``, as in Figure 2 of Bahdanau, Cho and Bengio (2015).
 
-    A sentence belongs to the first of the ascending ``bounds`` that it does not exceed; parts without sentences are
+    A sentence belongs to the first of ``LENGTH_BOUNDS`` that it does not exceed; parts without sentences are
     left out.
     """
     found = []
-    for below, edge in zip((0, *bounds), (*bounds, None), strict=True):
+    for below, edge in zip((0, *LENGTH_BOUNDS), (*LENGTH_BOUNDS, None), strict=True):
         places = [at for at, size in enumerate(lengths) if max(size, 1) > below and (edge is None or size <= edge)]
         if places:
             there = [[reference[at] for at in places] for reference in references]

@@ -27,6 +27,8 @@ from smt_bridge.errors import FormatError
 from smt_bridge.moses_lines import split_tokens
 
 BLANKS = b" \t\r"
+DIRECT = 2
+"""The place of p(target | source) among the scores of a phrase table: by it targets are ranked."""
 
 
 def code_of(line: bytes) -> bytes:

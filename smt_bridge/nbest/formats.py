@@ -10,10 +10,10 @@ fairseq    ``H-id TAB score TAB text`` among others                     fairseq-
 lines:N    N lines of text for each sentence                            JoeyNMT, OpenNMT-py
 ========== ============================================================ ================================================
 
-All but the last are known by their first lines, and all are read into the style of Moses. The number of ``scored`` (of
-costs, above 0, with another sign) becomes the feature ``Score0`` and the total. The score of fairseq, a logarithm to
-base 2 divided by the length, becomes the feature ``FairseqNorm0`` and the total, in natural logarithms; its id is the
-line of the input, and sentences come in any order.
+All but the last are known by their first lines, and all are read into the style of Moses. The number of ``scored``
+becomes the feature ``Score0`` and the total (minus it, where the first numbers are above 0: costs). The score of
+fairseq, a logarithm to base 2 divided by the length, becomes the feature ``FairseqNorm0`` and the total, in natural
+logarithms; its id is the line of the input, and sentences come in any order.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from smt_bridge.metrics.significance import (
 )
 from smt_bridge.nbest.entry import NbestEntry, NbestList
 from smt_bridge.nbest.merge import baselines
-from smt_bridge.nbest.rerank import Reranker
+from smt_bridge.nbest.weighting import Reranker
 
 FIRST, RERANKED = "first choice", "reranked"
 """The output of a list of one system without reranking, and with it."""

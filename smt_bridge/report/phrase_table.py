@@ -20,6 +20,7 @@ from nmt_core.files import open_output
 from nmt_core.files.reading import json_bytes
 from nmt_core.version import VERSION
 from smt_bridge.metadata import Metadata, find_metadata, metadata_path
+from smt_bridge.moses.feature_functions import DIRECT
 from smt_bridge.moses_lines import phrase_of, text_of
 from smt_bridge.report.page import density, listed, listed_signatures, page, pairs, section, table
 from smt_bridge.tables.table import Fields, check_described, read_windows, split_window
@@ -30,7 +31,6 @@ _CELLS = 60
 _LOWEST = (-12.0, -30.0)  # natural logarithms at the left and lower border of the picture
 _LONG = 3  # words: half of the examples are phrases of at least so many
 _EXAMPLES = 6  # of each length
-_DIRECT = 2  # phi(target|source) in the order in which Moses writes its scores
 _TOP = 3
 _COUNTS = ("pairs", "floored", "source_words", "unknown_source", "target_words", "unknown_target")  # as shown
 
@@ -57,11 +57,11 @@ def survey(path: str, *, before: int) -> Survey:
     """Look at the whole table in constant memory; the first new score is number ``before`` (from 0)."""
     histogram = np.zeros((_CELLS, _CELLS), dtype=np.int64)
     sums = np.zeros(6)
-    chosen: tuple[list[tuple[int, int, Source]], ...] = ([], [])
+    chosen: dict[bool, list[tuple[int, int, Source]]] = {False: [], True: []}  # by whether the phrase is long
     lines = 0
     for window in read_windows(path):
         columns = split_window(window)
-        logs = _logarithms(columns, (min(_DIRECT, before - 1), before))
+        logs = _logarithms(columns, (min(DIRECT, before - 1), before))
         cells = np.clip((1.0 - logs / np.array(_LOWEST)) * _CELLS, 0, _CELLS - 1).astype(np.int64)
         np.add.at(histogram, (cells[:, 0], cells[:, 1]), 1)
         x, y = logs.T
@@ -72,7 +72,7 @@ def survey(path: str, *, before: int) -> Survey:
             if len(kept) > _EXAMPLES:
                 heapq.heappop(kept)
             lines += source.lines
-    best = [source for kept in chosen for _, _, source in sorted(kept, key=lambda item: (-item[0], item[1]))]
+    best = [source for kept in chosen.values() for _, _, source in sorted(kept, key=lambda item: (-item[0], item[1]))]
     return Survey(lines, histogram, _correlation(sums), best)
 
 

@@ -12,7 +12,7 @@ from nmt_core.base.words import unescape
 from nmt_core.inference.output.attention_svg import attention_svg
 from smt_bridge.metrics.significance import SystemScore
 from smt_bridge.moses.weights import Weights
-from smt_bridge.nbest.rerank import contributions, differences
+from smt_bridge.nbest.weighting import contributions, differences
 from smt_bridge.report.judge import RERANKED, Judgement, Sentence
 from smt_bridge.report.page import Bar, bars, listed_signatures, page, pairs, section, table, text
 

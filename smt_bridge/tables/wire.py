@@ -12,12 +12,11 @@ from nmt_core.base.messages import counted, say
 from nmt_core.files import is_written_through, open_output, packing_of
 from smt_bridge.errors import WiringError
 from smt_bridge.metadata import Metadata, find_metadata, metadata_path
-from smt_bridge.moses.feature_functions import FeatureFunction, kind_of
+from smt_bridge.moses.feature_functions import DIRECT, FeatureFunction, kind_of
 from smt_bridge.moses.ini import MosesIni, read_ini
 from smt_bridge.nbest.entry import LARGEST, is_usable
 from smt_bridge.tables.table import check_described, read_windows
 
-_DIRECT = 2  # index of p(target | source) among the scores of Moses: by it targets are ranked
 _NAMES = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
 
 
@@ -44,13 +43,13 @@ def binarising_command(kind: str, table: str, *, scores: int, factors: tuple[int
 
     ``factors`` are those of source and target words. Targets of a table with one or two scores are ranked by the last.
     """
-    rank = min(_DIRECT, scores - 1)
+    rank = min(DIRECT, scores - 1)
     return kind_of(kind).made_by.format(
         table=shlex.quote(table),
         stem=shlex.quote(table.removesuffix(".gz")),
         scores=scores,
         rank=rank,
-        other_rank="" if rank == _DIRECT else f" -rankscore {rank}",
+        other_rank="" if rank == DIRECT else f" -rankscore {rank}",
         source_factors=factors[0],
         target_factors=factors[1],
     )

@@ -80,13 +80,13 @@ def _tuned(pool: NbestPool, plan: TuningPlan) -> tuple[Search, list[Tuned]]:
     if len(plan.ridges) == 1 or found.note:
         return found, [found.best] * len(plan.ridges)
     spreads = pool.spreads()
-    mean = ordered_sum(np.stack([_unit(run.weights, spreads) for run in found.runs]).T) / len(found.runs)
-    begun = _unit(found.start.weights, spreads)
+    mean = ordered_sum(np.stack([_moving_by_one(run.weights, spreads) for run in found.runs]).T) / len(found.runs)
+    begun = _moving_by_one(found.start.weights, spreads)
     damped = [(1.0 - ridge) * mean + ridge * begun for ridge in plan.ridges]
     return found, [pool.judged(weights) for weights in damped]
 
 
-def _unit(weights: Floats, spreads: Floats) -> Floats:
+def _moving_by_one(weights: Floats, spreads: Floats) -> Floats:
     """The same ranking, with weights that move scores within the lists by one in all."""
     moved = float(np.abs(weights * spreads).sum())
     return weights / moved if moved > 0.0 else weights

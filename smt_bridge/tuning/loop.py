@@ -24,7 +24,8 @@ from nmt_core.files import open_output, read_lines
 from nmt_core.files.reading import check_regular
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.metrics.bleu import Counts
-from smt_bridge.metrics.metric import METRIC_NAMES, METRICS, show_score
+from smt_bridge.metrics.metric import METRICS, show_score
+from smt_bridge.metrics.names import METRIC_NAMES
 from smt_bridge.metrics.references import check_judged, read_references, statistics_against
 from smt_bridge.moses.feature_functions import BEFORE_2013
 from smt_bridge.moses.ini import read_ini, with_weights
@@ -258,11 +259,11 @@ class _Known:
 
 def _change(before: Weights, after: Weights) -> float:
     """The largest change of a weight, both with L1 norm 1."""
-    one, other = _unit(before), _unit(after)
+    one, other = _of_norm_one(before), _of_norm_one(after)
     return max((abs(one.get(key, 0.0) - other.get(key, 0.0)) for key in one.keys() | other.keys()), default=0.0)
 
 
-def _unit(weights: Weights) -> dict[tuple[str, int], float]:
+def _of_norm_one(weights: Weights) -> dict[tuple[str, int], float]:
     flat = {(name, place): value for name, values in weights.items() for place, value in enumerate(values)}
     norm = math.fsum(map(abs, flat.values())) or 1.0
     return {key: value / norm for key, value in flat.items()}

@@ -286,6 +286,7 @@ class _Builder:
             np.concatenate([np.array(rows.values, dtype=np.float64) for rows in sentences]),
         )
         order, dense = self._order(every.columns, int(np.isfinite(padding).sum()))
+        # argsort of a permutation is its inverse: from a column to its place in the new order
         every = every._replace(columns=np.argsort(order, kind="stable")[every.columns])
         in_table = every.columns < dense
         features = np.zeros((dense, padding.size))

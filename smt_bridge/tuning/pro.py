@@ -29,8 +29,7 @@ from smt_bridge.tuning.pool import NO_ROWS, Floats, NbestPool, SparseRows, Tuned
 SAMPLED = 5000
 KEPT = 50
 DIFFERENCE = 5.0  # points of the sentence score (0..100)
-_PRIOR = 1.0  # precision of the Gaussian prior, in examples, on features of unit spread
-_DIRECTIONS = 2  # of every pair
+_PRIOR = 0.5  # precision 1 of the Gaussian prior on features of unit spread, for pairs that count in both directions
 _NEWTON_STEPS = 25
 _CONJUGATE_STEPS = 250
 _EXACT = 1e-10  # of the residual of Newton's equations, relative
@@ -48,7 +47,7 @@ def tune_pro(pool: NbestPool, start: Floats, options: TuningOptions, searched: n
     if not examples.size:
         return before
     weights = start.copy()
-    weights[searched] = logistic_regression(examples, prior=_PRIOR / _DIRECTIONS) / pool.spreads()[searched]
+    weights[searched] = logistic_regression(examples, prior=_PRIOR) / pool.spreads()[searched]
     found = pool.judged(weights)
     return found if found.score > before.score else before
 
@@ -84,7 +83,7 @@ class Examples(NamedTuple):
         return np.concatenate([dense.reshape(-1), self.sparse.transposed_dot(values, self.sparse_columns)])
 
 
-def logistic_regression(examples: Examples, *, prior: float = _PRIOR) -> Floats:
+def logistic_regression(examples: Examples, *, prior: float) -> Floats:
     """The weights (D + K,) that maximise sum log sigmoid(x . w + o) - prior / 2 |w|^2 over the examples."""
     weights = np.zeros(len(examples.dense) + examples.sparse_columns)
     for _ in range(_NEWTON_STEPS):

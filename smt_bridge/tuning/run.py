@@ -14,7 +14,8 @@ from nmt_core.base.messages import counted, say
 from nmt_core.files import open_output
 from nmt_core.files.reading import json_bytes
 from smt_bridge.metadata import find_metadata, metadata_path
-from smt_bridge.metrics.metric import METRIC_NAMES, METRICS, show_score
+from smt_bridge.metrics.metric import METRICS, show_score
+from smt_bridge.metrics.names import METRIC_NAMES
 from smt_bridge.metrics.references import check_judged, read_references, statistics_against
 from smt_bridge.moses.weights import format_weights, read_weights
 from smt_bridge.nbest.checks import MOST_LOOKED_AT, warnings_of_references

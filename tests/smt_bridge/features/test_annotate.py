@@ -11,7 +11,7 @@ from nmt_core.base.errors import NmtError
 from nmt_core.base.interfaces import PairScore, SentencePair
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.features.annotate import annotate
-from smt_bridge.features.base import Candidates, Feature
+from smt_bridge.features.base import AdaptedFeature, Candidates, Feature
 from smt_bridge.features.lengths import WordCount
 from smt_bridge.features.neural import PairFeature
 from smt_bridge.nbest.entry import NbestEntry, format_entry
@@ -73,13 +73,14 @@ def test_id_beyond_the_source_names_line_and_counts() -> None:
 
 def test_column_that_is_there_already_is_refused() -> None:
     with pytest.raises(FormatError, match=r"list:1: .*feature A;"):
-        list(annotate(entries(*LINES), [WordCount("A")], ["s"] * 3, path="list"))
+        list(annotate(entries(*LINES), [AdaptedFeature(WordCount(), names=("A",))], ["s"] * 3, path="list"))
 
 
 @pytest.mark.parametrize("names", [("NMT_0",), ("A", "A")])
 def test_unusable_names_are_refused(names: tuple[str, ...]) -> None:
+    features = [AdaptedFeature(WordCount(), names=(name,)) for name in names]
     with pytest.raises(WiringError):
-        list(annotate(entries(*LINES), [WordCount(name) for name in names], ["s"] * 3, path="list"))
+        list(annotate(entries(*LINES), features, ["s"] * 3, path="list"))
 
 
 class Careless:

@@ -10,15 +10,15 @@ from smt_bridge.metrics.significance import sacrebleu_metric, score_by_length, s
 def test_every_sentence_is_in_one_part() -> None:
     lengths, texts = [1, 10, 11, 0, 61, 60, 5], ["a b c d e"] * 7
     metric = sacrebleu_metric("BLEU", tokenize="none")
-    found = score_by_length(lengths, texts, texts, [texts], metric=metric, bounds=(10, 20, 60))
-    assert [(part.name, part.sentences) for part in found] == [("1-10", 4), ("11-20", 1), ("21-60", 1), ("61+", 1)]
+    found = score_by_length(lengths, texts, texts, [texts], metric=metric)
+    assert [(part.name, part.sentences) for part in found] == [("1-10", 4), ("11-20", 1), ("51-60", 1), ("61+", 1)]
 
 
 def test_scores_of_parts_are_those_of_sacrebleu_on_them() -> None:
     references = ["the cat sat on the mat", "a dog ran over the big mat", "it is a house"]
     before = ["the cat sat on a mat", "a dog ran on the big mat", "it was house"]
     metric = sacrebleu_metric("BLEU", tokenize="13a")
-    short, long = score_by_length([4, 7, 30], before, references, [references], metric=metric, bounds=(10, 20))
+    short, long = score_by_length([4, 7, 30], before, references, [references], metric=metric)
     assert short.before == sacrebleu.corpus_bleu(before[:2], [references[:2]]).score
     assert long.after == sacrebleu.corpus_bleu(references[2:], [references[2:]]).score
 

@@ -15,7 +15,7 @@ from smt_bridge.errors import FormatError
 from smt_bridge.moses.ini import read_ini
 from smt_bridge.moses.weights import all_weights, format_weights, read_weights
 from smt_bridge.nbest.formats import read_entries
-from smt_bridge.nbest.rerank import Reranker
+from smt_bridge.nbest.weighting import Reranker
 
 PIECES = [
     *(b"[weight]\n", b"[feature]\n", b"[weight-overwrite]\n", b"[weight-t]\n", b"[", b"]", b"\n", b"\r\n", b"# x\n"),

@@ -15,7 +15,7 @@ import pytest
 from smt_bridge.commands.main import main
 from smt_bridge.metrics.significance import compare
 from smt_bridge.nbest.order import fill_gaps, ordered_lists
-from smt_bridge.nbest.rerank import Reranker
+from smt_bridge.nbest.weighting import Reranker
 from smt_bridge.report.judge import Collector, Setting, judge
 from smt_bridge.report.reranking import reranking_page
 from tests.fakes import LengthPairScorer

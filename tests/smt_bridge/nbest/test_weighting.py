@@ -7,7 +7,7 @@ import pytest
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.nbest.entry import NbestEntry
 from smt_bridge.nbest.moses import parse_entry
-from smt_bridge.nbest.rerank import Reranker
+from smt_bridge.nbest.weighting import Reranker
 
 
 def list_of(*features: bytes) -> list[NbestEntry]:
