@@ -47,17 +47,24 @@ def tune_by_plan(pool: NbestPool, plan: TuningPlan) -> TuningReport:
     folds = [_judged_fold(pool, part, plan) for part in parts]
     least = max(found.start.score, *systems.values()) if systems else found.start.score
     chosen = _best_allowed(pool, folds, [place == 0 or one.score >= least for place, one in enumerate(results)])
-    validation, counts = _validation(pool, folds)
+    validation, held_out = _validation(pool, folds)
     report = report_of(pool, found, results[chosen])
     report = report._replace(ridge=plan.ridges[chosen], validation=validation, systems=systems)
     best = report.best_system
-    if best is None or (
-        report.score >= systems[best]
-        and not (systems[best] > validation.held_out and _is_as_good(pool, alone[best], counts))
-    ):
+    if best is None or not _is_better(pool, alone[best], report, validation, held_out):
         return report
     weights = {name: (0.0,) * len(values) for name, values in report.weights.items()} | {best: (1.0,)}
     return report._replace(weights=weights, score=systems[best], ridge=0.0, kept=best)
+
+
+def _is_better(
+    pool: NbestPool, alone: _Counts, report: TuningReport, validation: CrossValidation, held_out: _Counts
+) -> bool:
+    """Whether a system with these counts (S, C) beats the tuned weights, on the tuned sentences or on held-out ones."""
+    score = float(pool.metric.score(alone.sum(axis=0)))
+    if score > report.score:
+        return True
+    return score > validation.held_out and _is_as_good(pool, alone, held_out)
 
 
 class _Fold(NamedTuple):
