@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # malloc.h
@@ -25,6 +26,7 @@ _TUNABLES = ("glibc.malloc.trim_threshold", "glibc.malloc.mmap_threshold", "glib
 @contextlib.contextmanager
 def interrupts_held_back() -> Iterator[None]:
     """Ctrl-C waits until the end of the block; processes started in it do not get it, from their beginning on."""
+    resource_tracker.ensure_running()  # which lets signals in when it begins
     noted: list[int] = []
     main = threading.current_thread() is threading.main_thread()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which processes inherit

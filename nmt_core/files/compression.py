@@ -141,10 +141,11 @@ def compressed(raw: BinaryIO, path: str) -> Iterator[BinaryIO]:
     if found is None:
         yield raw
         return
-    with found.write(raw) as compressor:
-        buffered = io.BufferedWriter(compressor, _BUFFER)
-        yield cast(BinaryIO, buffered)
-        buffered.flush()
+    compressor = found.write(raw)
+    buffered = io.BufferedWriter(compressor, _BUFFER)
+    yield cast(BinaryIO, buffered)
+    buffered.flush()
+    compressor.close()  # which writes the end: who reads a pipe sees by its absence that something went wrong
 
 
 def _of_name(path: str) -> Compression | None:

@@ -90,6 +90,9 @@ def check_output(path: str) -> os.stat_result | None:
     if _descriptor(path) == 1 and sys.stdout is None:
         raise NmtError("standard output: is closed; give a file, or let the shell open it")
     if is_written_through(path):
+        if (number := _descriptor(path)) is not None:
+            with _reported(path):
+                os.fstat(number)  # which the user has to have opened: later it is one of ours
         return None
     with _reported(path):
         if not os.path.basename(path):
@@ -181,6 +184,7 @@ def _locked(path: str, *, shown: str) -> int:
     while True:
         with _reported(shown):
             os.makedirs(os.path.dirname(path), exist_ok=True)
+        with _reported(path):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
         with contextlib.ExitStack() as stack:
             stack.callback(os.close, descriptor)

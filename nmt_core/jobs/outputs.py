@@ -17,6 +17,7 @@ import contextlib
 import glob
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from isal.isal_zlib import crc32
 
-from nmt_core.base.errors import NmtError, unreadable
+from nmt_core.base.errors import NmtError
 from nmt_core.files import PARTIAL, beside, pack, partial_output
 from nmt_core.files.output import PartialOutput
 from nmt_core.jobs.journal import AGAIN, JOURNAL, Content, Counts, Entry, Shard, journal_line, read_journal
@@ -58,12 +59,14 @@ class Outputs:
     @contextlib.contextmanager
     def journaled(self, path: str, identity: Mapping[str, Any], *, restart: bool) -> Iterator[None]:
         """With a journal at ``path``: the shards that are in at the end of the block stay for the next program."""
+        if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+            raise NmtError(f"{path}: cannot be written (it is in the way of a file of this name; remove it)")
         found = [] if restart else read_journal(path, identity)
         self.resume([entry for entry, _ in found])
         try:
             self.journal = open(path, "ab")  # noqa: SIM115 (closed below)
         except OSError as error:
-            raise unreadable(path, error) from error
+            raise NmtError(f"{path}: cannot be written ({error.strerror})") from error
         try:
             self.journal.truncate(found[self.kept - 1][1] if self.kept else 0)
             if not self.kept:
@@ -71,11 +74,9 @@ class Outputs:
                 self.journal.flush()
             yield
         finally:
-            self.journal.close()
-            if self.kept:
-                for file in self.files:
-                    file.is_kept = True
-            else:
+            with contextlib.suppress(OSError):  # on a full disk the last line stays out, and its shard is done again
+                self.journal.close()
+            if not self.kept:
                 os.unlink(path)
 
     def resume(self, entries: Sequence[Entry]) -> None:
@@ -102,6 +103,8 @@ class Outputs:
             contents = tuple(map(Content, ends, map(crc32, result.contents)))
             self.journal.write(journal_line(Entry(shard, contents, result.counts)._asdict()))
             self.journal.flush()
+            for file in self.files:  # at once: whatever ends the program, also while it cleans up
+                file.is_kept = True
             if time.monotonic() - self.synced >= _SECONDS:
                 self.sync()
 

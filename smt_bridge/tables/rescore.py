@@ -55,7 +55,8 @@ def rescore_files(args: argparse.Namespace) -> int:
     specs = [spec for spec in (args.scorer, args.reverse_scorer) if spec]
     open_worker = functools.partial(_open_worker, args)
     job = table_job(args.input, output, options, stream)
-    shown: dict[str, Any] = {"name": NAME, "unit": " pairs", "quiet": args.quiet}
+    quiet = args.quiet or bool(args.dry_run)  # a bar would count the lines of the whole table
+    shown: dict[str, Any] = {"name": NAME, "unit": " pairs", "quiet": quiet}
     counts: Any = run_with_options(args, job, open_worker, jobs=count_jobs(args, specs), on_complete=describe, **shown)
     if counts is not None and not args.quiet:
         names = added_columns(reverse=len(specs) > 1, unknown_count=args.unknown_count)

@@ -19,6 +19,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -343,6 +344,28 @@ def test_a_descriptor_is_written_to_where_it_stands(tmp_path: Path, name: str) -
         for _ in range(2):
             subprocess.run([sys.executable, "-c", program, name], stdout=stream, check=True)
     assert path.read_bytes() == b"new\nnew\n"
+
+
+def test_a_descriptor_that_nobody_opened_is_no_output() -> None:
+    free = os.dup(0)
+    os.close(free)
+    with pytest.raises(NmtError, match=rf"/dev/fd/{free}: cannot be written \(Bad file descriptor\)"):
+        check_output(f"/dev/fd/{free}")
+
+
+@pytest.mark.parametrize("name", ["f.gz", "f.xz", "f.zst"])
+def test_a_pipe_whose_content_is_not_complete_has_no_end(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    os.mkfifo(path)
+    with ThreadPoolExecutor(1) as threads:
+        read = threads.submit(path.read_bytes)
+        with contextlib.suppress(InterruptedError), open_output(str(path)) as stream:
+            stream.write(os.urandom(3 << 20))
+            raise InterruptedError
+        content = read.result()
+    (tmp_path / "read").write_bytes(content)
+    with pytest.raises(InputError, match="ends too early"):
+        list(read_lines(str(tmp_path / "read")))
 
 
 @pytest.mark.parametrize("name", ["f", "f.gz", "f.xz", "f.zst"])

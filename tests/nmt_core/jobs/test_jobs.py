@@ -681,10 +681,28 @@ def test_two_names_of_one_output_are_one_job(job: Job, tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink() and (tmp_path / "out").read_bytes() == EXPECTED
 
 
-def test_a_journal_that_cannot_be_made_is_one_clear_line(job: Job, journal: Path) -> None:
-    journal.mkdir()
-    with pytest.raises(NmtError, match=r"out\.hybridmt\.journal: cannot be"):
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, partial(os.symlink, "in")])
+def test_what_is_in_the_way_of_a_journal_is_named_and_stays(job: Job, journal: Path, make: Callable[..., None]) -> None:
+    make(journal)
+    before = (os.lstat(journal), Path(job.input).read_bytes())
+    with pytest.raises(NmtError, match=r"out\.hybridmt\.journal: cannot be written \(it is in the way"):
         finish(job)
+    assert (os.lstat(journal), Path(job.input).read_bytes()) == before
+
+
+def test_a_journal_that_takes_no_more_costs_no_finished_shard(job: Job, tmp_path: Path) -> None:
+    Path(job.input).write_bytes(b"l\n" * 300)  # whose journal is larger than the output
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2048, before[1]))
+    try:
+        with pytest.raises(NmtError, match=r"out: cannot be written \(File too large\)"):
+            finish(job)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    progress: list[tuple[str, int]] = []
+    assert finish(job, seen=noted_by(progress)) == {"lines": 300}
+    assert progress[:3] == [("resumed", 3)] * 3
+    assert (tmp_path / "out").read_bytes() == b"L\n" * 300
 
 
 @pytest.mark.parametrize("wrong", ["", "0", "3-2", "a-b", "-1", "1-", "1-2-3"])
