@@ -23,6 +23,7 @@ from nmt_core.base.errors import ConfigError
 from smt_bridge.errors import WiringError
 from smt_bridge.features.base import Candidates
 from smt_bridge.metadata import signature_of
+from smt_bridge.nbest.merge import baselines, column_of
 from smt_bridge.ordered_sum import ordered_sum
 
 Ints = npt.NDArray[np.int64]
@@ -132,19 +133,22 @@ def _posterior(scaled: Floats) -> Floats:
 
 
 def _mean_of_systems(group: Candidates, scale: float) -> Floats:
-    """By the columns ``InS0`` and ``TotalS0`` of ``smt_bridge.nbest.merge``; a system without a list has no say."""
+    """By the columns of the systems S of a merged list (``smt_bridge.nbest.merge``).
+
+    A system without a list has no say; of one without totals all hypotheses count the same.
+    """
     columns = group.columns or [{}] * len(group.hypotheses)
-    systems = [name[2:-1] for name in columns[0] if name.startswith("In") and f"Total{name[2:]}" in columns[0]]
+    systems = baselines([*columns[0]])
     if not systems:
         raise WiringError(
-            "the list has no columns InS0 and TotalS0 of a system S, as `smt-bridge add-features` makes them"
+            "the list has no columns FirstS0, InS0 and RankS0 of a system S, as `smt-bridge add-features` makes them"
             " of several lists; use uniform or posterior"
         )
     found = []
     for system in systems:
-        listed = np.array([row[f"In{system}0"][0] for row in columns]) > 0
+        listed = np.array([row[column_of(system, "In")][0] for row in columns]) > 0
         if listed.any():
-            totals = np.array([row[f"Total{system}0"][0] for row in columns])
+            totals = np.array([row.get(column_of(system, "Total"), (0.0,))[0] for row in columns])
             found.append(_posterior(np.where(listed, scale * totals, -np.inf)))
     weights: Floats = ordered_sum(np.stack(found, axis=-1)) / len(found)
     return weights

@@ -11,6 +11,7 @@ from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.search import GraphLists, GraphReader, Searcher
 from smt_bridge.moses.process import MosesOptions
 from smt_bridge.nbest.merge import Columns
+from smt_bridge.nbest.recompute import exact_signatures
 from smt_bridge.recipe import NEURAL, GraphSearch, Recipe, check_signatures
 
 
@@ -22,16 +23,18 @@ def open_features(recipe: Recipe, open_scorer: Callable[[str], PairScorer]) -> l
     """
     scorers = SharedScorers(open_scorer)
     features = numbered([open_feature(spec, scorers) for spec in recipe.features])
-    check_signatures(recipe, column_signatures(recipe.columns, features, open_scorer(recipe.model)))
+    check_signatures(recipe, column_signatures(recipe, recipe.columns, features, open_scorer(recipe.model)))
     features = [feature for feature in features if recipe.weights is None or _counts(feature, recipe.weights)]
     for_words, factors = for_factored_sources(features, 0)
     return for_words if factors else features
 
 
-def column_signatures(columns: Iterable[Columns], features: Sequence[Feature], model: PairScorer) -> dict[str, str]:
-    """What columns of merged lists depend on: those of features, and the totals of the neural ``model``."""
+def column_signatures(
+    recipe: Recipe, columns: Iterable[Columns], features: Sequence[Feature], model: PairScorer
+) -> dict[str, str]:
+    """What columns of merged lists depend on: features, exact ones, and the totals of the neural ``model``."""
     totals = {part.total: model.signature for part in columns if part.system == NEURAL}
-    return totals | signatures_of(features)
+    return totals | exact_signatures(recipe.exact) | signatures_of(features)
 
 
 def _counts(feature: Feature, weights: Mapping[str, Sequence[float]]) -> bool:

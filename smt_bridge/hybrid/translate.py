@@ -26,7 +26,6 @@ from smt_bridge.metadata import Metadata, new_metadata, write_metadata
 from smt_bridge.models import Local, ModelOptions, SearchOptions, check_takes_guidance, open_model, source_factors
 from smt_bridge.moses.process import MosesFailed, MosesProcess
 from smt_bridge.nbest.entry import format_entry
-from smt_bridge.nbest.recompute import exact_signatures
 from smt_bridge.recipe import GRAPH, MOSES, Recipe, write_recipe
 from smt_bridge.running_text import RunningText, open_running_text, read_preparation
 
@@ -68,7 +67,8 @@ class _System(NamedTuple):
     def described(self, recipe: Recipe) -> Recipe:
         """The recipe with the columns of its lists and their signatures."""
         columns = self.chooser.columns
-        return replace(recipe, columns=columns, signatures=column_signatures(columns, self.features, self.decoder))
+        signatures = column_signatures(recipe, columns, self.features, self.decoder)
+        return replace(recipe, columns=columns, signatures=signatures)
 
 
 def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack) -> _System:
@@ -243,10 +243,11 @@ class _Counts:
 
 
 def _write_list_metadata(args: argparse.Namespace, recipe: Recipe, counts: _Counts) -> None:
-    columns = {**recipe.signatures, **exact_signatures(recipe.exact)}
     numbers = {"sentences": counts.sentences, "hypotheses": counts.hypotheses}
     options = {"recipe": recipe.as_json()}
-    write_metadata(args.nbest_output, Metadata(input=args.input, columns=columns, counts=numbers, options=options))
+    write_metadata(
+        args.nbest_output, Metadata(input=args.input, columns=dict(recipe.signatures), counts=numbers, options=options)
+    )
 
 
 def _warn(text: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
-from nmt_core.files import open_output
+from nmt_core.files import open_output, overwritten
 from nmt_core.files.reading import json_bytes
 from smt_bridge.metadata import find_metadata, metadata_path
 from smt_bridge.metrics.metric import METRICS, show_score
@@ -39,6 +39,9 @@ def tune(args: argparse.Namespace) -> int:
     options = TuningOptions.of(args.tuner)
     if args.features:
         options = options.model_copy(update={"features": tuple(name.strip() for name in args.features.split(","))})
+    written = [str(path) for path in (args.output, args.recipe, args.report) if path]
+    if args.nbest and (lost := overwritten([metadata_path(args.nbest)], written)):
+        raise ConfigError(f"{lost} is the metadata of the list, and would be lost; give the output another name")
     recipe = _recipe(args.nbest) if args.recipe else None
     start = read_weights(args.start) if args.start else None
     begin = time.monotonic()

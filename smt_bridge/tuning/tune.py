@@ -174,7 +174,7 @@ def _why_not(pool: NbestPool, searched: _Mask) -> str:
 def _by_name(pool: NbestPool, weights: Floats) -> Weights:
     """Weights by the names of the features; sparse ones without a weight are left out."""
     table: dict[str, list[float]] = {}
-    for place, (column, weight) in enumerate(zip(pool.columns, weights.tolist(), strict=True)):
-        if place < pool.dense or weight != 0.0:
-            table.setdefault(column.name, []).append(weight)
-    return {name: tuple(values) for name, values in table.items()}
+    for column, weight in zip(pool.columns, weights.tolist(), strict=True):
+        table.setdefault(column.name, []).append(weight)
+    dense = {column.name for column in pool.columns[: pool.dense]}
+    return {name: tuple(values) for name, values in table.items() if name in dense or any(values)}

@@ -88,15 +88,16 @@ def test_unknown_weighting_is_refused(text: str) -> None:
 
 
 def test_systems_have_equal_say_whatever_their_lists_lengths() -> None:
-    rows: list[dict[str, tuple[float, ...]]] = [
-        {"InA0": (1.0,), "TotalA0": (0.0,), "InB0": (0.0,), "TotalB0": (-9.0,)},
-        {"InA0": (1.0,), "TotalA0": (-math.log(3.0),), "InB0": (0.0,), "TotalB0": (-9.0,)},
-        {"InA0": (0.0,), "TotalA0": (-1.0,), "InB0": (1.0,), "TotalB0": (0.0,)},
-    ]
+    numbers = [(1, 0.0, 0, -9.0), (1, -math.log(3.0), 0, -9.0), (0, -1.0, 1, 0.0)]
+    names = ("InA0", "TotalA0", "InB0", "TotalB0")
+    known = {f"{kind}{system}0": (0.0,) for kind in ("First", "Rank") for system in "AB"}
+    rows = [known | {name: (float(value),) for name, value in zip(names, row, strict=True)} for row in numbers]
     group = Candidates("", ["a", "b", "c"], None, rows)
     assert Weighting.parse("systems").of(group).tolist() == pytest.approx([0.375, 0.125, 0.5])
     assert Weighting.parse("systems:0").of(group).tolist() == pytest.approx([0.25, 0.25, 0.5])
     alone = group._replace(columns=[row | {"InB0": (0.0,)} for row in rows])
     assert Weighting.parse("systems").of(alone).tolist() == pytest.approx([0.75, 0.25, 0.0])
+    without = [{name: value for name, value in row.items() if name != "TotalA0"} for row in rows]
+    assert Weighting.parse("systems").of(group._replace(columns=without)).tolist() == pytest.approx([0.25, 0.25, 0.5])
     with pytest.raises(WiringError, match="smt-bridge add-features"):
         Weighting.parse("systems").of(Candidates("", ["a"], [1.0]))

@@ -425,6 +425,29 @@ def test_a_recipe_that_was_edited_wrongly_is_one_line(
         assert problem in said.err.splitlines()[-1] and not said.out
 
 
+def test_an_exact_language_model_that_was_exchanged_is_refused(
+    folder: Path, moses: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def build(order: str) -> None:
+        assert (
+            main(["build-lm", "--order", order, "--input", "reference", "--output", "lm.arpa", "--discount-fallback"])
+            == 0
+        )
+
+    build("2")
+    files = ["--input", "dev", "--output", "out", "--nbest-output", "dev.nbest"]
+    assert translate(moses, *LISTS, "--feature", "wordcount", "--exact", "LM0=lm.arpa", *files) == 0
+    tuning = ["--reference", "reference", "--tuner", "runs=1", "--output", "weights", "--recipe"]
+    assert main(["tune", "--nbest", "dev.nbest", *tuning, "dev.nbest.json"]) == 2
+    assert "dev.nbest.json is the metadata of the list, and would be lost" in capsys.readouterr().err
+    assert main(["tune", "--nbest", "dev.nbest", *tuning, "recipe.json"]) == 0
+    assert translate(moses, "--recipe", "recipe.json", "--input", "dev") == 0
+    build("3")
+    capsys.readouterr()
+    assert translate(moses, "--recipe", "recipe.json", "--input", "dev") == 2
+    assert "LM0 was tuned with another model" in capsys.readouterr().err
+
+
 def test_a_model_that_was_trained_again_is_refused(
     folder: Path, moses: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,7 +20,7 @@ from smt_bridge.tuning.moses_dat import pool_from_moses
 from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import NO_ROWS, Column, NbestPool, Tuned, pool_from_lists
 from smt_bridge.tuning.pro import Examples, _examples, logistic_regression, sentence_scores
-from smt_bridge.tuning.tune import tune
+from smt_bridge.tuning.tune import Search, report_of, tune
 
 PLAIN = TuningOptions()
 
@@ -240,6 +240,21 @@ def test_thousands_of_sparse_features_are_tuned(tune: Callable[..., Tuned]) -> N
     oracle = float(BLEU.score(pool.statistics[np.arange(len(best)), best].sum(axis=0)))
     assert found.score > 0.9 * oracle > 1.3 * pool.score(start)
     assert (tune(pool, start, options).weights == found.weights).all()
+
+
+def test_a_sparse_feature_with_weight_keeps_all_its_values() -> None:
+    features = {"a_b": (0.0, 2.0), "c_d": (3.0,), **{f"s_{number}": (1.0,) for number in range(600)}}
+    groups = [
+        NbestList(
+            number, [NbestEntry(number, b"", one, None, 1) for one in ({"Dense0": (1.0,)}, {"Dense0": (0.0,)} | more)]
+        )
+        for number, more in enumerate([features, {}, {}])
+    ]
+    pool = pool_from_lists(iter(groups), lambda group: np.ones((2, 10)), path="list")
+    weights = np.array([0.5 * (column.name == "a_b" and column.component == 1) for column in pool.columns])
+    start = Tuned(weights, 1.0)
+    assert pool.dense == 1
+    assert report_of(pool, Search(start, (start,), ""), start).weights == {"Dense0": (0.0,), "a_b": (0.0, 0.5)}
 
 
 def test_mert_says_how_many_values_it_tunes() -> None:
