@@ -11,9 +11,9 @@ lines:N    N lines of text for each sentence                            JoeyNMT,
 ========== ============================================================ ================================================
 
 All but the last are known by their first lines, and all are read into the style of Moses. The number of ``scored``
-becomes the feature ``Score0`` and the total (minus it, where the first numbers are above 0: costs). The score of
-fairseq, a logarithm to base 2 divided by the length, becomes the feature ``FairseqNorm0`` and the total, in natural
-logarithms; its id is the line of the input, and sentences come in any order.
+becomes the feature ``Score0`` and the total (minus it, where the sum of the first numbers is above 0: costs). The
+score of fairseq, a logarithm to base 2 divided by the length, becomes the feature ``FairseqNorm0`` and the total, in
+natural logarithms; its id is the line of the input, and sentences come in any order.
 """
 
 from __future__ import annotations
@@ -205,9 +205,8 @@ def _detect_moses(head: Sequence[bytes]) -> str:
 
 
 def _are_costs(head: Sequence[bytes]) -> bool:
-    """Costs are above zero, log-probabilities below."""
-    numbers = [line.rpartition(SEPARATOR)[2].strip(b" \t\r") for line in head]
-    return any(not number.startswith(b"-") for number in numbers if number.strip(b"0."))
+    """Costs are above zero, log-probabilities below: most, since one is rounded and another has a reward for length."""
+    return sum(float(line.rpartition(SEPARATOR)[2]) for line in head if line.strip()) > 0
 
 
 def _moses_entries(lines: Lines, path: str, *, factor: int | None = None) -> Iterator[NbestEntry]:

@@ -87,7 +87,8 @@ def _say_report(report: TuningReport, plan: TuningPlan, metric: str) -> None:
     runs, mean = len(report.runs), show_score(report.mean, metric)
     spread = f"; {runs} runs: mean {mean}, standard deviation {report.deviation:.2f}" if runs > 1 else ""
     start, end = show_score(report.score_at_start, metric), show_score(report.score, metric)
-    _say(f"{METRIC_NAMES[metric]} {start} at the start, {end} tuned{spread}")
+    reached = f"by {report.kept} alone" if report.kept else "tuned"
+    _say(f"{METRIC_NAMES[metric]} {start} at the start, {end} {reached}{spread}")
     if report.validation is not None:
         folds, tuned, held_out = report.validation
         scores = f"{show_score(tuned, metric)} on the tuned parts, {show_score(held_out, metric)} on those held out"
@@ -117,16 +118,20 @@ def _load_pool(args: argparse.Namespace) -> NbestPool:
 def _watched(
     args: argparse.Namespace, lists: Iterable[NbestList], references: Sequence[Sequence[str]]
 ) -> Iterator[NbestList]:
-    """The same lists; at their end, which references look like those of another set.
+    """The same lists; at their end, how many are missing, and which references look like those of another set.
 
     Raises InputError for a hypothesis of more words than ``--max-words``.
     """
     firsts: list[tuple[int, str]] = []
+    missing = len(references[0])
     for group in lists:
+        missing -= 1
         check_judged(group.entries, args.max_words, path=args.nbest)
         if len(firsts) < MOST_LOOKED_AT:
             firsts.append((group.sentence, group.entries[0].text))
         yield group
+    if missing:
+        _say(f"{missing:,} of {len(references[0]):,} reference lines have no list, and are left out")
     for warning in warnings_of_references(firsts, zip(args.reference, references, strict=True), of=args.nbest):
         _say(warning)
 

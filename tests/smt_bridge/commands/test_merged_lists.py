@@ -131,7 +131,8 @@ def test_what_does_not_fit_the_list_is_refused_before_tuning(
     Path("one").write_text("0 ||| a b ||| A= 1 ||| 1\n0 ||| a c ||| A= 2 ||| 2\n")
     assert main(["tune", "--nbest", "one", "--reference", "reference", "--output", "weights", *options]) == 2
     message = capsys.readouterr().err
-    assert problem in message and message.count("\n") == 1
+    assert message.splitlines()[0] == "tune: 2 of 3 reference lines have no list, and are left out"
+    assert problem in message and message.count("\n") == 2
     assert not Path("weights").exists()
 
 
