@@ -111,7 +111,8 @@ def _translate_input(
     listing = stack.enter_context(open_output(args.nbest_output, on_complete=finish)) if args.nbest_output else None
     output = stack.enter_context(open_output(args.output))
     bar = stack.enter_context(progress_bar(NAME, " sent", quiet=args.quiet))
-    for window in windows_of_lines(args.input, WINDOW):
+    making_lists = args.nbest_output and not args.recipe  # their columns are those of the first window
+    for window in windows_of_lines(args.input, WINDOW, streaming=args.input == "-" and not making_lists):
         for number, line in enumerate(window, start=counts.sentences + 1):
             check_words(line, args.max_words, path=args.input, line=number)
             check_factors(line, system.factors, path=args.input, line=number)
@@ -126,10 +127,10 @@ def _translate_input(
         bar.update(len(window))
 
 
-def windows_of_lines(path: str, size: int) -> Iterator[list[str]]:
-    """Lines in groups of at most ``size``; of standard input those that are there: nobody waits for a line to come."""
+def windows_of_lines(path: str, size: int, *, streaming: bool) -> Iterator[list[str]]:
+    """Lines in groups of ``size``; ``streaming``, of at most that: those that are there, and none waits for another."""
     lines = read_text_lines(path, errors="surrogateescape")
-    if path == "-":
+    if streaming:
         waiting: queue.Queue[str | BaseException | None] = queue.Queue(2 * size)
         threading.Thread(target=_read_ahead, args=(lines, waiting), daemon=True).start()
         while window := _take(waiting, size):

@@ -334,6 +334,17 @@ def test_standard_input_is_answered_as_it_comes(
     assert capsys.readouterr().out == Path("expected").read_text()
 
 
+def test_lists_are_made_of_lines_that_come_slowly(folder: Path, moses: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lines(*_: object, **__: object) -> Iterator[str]:
+        yield "NOTHING"
+        time.sleep(0.5)
+        yield "ab cd"
+
+    monkeypatch.setattr("smt_bridge.hybrid.translate.read_text_lines", lines)
+    assert translate(moses, *LISTS, "--output", "out", "--nbest-output", "list") == 0
+    assert {entry.sentence for entry in read_entries("list")} == {0, 1}
+
+
 def test_lines_before_one_that_cannot_be_read_are_translated(monkeypatch: pytest.MonkeyPatch) -> None:
     def lines(*_: object, **__: object) -> Iterator[str]:
         yield from ("ab", "cd")
@@ -342,7 +353,7 @@ def test_lines_before_one_that_cannot_be_read_are_translated(monkeypatch: pytest
     monkeypatch.setattr("smt_bridge.hybrid.translate.read_text_lines", lines)
     found: list[str] = []
     with pytest.raises(InputError, match="cannot be read"):
-        found.extend(itertools.chain.from_iterable(windows_of_lines("-", 100)))
+        found.extend(itertools.chain.from_iterable(windows_of_lines("-", 100, streaming=True)))
     assert found == ["ab", "cd"]
 
 
