@@ -71,7 +71,7 @@ class Chooser:
         return [self._choice(*one) for one in zip(lists, groups, reasons, strict=True)]
 
     def _merged(self, sentence: int, groups: Lists) -> list[NbestEntry]:
-        paths = {part.system: _path_of(part.system, sentence) for part in self.columns}
+        paths = {part.system: _path_of(part.system) for part in self.columns}
         return merged(sentence, groups, self.columns, paths=paths, exact=self._functions)
 
     def _choice(self, entries: list[NbestEntry], groups: Lists, reasons: Mapping[str, str]) -> Choice:
@@ -96,7 +96,7 @@ def lists_of(
 ) -> dict[str, NbestList]:
     """The lists of the sentence of this number; ``moses`` are lines without their ids."""
     lines = enumerate((b"%d ||| %s" % (sentence, line) for line in moses or []), start=1)
-    path = _path_of(MOSES, sentence)
+    path = _path_of(MOSES)
     phrase_based = [parse_entry(line, path=path, number=number) for number, line in lines]
     lists = {MOSES: phrase_based, NEURAL: neural, GRAPH: graph or []}
     return {system: NbestList(sentence, found) for system, found in lists.items() if found}
@@ -115,9 +115,9 @@ def as_read(sentence: str) -> str:
     return sentence.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _path_of(system: str, sentence: int) -> str:
-    """What a list is called in errors."""
-    return f"the {system} list of sentence {sentence + 1}"
+def _path_of(system: str) -> str:
+    """What a list is called in errors: numbers of sentences are those of a window, not of the input."""
+    return f"the {system} list of a sentence"
 
 
 def _layout(groups: Sequence[Lists], systems: Sequence[str]) -> tuple[Columns, ...]:
