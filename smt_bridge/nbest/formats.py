@@ -206,7 +206,8 @@ def _detect_moses(head: Sequence[bytes]) -> str:
 
 def _are_costs(head: Sequence[bytes]) -> bool:
     """Costs are above zero, log-probabilities below: most, since one is rounded and another has a reward for length."""
-    return sum(float(line.rpartition(SEPARATOR)[2]) for line in head if line.strip()) > 0
+    fields = [line.rpartition(SEPARATOR)[2].strip(b" \t\r") for line in head]
+    return sum(float(field) for field in fields if is_row_of_numbers(field, size=1)) > 0
 
 
 def _moses_entries(lines: Lines, path: str, *, factor: int | None = None) -> Iterator[NbestEntry]:

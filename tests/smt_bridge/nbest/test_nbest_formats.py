@@ -101,6 +101,8 @@ def test_costs_of_nematus_and_log_probabilities_are_higher_when_better(
     check_round(tmp_path, entries)
     both = read(tmp_path, b"0 ||| a ||| -0.0001\n0 ||| b ||| 2\n")  # a cost may be rounded to less than 0
     assert [entry.total for entry in both] == [0.0001, -2.0]
+    with pytest.raises(FormatError, match="expected 'id"):
+        read(tmp_path, b"0 ||| a ||| LM0= -1 ||| -1 2\n", "scored")
     rewarded = read(tmp_path, b"0 ||| a ||| 0.5\n0 ||| b ||| -2\n")
     assert [entry.total for entry in rewarded] == [0.5, -2.0]
 
