@@ -38,7 +38,8 @@ def tune(args: argparse.Namespace) -> int:
     _check_options(args)
     options = TuningOptions.of(args.tuner)
     if args.features:
-        options = options.model_copy(update={"features": tuple(name.strip() for name in args.features.split(","))})
+        names = dict.fromkeys(name.strip() for name in args.features.split(","))
+        options = options.model_copy(update={"features": tuple(names)})
     written = [str(path) for path in (args.output, args.recipe, args.report) if path]
     if args.nbest and (lost := overwritten([metadata_path(args.nbest)], written)):
         raise ConfigError(f"{lost} is the metadata of the list, and would be lost; give the output another name")

@@ -71,6 +71,8 @@ def test_tuned_weights_find_the_reference(files: Path, capsys: pytest.CaptureFix
     said = capsys.readouterr()
     assert said.out == ""
     assert "100.00 tuned" in said.err
+    assert tuned(files, "reference", "--features", "B,B") == 0
+    assert "tuned B; the other columns" in capsys.readouterr().err
 
 
 def test_tuning_on_plain_text(files: Path) -> None:
