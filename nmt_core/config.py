@@ -137,7 +137,7 @@ def _line_of(path: str, keys: Sequence[str], value: Any) -> int | None:
                 place, node = next((name, found) for name, found in node.value if name.value == key)
             elif isinstance(node, yaml.SequenceNode):
                 place = node = node.value[int(key)]
-        if keys and loader.construct_document(node) == value:
+        if keys and repr(loader.construct_document(node)) == repr(value):  # NaN differs from itself
             return int(place.start_mark.line) + 1  # type: ignore[union-attr]  # a value has a place
     return None
 

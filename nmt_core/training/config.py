@@ -48,7 +48,7 @@ class TrainingConfig(Config):
     decay_every: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     gradient: Literal["sum", "sentence", "word"] = "sum"
     update_every: int = Field(default=1, ge=1)
-    microbatches: int = Field(default=1, ge=1)
+    microbatches: int = Field(default=1, ge=1, le=4096)
     clip: float = Field(default=1.0, gt=0)
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     self_normalization: float = Field(default=0.0, ge=0, allow_inf_nan=False)

@@ -84,7 +84,7 @@ def train(args: argparse.Namespace) -> int:
     """The work of ``nmt-core train``."""
     settings = with_overrides(read_yaml(args.config), args.set)
     data = settings.get("data")
-    if isinstance(data, Mapping) and "text" in data:
+    if isinstance(data, Mapping) and data.get("text") is not None:
         settings = for_language_model(settings)
     return _run(args, settings)
 

@@ -37,6 +37,8 @@ GOOD = {
         ("model.tied=yes", r"'model.tied': .*boolean \(found 'yes'\); write true or false"),
         ("training.self_normalization=.inf", r"'training.self_normalization': .*finite number \(found inf\)"),
         ("training.decay_after=.inf", r"'training.decay_after': .*finite number \(found inf\)"),
+        ("data.source_vocabulary=-5", r"'data.source_vocabulary': expected a file, or a size of at least 1 word"),
+        ("training.microbatches=1000000000000", r"'training.microbatches': .*less than or equal to 4096"),
         ("data.phrase_table=t", r"'data': .*either source and target, or phrase_table"),
         ("model", r"expected KEY=VALUE"),
         ("folder.x=1", r"'folder' is not a group of settings"),
@@ -103,6 +105,7 @@ def test_a_syntax_error_names_the_line(tmp_path: Path) -> None:
         ("data: {source: a, target: b, weights: [1.0,\n  true]}", r":4: 'data.weights.1': .*found True"),
         ("training:\n  seed: 1\n  max_epochs: '3'", r":5: 'training.max_epochs': .*found '3'"),
         ("training:\n  optimiser: adam", r":4: unknown key 'training.optimiser'"),
+        ("training:\n  learning_rate: .nan", r":4: 'training.learning_rate': .*found nan"),
     ],
 )
 def test_a_wrong_value_names_its_line_unless_it_is_of_an_option(wrong: str, problem: str, tmp_path: Path) -> None:

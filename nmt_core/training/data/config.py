@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from nmt_core.base.messages import counted
 from nmt_core.config import Config
@@ -21,6 +21,13 @@ def _several(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _some_words(value: str | int) -> str | int:
+    if isinstance(value, int) and value < 1:
+        raise ValueError("expected a file, or a size of at least 1 word")
+    return value
+
+
+FileOrSize = Annotated[str | int, AfterValidator(_some_words)]
 OneOrMore = Annotated[Files, BeforeValidator(_several), Field(min_length=1)]
 Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -56,9 +63,9 @@ class DataConfig(Config):
     lexicon: str | None = None
     hold_out: int = Field(default=1000, ge=1)
     preparation: str | None = AUTOMATIC
-    source_vocabulary: str | int | None = None
-    target_vocabulary: str | int | None = None
-    source_factor_vocabularies: tuple[str | int | None, ...] | None = None
+    source_vocabulary: FileOrSize | None = None
+    target_vocabulary: FileOrSize | None = None
+    source_factor_vocabularies: tuple[FileOrSize | None, ...] | None = None
     minimum_count: int = Field(default=1, ge=1)
     max_length: int | None = Field(default=50, ge=1)
 
@@ -109,8 +116,8 @@ class TaskConfig(Config):
     target: OneOrMore | None = None
     dev_source: OneOrMore | None = None
     dev_target: OneOrMore | None = None
-    source_vocabulary: str | int | None = None
-    target_vocabulary: str | int | None = None
+    source_vocabulary: FileOrSize | None = None
+    target_vocabulary: FileOrSize | None = None
     metric: Literal["nll", "bleu"] = "nll"
 
     def shares(self, side: Literal["encoder", "decoder"]) -> bool:
