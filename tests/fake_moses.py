@@ -8,6 +8,7 @@ Every word is turned round; the list has that, and the words in the opposite ord
 ``ONCE=F`` it dies unless the file F is there, which it then makes
 ``FORK=F`` it starts a process that holds its pipes and writes its number into F, and dies
 ``NOTHING`` the sentence has no translation
+``NAN``    the numbers of its list are none
 ``NOGRAPH``, ``HALF``, ``WRONG`` its search graph is not written, has half of its lines, or other scores
 ``ONCE-IN-GRAPH=F`` it dies behind half of the graph unless the file F is there, which it then makes
 
@@ -62,6 +63,8 @@ def main() -> int:
                 write_graph(graph, graph_of(number, words, weights_of(options["-f"])), words)
             if "NOTHING" in words:
                 lines = []
+            if "NAN" in words:
+                lines = [re.sub(r"= \S+", "= nan", line) for line in lines]
             content = "".join(lines).encode("utf-8", "surrogateescape")
             if "SPLIT" in words:
                 for begin in range(0, len(content), 7):

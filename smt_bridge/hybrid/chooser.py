@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from nmt_core.base.messages import counted
-from smt_bridge.errors import WiringError
+from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.base import Feature
 from smt_bridge.moses.process import MosesLines
@@ -18,7 +18,7 @@ from smt_bridge.nbest.weighting import Reranker
 from smt_bridge.recipe import GRAPH, MOSES, NEURAL, Recipe
 
 GIVEN_UP, UNTRANSLATED = "given_up", "untranslated"
-"""Why Moses has no list: it failed at the sentence twice, or has no translation of it."""
+"""Why Moses has no list: it failed at the sentence twice, or has no translation of it; else what is wrong with it."""
 
 Lists = Mapping[str, NbestList]
 """The list of each system that has one for a sentence."""
@@ -92,22 +92,29 @@ class Chooser:
 
 
 def lists_of(
-    sentence: int, moses: Sequence[bytes] | None, neural: list[NbestEntry], graph: list[NbestEntry] | None = None
+    sentence: int, moses: MosesLines | None, neural: list[NbestEntry], graph: list[NbestEntry] | None = None
 ) -> dict[str, NbestList]:
-    """The lists of the sentence of this number; ``moses`` are lines without their ids."""
+    """The lists of the sentence of this number. Moses has none where its lines cannot be used, which they note."""
     lines = enumerate((b"%d ||| %s" % (sentence, line) for line in moses or []), start=1)
-    path = _path_of(MOSES)
-    phrase_based = [parse_entry(line, path=path, number=number) for number, line in lines]
+    phrase_based: list[NbestEntry] = []
+    try:
+        phrase_based = [parse_entry(line, path="Moses' list", number=number) for number, line in lines]
+    except FormatError as error:
+        assert moses is not None
+        moses.problem = str(error)
     lists = {MOSES: phrase_based, NEURAL: neural, GRAPH: graph or []}
     return {system: NbestList(sentence, found) for system, found in lists.items() if found}
 
 
 def why_silent(answer: MosesLines | None) -> dict[str, str]:
-    """Why the systems that Moses' answer, None where it failed twice, makes lists for have none of a sentence."""
+    """Why the systems that Moses' answer, None where it failed twice, makes lists for have none of a sentence.
+
+    ``lists_of`` has read the answer.
+    """
     if answer is None:
         return {MOSES: GIVEN_UP}
     graph = "" if answer.graph is None else answer.graph.problem or "there is no complete translation in it"
-    return {MOSES: UNTRANSLATED, GRAPH: graph}
+    return {MOSES: answer.problem or UNTRANSLATED, GRAPH: graph}
 
 
 def as_read(sentence: str) -> str:

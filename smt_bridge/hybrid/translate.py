@@ -18,7 +18,7 @@ from nmt_core.base.words import check_factors, check_words, count_words, without
 from nmt_core.files import open_output, read_text_lines
 from nmt_core.files.progress import progress_bar
 from smt_bridge.features.base import Feature
-from smt_bridge.hybrid.chooser import GIVEN_UP, Choice, Chooser
+from smt_bridge.hybrid.chooser import GIVEN_UP, UNTRANSLATED, Choice, Chooser
 from smt_bridge.hybrid.opening import column_signatures, graph_lists_of, graph_reader_of, moses_of, open_features
 from smt_bridge.hybrid.options import recipe_by_options
 from smt_bridge.hybrid.translator import GuidedChooser, HybridTranslator
@@ -190,8 +190,10 @@ def _warn_of_silence(args: argparse.Namespace, line: int, sentence: str, choice:
     """Say why Moses has no list of a sentence, or the neural model none of its search graph."""
     what = f"line {line} ({counted(count_words(sentence), 'word')})"
     if MOSES in choice.silent:
-        problem = "Moses has no translation"
-        if choice.silent[MOSES] == GIVEN_UP:
+        problem = choice.silent[MOSES]
+        if problem == UNTRANSLATED:
+            problem = "Moses has no translation"
+        elif problem == GIVEN_UP:
             problem = f"Moses ended, or was silent for {args.moses_timeout:g} s (--moses-timeout), twice"
         _warn(f"{what}: {problem}; translated by the neural model alone")
     elif GRAPH in choice.silent:

@@ -22,7 +22,7 @@ from nmt_core.serving.loading import OpenModel
 from nmt_core.serving.models.search import RunningSearch, finish, open_finisher
 from nmt_core.serving.models.served import ServedModel
 from nmt_core.v1 import nmt_pb2 as pb
-from smt_bridge.hybrid.chooser import GIVEN_UP, UNTRANSLATED, Chooser, lists_of
+from smt_bridge.hybrid.chooser import Chooser, lists_of
 from smt_bridge.hybrid.opening import graph_lists_of, graph_reader_of, moses_of, open_features
 from smt_bridge.hybrid.translator import GuidedChooser, guidance_of
 from smt_bridge.models import (
@@ -37,7 +37,7 @@ from smt_bridge.models import (
 from smt_bridge.moses.process import WORD, MosesLines
 from smt_bridge.recipe import Recipe, read_recipe
 from smt_bridge.running_text import open_running_text, read_preparation
-from smt_bridge.serving.hybrid_search import WITHOUT_GRAPH, HybridFinish, HybridSearch, Parts
+from smt_bridge.serving.hybrid_search import REASONS, WITHOUT_GRAPH, HybridFinish, HybridSearch, Parts
 from smt_bridge.serving.moses_queue import MosesQueue
 
 _COUNTS = (
@@ -147,7 +147,7 @@ class HybridModels(Collector):
             "hybrid_sentences_without_graph", "Sentences whose search graph could not be used", labels=["model"]
         )
         for model, reasons in self._degraded.items():
-            for reason in ("failed", GIVEN_UP, UNTRANSLATED):
+            for reason in REASONS:
                 degraded.add_metric([model, reason], reasons[reason])
             without_graph.add_metric([model], reasons[WITHOUT_GRAPH])
         yield from (degraded, without_graph)

@@ -26,7 +26,7 @@ from nmt_core.serving.models.search import SearchItem
 from nmt_core.serving.models.served import Finish
 from smt_bridge.graphs.phrase_graph import PhraseGraph
 from smt_bridge.graphs.search import GraphLists
-from smt_bridge.hybrid.chooser import Choice, Chooser, lists_of, why_silent
+from smt_bridge.hybrid.chooser import GIVEN_UP, UNTRANSLATED, Choice, Chooser, lists_of, why_silent
 from smt_bridge.hybrid.translator import GuidedChooser
 from smt_bridge.models import SurfaceWords, nbest_entries
 from smt_bridge.moses.process import MosesLines
@@ -35,7 +35,9 @@ from smt_bridge.recipe import GRAPH, MOSES
 from smt_bridge.serving.moses_queue import REST, MosesQueue, Ticket
 
 _LOOK_AGAIN = 0.003  # seconds
-WITHOUT_GRAPH = "without_graph"
+WITHOUT_GRAPH, _UNREADABLE = "without_graph", "unreadable"
+REASONS = ("failed", GIVEN_UP, UNTRANSLATED, _UNREADABLE)
+"""Why a sentence was translated without Moses."""
 """What sentences count as that have a list of Moses, but none of its search graph."""
 
 _log = logging.getLogger(__name__)
@@ -217,7 +219,12 @@ class HybridFinish:
         lists = lists_of(0, sentence.lines, nbest_entries(0, neural, parts.words.write), graph)
         choice = parts.chooser.choose([sentence.text], [lists], [why_silent(sentence.lines)])[0]
         if MOSES in choice.silent:
-            parts.degraded["failed" if sentence.error is not None else choice.silent[MOSES]] += 1
+            reason = "failed" if sentence.error is not None else choice.silent[MOSES]
+            if reason not in REASONS:
+                if not parts.degraded[_UNREADABLE]:
+                    _log.warning("a sentence has no list of Moses; such sentences are counted: %s", reason)
+                reason = _UNREADABLE
+            parts.degraded[reason] += 1
         elif GRAPH in choice.silent:
             if not parts.degraded[WITHOUT_GRAPH]:
                 problem = "a sentence has no list of its search graph; such sentences are counted: %s"

@@ -203,11 +203,12 @@ def test_a_sentence_without_a_translation_is_told_from_one_that_moses_dies_of(
     folder: Path, moses: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recipe(moses)
-    Path("text").write_text("ab cd\n\n \nab NOTHING\n")
+    Path("text").write_text("ab cd\n\n \nab NOTHING\nab NAN\n")
     capsys.readouterr()
     assert translate(moses, "--recipe", "recipe.json", "--input", "text") == 0
     said = capsys.readouterr().err
-    assert said.count("warning: line") == 1  # blank lines are nobody's fault
+    assert said.count("warning: line") == 2  # blank lines are nobody's fault
+    assert "warning: line 5 (2 words): Moses' list:1: " in said and "NAN" not in said
     assert "warning: line 4 (2 words): Moses has no translation; translated by the neural model alone" in said
     assert "Moses ended" not in said and "too much for it" not in said
 

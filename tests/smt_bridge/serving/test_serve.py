@@ -197,13 +197,13 @@ def test_raw_text_markup_and_a_no_break_space(hybrid: NmtClient) -> None:
 
 
 def test_what_moses_has_no_translation_of_is_left_to_the_neural_model(server: ServerProcess, hybrid: NmtClient) -> None:
-    """A sentence that it dies of, and one that it does not translate."""
+    """A sentence that it dies of, one that it does not translate, and one whose list cannot be used."""
     before = metric(server, "moses_given_up_sentences_total")
-    found = hybrid.translate(["ab cd", "ab DIE", "ef", "ab NOTHING"])
-    assert [one.translations[0].degraded for one in found] == [False, True, False, True]
+    found = hybrid.translate(["ab cd", "ab DIE", "ef", "ab NOTHING", "ab NAN"])
+    assert [one.translations[0].degraded for one in found] == [False, True, False, True, True]
     assert found[1].translations[0].systems == found[3].translations[0].systems == ["nmt"]
     assert metric(server, "moses_given_up_sentences_total") == before + 1
-    for reason in ("given_up", "untranslated"):
+    for reason in ("given_up", "untranslated", "unreadable"):
         assert metric(server, f'hybrid_degraded_sentences_total{{model="h",reason="{reason}"}}') >= 1
 
 
