@@ -12,7 +12,7 @@ import contextlib
 import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Self, TypeGuard, get_args
 
 import yaml
@@ -130,7 +130,7 @@ def _explain(cls: type[BaseModel], error: ValidationError, origin: str) -> str:
 def _line_of(path: str, keys: Sequence[str], value: Any) -> int | None:
     """The line of a file in which a key has this value; None where it is from somewhere else."""
     with contextlib.suppress(InputError, yaml.YAMLError, StopIteration, LookupError, ValueError, RecursionError):
-        loader = _Loader(read_small(path, most=MOST_BYTES))
+        loader = _Loader(read_small(path, most=MOST_BYTES, regular=True))
         node = place = loader.get_single_node()
         for key in keys:
             if isinstance(node, yaml.MappingNode):
@@ -171,6 +171,7 @@ def _is_group(kind: Any) -> TypeGuard[type[BaseModel]]:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")  # which escapes can write, and no file's name or text can have
 _WHOLE = r"[-+]?(0|[1-9][0-9]{0,18})"  # what is longer is no number of any setting
 _DECIMAL = r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 _NUMBER = re.compile(f"{_WHOLE}|{_DECIMAL}")
@@ -186,12 +187,20 @@ class _Loader(yaml.SafeLoader):
             raise _mistake(f"the alias *{event.anchor}: write the value out instead", event)
         return super().compose_node(parent, index)
 
+    def construct_scalar(self, node: Any) -> Any:
+        value = super().construct_scalar(node)
+        if wrong := _NO_TEXT.search(value):
+            raise _mistake(f"the character U+{ord(wrong[0]):04X} may not stand in it", node)
+        return value
+
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         found: dict[Any, Any] = {}
         for key_node, value_node in node.value if isinstance(node, yaml.MappingNode) else ():
             if not isinstance(key_node, yaml.ScalarNode):
                 raise _mistake("a key that is no single word", key_node)
             key = self.construct_object(key_node)
+            if not isinstance(key, Hashable):
+                raise _mistake("a key that is no single word", key_node)
             if key in found:
                 raise _mistake(f"the key '{key_node.value[:_MOST_SHOWN]}' is given twice", key_node)
             found[key] = self.construct_object(value_node, deep=deep)

@@ -82,6 +82,8 @@ _EXTRAS = {
     "google": ("Protocol Buffers", "client"),
     "cryptography": ("cryptography", "serve"),
     "prometheus_client": ("prometheus-client", "serve"),
+    "ctranslate2": ("CTranslate2", "ct2"),
+    "kenlm": ("KenLM", "lm"),
     "ray": ("Ray", "ray"),
     "sklearn": ("scikit-learn", "analysis"),
 }

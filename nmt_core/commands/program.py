@@ -1,7 +1,8 @@
 """A program with commands: its parser, dispatch to the commands, and the one place that turns errors into exit codes.
 
 Exit codes: 0 done, 2 a user's mistake or a full disk (one line on stderr), 130 Ctrl-C, 141 quietly when the
-reader of a pipe has gone, 143 quietly on SIGTERM. ``--debug`` shows the traceback of a user's mistake.
+reader of a pipe has gone, 143 on SIGTERM and 129 on SIGHUP, both quietly. ``--debug`` shows the traceback of a user's
+mistake.
 """
 
 from __future__ import annotations

@@ -165,8 +165,8 @@ def _train(
         trainer.resume()
     try:
         best = trainer.train()
-    except Interrupted:
-        return 130
+    except Interrupted as stop:
+        return 128 + stop.number
     reporter.end(config.folder, best)
     return 0
 

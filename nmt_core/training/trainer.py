@@ -47,17 +47,21 @@ from nmt_core.training.validation import Snapshots, Validation, validate
 
 
 class Interrupted(Exception):
-    """The run was asked to stop and has saved its state."""
+    """The run was asked to stop, by the signal of this ``number``, and has saved its state."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 class StopSignals:
-    """Inside the block the first signal sets ``asked``, a second one raises KeyboardInterrupt.
+    """Inside the block the first signal sets ``asked`` to its number, a second one raises KeyboardInterrupt.
 
     ``announced``: a line says so. Outside the main thread, where no signal can be handled, nothing changes.
     """
 
     def __init__(self, *, announced: bool) -> None:
-        self.asked = False
+        self.asked = 0
         self._announced = announced
 
     def __enter__(self) -> StopSignals:
@@ -78,7 +82,7 @@ class StopSignals:
     def _ask(self, number: int, _: FrameType | None) -> None:
         if self.asked:
             raise KeyboardInterrupt
-        self.asked = True
+        self.asked = number
         if self._announced:  # not by print, which the signal may have interrupted
             with suppress(OSError):
                 os.write(2, b"stopping after this update; --resume will go on from it\n")
@@ -161,7 +165,7 @@ class Trainer:
                 if stops or due or validates:
                     saved = seconds
                 if stops:
-                    raise Interrupted
+                    raise Interrupted(int(stops))
             self._take_words(None)
             history = self.progress.history
             if not history or history[-1].update != self.progress.update:

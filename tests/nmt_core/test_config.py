@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -92,11 +94,31 @@ def test_an_override_that_is_not_utf8_is_refused(assignment: str) -> None:
         with_overrides(GOOD, [assignment])
 
 
-def test_a_syntax_error_names_the_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("second", "problem"),
+    [
+        ("model: {a: [}", ""),
+        ("!!seq a: 1", ": a key that is no single word"),
+        (r'model: "a\0b"', r": the character U\+0000 may not stand in it"),
+        (r'model: "\ud800"', r": the character U\+D800 may not stand in it"),
+    ],
+)
+def test_a_mistake_names_its_line(second: str, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
-    path.write_text("folder: x\nmodel: {a: [}\n")
-    with pytest.raises(InputError, match=r"x.yaml:2: not valid YAML"):
+    path.write_text(f"folder: x\n{second}\n")
+    with pytest.raises(InputError, match=f"x.yaml:2: not valid YAML{problem}"):
         read_yaml(str(path))
+
+
+def test_a_pipe_of_settings_is_read_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "run.yaml"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as threads:
+        written = threads.submit(pipe.write_text, "folder: 1\n")
+        settings = read_yaml(str(pipe))
+        written.result()
+    with pytest.raises(ConfigError, match=r"run\.yaml: 'folder'"):
+        RunConfig.from_mapping(settings, origin=str(pipe))
 
 
 @pytest.mark.parametrize(

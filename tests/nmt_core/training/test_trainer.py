@@ -33,7 +33,7 @@ def test_a_run_stopped_before_its_first_validation_goes_on_too(runs, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_update", stopping)
-        assert runs.go_on("stopped") == 130
+        assert runs.go_on("stopped") == 143
     for _ in range(2):  # the second time nothing is left to do
         assert runs.go_on("stopped") == 0
         runs.assert_equal(runs.state("whole"), runs.state("stopped"))
