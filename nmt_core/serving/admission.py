@@ -36,6 +36,7 @@ _WATCH = f"/{HEALTH}/Watch"
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _LONGEST_REQUEST_ID = 128
 _LARGEST_QUESTION = 1 << 16  # bytes of a request to health
+_ON_THE_WAY = 0.1  # seconds by which a client's deadline may pass before ours: its clock began before the call was here
 _Response = TypeVar("_Response")
 _log = logging.getLogger(__name__)
 
@@ -158,7 +159,7 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generi
             failure = error
         except asyncio.CancelledError:
             left = context.time_remaining()
-            call.code = "DEADLINE_EXCEEDED" if left is not None and left <= 0 else "CANCELLED"
+            call.code = "DEADLINE_EXCEEDED" if left is not None and left <= _ON_THE_WAY else "CANCELLED"
             raise
         except Exception:
             _log.exception("a request failed")
