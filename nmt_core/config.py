@@ -196,8 +196,6 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         found: dict[Any, Any] = {}
         for key_node, value_node in node.value if isinstance(node, yaml.MappingNode) else ():
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise _mistake("a key that is no single word", key_node)
             key = self.construct_object(key_node)
             if not isinstance(key, Hashable):
                 raise _mistake("a key that is no single word", key_node)

@@ -71,7 +71,7 @@ class Chooser:
         return [self._choice(*one) for one in zip(lists, groups, reasons, strict=True)]
 
     def _merged(self, sentence: int, groups: Lists) -> list[NbestEntry]:
-        paths = {part.system: _path_of(part.system) for part in self.columns}
+        paths = {part.system: f"the {part.system} list of a sentence" for part in self.columns}
         return merged(sentence, groups, self.columns, paths=paths, exact=self._functions)
 
     def _choice(self, entries: list[NbestEntry], groups: Lists, reasons: Mapping[str, str]) -> Choice:
@@ -93,38 +93,33 @@ class Chooser:
 
 def lists_of(
     sentence: int, moses: MosesLines | None, neural: list[NbestEntry], graph: list[NbestEntry] | None = None
-) -> dict[str, NbestList]:
-    """The lists of the sentence of this number. Moses has none where its lines cannot be used, which they note."""
-    lines = enumerate((b"%d ||| %s" % (sentence, line) for line in moses or []), start=1)
-    phrase_based: list[NbestEntry] = []
-    try:
-        phrase_based = [parse_entry(line, path="Moses' list", number=number) for number, line in lines]
-    except FormatError as error:
-        assert moses is not None
-        moses.problem = str(error)
-    lists = {MOSES: phrase_based, NEURAL: neural, GRAPH: graph or []}
-    return {system: NbestList(sentence, found) for system, found in lists.items() if found}
+) -> tuple[dict[str, NbestList], dict[str, str]]:
+    """The lists of the sentence of this number, and why Moses, or its search graph, has none if it has none.
 
-
-def why_silent(answer: MosesLines | None) -> dict[str, str]:
-    """Why the systems that Moses' answer, None where it failed twice, makes lists for have none of a sentence.
-
-    ``lists_of`` has read the answer.
+    ``moses`` is None where it failed twice.
     """
-    if answer is None:
-        return {MOSES: GIVEN_UP}
-    graph = "" if answer.graph is None else answer.graph.problem or "there is no complete translation in it"
-    return {MOSES: answer.problem or UNTRANSLATED, GRAPH: graph}
+    phrase_based, problem = _entries_of(sentence, moses)
+    lists = {MOSES: phrase_based, NEURAL: neural, GRAPH: graph or []}
+    reasons = {MOSES: problem}
+    if moses is not None and moses.graph is not None:
+        reasons[GRAPH] = moses.graph.problem or "there is no complete translation in it"
+    return {system: NbestList(sentence, found) for system, found in lists.items() if found}, reasons
+
+
+def _entries_of(sentence: int, moses: MosesLines | None) -> tuple[list[NbestEntry], str]:
+    """Moses' list, and why it is empty if it is: one that cannot be read costs no other sentence its list."""
+    if moses is None:
+        return [], GIVEN_UP
+    lines = enumerate((b"%d ||| %s" % (sentence, line) for line in moses), start=1)
+    try:
+        return [parse_entry(line, path="Moses' list", number=number) for number, line in lines], UNTRANSLATED
+    except FormatError as error:
+        return [], str(error)
 
 
 def as_read(sentence: str) -> str:
     """The sentence with bytes that are not UTF-8 replaced, as models and features read it."""
     return sentence.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _path_of(system: str) -> str:
-    """What a list is called in errors: numbers of sentences are those of a window, not of the input."""
-    return f"the {system} list of a sentence"
 
 
 def _layout(groups: Sequence[Lists], systems: Sequence[str]) -> tuple[Columns, ...]:

@@ -16,7 +16,7 @@ from smt_bridge.recipe import NEURAL, GraphSearch, Recipe, check_signatures
 
 
 def open_features(recipe: Recipe, open_scorer: Callable[[str], PairScorer]) -> list[Feature]:
-    """The features that have weights, with their scorers; beside models of source factors those of words alone.
+    """The features that have weights, with their scorers; beside models of source factors the ones of words alone.
 
     Without weights, all of them. Raises ConfigError for a model that the weights were not tuned with, and as
     ``open_feature``.

@@ -111,7 +111,7 @@ def _translate_input(
     listing = stack.enter_context(open_output(args.nbest_output, on_complete=finish)) if args.nbest_output else None
     output = stack.enter_context(open_output(args.output))
     bar = stack.enter_context(progress_bar(NAME, " sent", quiet=args.quiet))
-    making_lists = args.nbest_output and not args.recipe  # their columns are those of the first window
+    making_lists = args.nbest_output and not args.recipe  # the first window defines their columns
     for window in windows_of_lines(args.input, WINDOW, streaming=args.input == "-" and not making_lists):
         for number, line in enumerate(window, start=counts.sentences + 1):
             check_words(line, args.max_words, path=args.input, line=number)

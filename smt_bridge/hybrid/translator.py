@@ -16,7 +16,7 @@ from typing import Protocol
 
 from nmt_core.base.interfaces import NgramGuidance
 from smt_bridge.graphs.search import GraphLists
-from smt_bridge.hybrid.chooser import Choice, Chooser, Lists, as_read, lists_of, why_silent
+from smt_bridge.hybrid.chooser import Choice, Chooser, Lists, as_read, lists_of
 from smt_bridge.moses.process import MosesLines, MosesProcess
 from smt_bridge.nbest.entry import NbestEntry
 from smt_bridge.nbest.posteriors import posteriors_of
@@ -101,10 +101,10 @@ class HybridTranslator:
         else:
             phrase_based = self.moses.translate(for_moses) if self.moses else [None for _ in sentences]
             lists = [lists_of(number, lines, []) for number, lines in enumerate(phrase_based)]
-            neural = self._neural.nbest(texts, [guidance_of(one, self._guidance) for one in lists])
+            neural = self._neural.nbest(texts, [guidance_of(one, self._guidance) for one, _ in lists])
         systems = zip(phrase_based, neural, self._search_graphs(texts, phrase_based), strict=True)
-        groups = [lists_of(number, *lists) for number, lists in enumerate(systems)]
-        return self._chooser.choose(texts, groups, [why_silent(answer) for answer in phrase_based])
+        found = [lists_of(number, *lists) for number, lists in enumerate(systems)]
+        return self._chooser.choose(texts, [lists for lists, _ in found], [reasons for _, reasons in found])
 
     def _both(
         self, for_moses: Sequence[bytes], texts: Sequence[str]

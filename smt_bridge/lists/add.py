@@ -111,9 +111,8 @@ def _add(request: Request, lists: _Input) -> int:
         if metadata_file:
             _write_list_metadata(request, {**known, **signatures}, counts)
 
-    next(
-        read_lines(request.source_text, shown=request.args.source), None
-    )  # warnings about the start of the file come now
+    source = read_lines(request.source_text, shown=request.args.source)
+    next(source, None)  # warnings about the start of the file come now
     job = _job(request, lists)
     if job.journaled:
         next(_windows(request, lists.read), None)  # a bad list leaves no job behind

@@ -100,13 +100,9 @@ class MosesFailed(NmtError):
 
 
 class MosesLines(list[bytes]):
-    """The lines of a sentence's list without their ids, and its search graph where somebody reads graphs.
-
-    ``problem`` is why they cannot be used, once somebody has tried.
-    """
+    """The lines of a sentence's list without their ids, and its search graph where somebody reads graphs."""
 
     graph: Any = None
-    problem: str = ""
 
 
 class MosesChild:

@@ -180,7 +180,8 @@ def _guide(recipe: Recipe, neural: ServedModel) -> Callable[[MosesLines | None],
     options, joined = recipe.guidance, joins_words(neural.loaded)
 
     def guide(lines: MosesLines | None) -> NgramGuidance | None:
-        found = guidance_of(lists_of(0, lines, []), options)
+        lists, _ = lists_of(0, lines, [])
+        found = guidance_of(lists, options)
         return found and found._replace(joined=joined)
 
     return guide

@@ -26,7 +26,7 @@ from nmt_core.serving.models.search import SearchItem
 from nmt_core.serving.models.served import Finish
 from smt_bridge.graphs.phrase_graph import PhraseGraph
 from smt_bridge.graphs.search import GraphLists
-from smt_bridge.hybrid.chooser import GIVEN_UP, UNTRANSLATED, Choice, Chooser, lists_of, why_silent
+from smt_bridge.hybrid.chooser import GIVEN_UP, UNTRANSLATED, Choice, Chooser, lists_of
 from smt_bridge.hybrid.translator import GuidedChooser
 from smt_bridge.models import SurfaceWords, nbest_entries
 from smt_bridge.moses.process import MosesLines
@@ -216,8 +216,8 @@ class HybridFinish:
         if parts.graphs is not None and sentence.graph is not None:
             graph = parts.graphs.lists([sentence.text], [sentence.graph])[0]
         neural = self._completed(sentence.neural)
-        lists = lists_of(0, sentence.lines, nbest_entries(0, neural, parts.words.write), graph)
-        choice = parts.chooser.choose([sentence.text], [lists], [why_silent(sentence.lines)])[0]
+        lists, reasons = lists_of(0, sentence.lines, nbest_entries(0, neural, parts.words.write), graph)
+        choice = parts.chooser.choose([sentence.text], [lists], [reasons])[0]
         if MOSES in choice.silent:
             reason = "failed" if sentence.error is not None else choice.silent[MOSES]
             if reason not in REASONS:

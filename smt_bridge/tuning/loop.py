@@ -82,7 +82,7 @@ class _Loop:
         self.ini, self._metric = read_ini(args.ini), METRICS[args.metric]
         if self.ini.is_before_2013:
             raise FormatError(args.ini, BEFORE_2013)
-        with_weights(self.ini, {})  # an ini whose weights cannot be changed is refused before anything is decoded
+        with_weights(self.ini, {})  # an ini whose weights cannot be changed is rejected before anything is decoded
         self._sentences = list(read_lines(args.source))
         if not any(map(has_words, self._sentences)):
             raise FormatError(args.source, "has no sentences; expected the development set")
