@@ -92,7 +92,9 @@ def _without_gone(model: Any) -> Any:
     """The settings of a model without options that are gone and said nothing; of others the message names the key."""
     if not isinstance(model, dict):
         return model
-    gone = {**_GONE, "depth": 1} if model.get("type") == "rnnlm" else _GONE
+    gone = {**_GONE, "depth": 1} if model.get("type") == "rnnlm" else dict(_GONE)
+    if model.get("tied"):  # which took no notice of a rank
+        gone["output_rank"] = model.get("output_rank")
     return {key: _without_gone(value) for key, value in model.items() if key not in gone or value != gone[key]}
 
 

@@ -167,6 +167,8 @@ def test_tied_embeddings_stay_tied_when_loaded(tmp_path: Path) -> None:
     overrides = [argument for size in sizes for argument in ("--set", f"model.{size}")]
     vocabularies = ["--source-vocab", str(tmp_path / "v"), "--target-vocab", str(tmp_path / "v")]
     assert main(["init", str(tmp_path / "m"), "--preset", "rnnsearch", *vocabularies, *overrides]) == 0
+    settings = tmp_path / "m" / "config.yaml"
+    settings.write_text(settings.read_text().replace("output_rank: null", "output_rank: 2"))  # once without effect
     model = load_model(str(tmp_path / "m")).model
     assert isinstance(model, RNNsearch)
     assert model.output.weight is model.target_embedding.weight
