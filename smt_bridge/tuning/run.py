@@ -158,10 +158,10 @@ def _check_options(args: argparse.Namespace) -> None:
 
 def as_json(report: TuningReport, *, tuner: str, metric: str) -> dict[str, Any]:
     """The report for other programs (docs/lists.md)."""
-    validation, guard = report.validation, None
+    validation, baselines = report.validation, None
     if report.systems and validation is not None:
-        guard = {
-            "halves": dict(report.systems),
+        baselines = {
+            "scores": dict(report.systems),
             "held_out": validation.held_out,
             "folds": validation.folds,
             "kept": report.kept,
@@ -179,7 +179,7 @@ def as_json(report: TuningReport, *, tuner: str, metric: str) -> dict[str, Any]:
         "runs": [{"score": score, "weights": _listed(weights)} for weights, score in report.runs],
         "ridge": report.ridge,
         "cross_validation": None if validation is None else validation._asdict(),
-        "guard": guard,
+        "baselines": baselines,
     }
 
 

@@ -90,9 +90,9 @@ def test_the_comparison_with_single_systems_is_reported(folder: Path, capsys: py
     assert main(["tune", *options, "--report", "report", "--output", "weights"]) == 0
     report = json.loads(Path("report").read_text())
     assert list(report) == documented_keys()
-    assert report["guard"].keys() == {"halves", "held_out", "folds", "best", "kept"}
-    assert report["guard"]["halves"].keys() == {"FirstMoses0", "FirstNmt0"}
-    assert report["cross_validation"]["held_out"] == report["guard"]["held_out"]
+    assert report["baselines"].keys() == {"scores", "held_out", "folds", "best", "kept"}
+    assert report["baselines"]["scores"].keys() == {"FirstMoses0", "FirstNmt0"}
+    assert report["cross_validation"]["held_out"] == report["baselines"]["held_out"]
     assert "FirstMoses0 alone" in capsys.readouterr().err
 
 

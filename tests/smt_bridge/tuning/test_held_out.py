@@ -147,6 +147,6 @@ def test_one_cross_validation_serves_for_the_report_and_the_comparison(tuner: st
     pool = noisy(20)._replace(columns=(Column("FirstA0", 0), *noisy(20).columns[1:]))
     judged = tuned(pool, "FirstA0", restarts=2, tuner=tuner, folds=4)
     assert judged.validation is not None
-    assert as_json(judged, tuner=tuner, metric="bleu")["guard"]["held_out"] == judged.validation.held_out
+    assert as_json(judged, tuner=tuner, metric="bleu")["baselines"]["held_out"] == judged.validation.held_out
     assert judged.validation.folds == 4
     assert judged.validation.held_out <= judged.validation.tuned + 2.0
