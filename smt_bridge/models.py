@@ -32,6 +32,7 @@ from nmt_core.base.interfaces import NgramGuidance, PairScore, PairScorer, Sente
 from nmt_core.base.words import factors_read, split_words, whole_number
 from nmt_core.ct2 import CT2
 from nmt_core.processes import keep_memory_of_tensors
+from nmt_core.text.processing import RawText
 from nmt_core.text.unknown_share import UnknownShare
 from smt_bridge.moses_lines import BLANKS
 from smt_bridge.nbest.entry import NbestEntry
@@ -285,6 +286,11 @@ class Converted(_Elsewhere):
         self._model = Ct2Model(folder, device=options.device, compute_type=options.dtype, threads=threads)
         super().__init__(spec, self._model, search, owner="CTranslate2")
 
+    @property
+    def raw_text(self) -> RawText:
+        """What makes words of raw text, and back. Raises ConfigError for a model whose languages are not known."""
+        return self._model.raw_text
+
     def _translate(self, sentences: Sequence[str]) -> Sequence[Iterable[Any]]:
         return self._model.nbest(sentences, **self._search._asdict())
 
@@ -354,10 +360,12 @@ def source_factors(scorer: str | PairScorer) -> int:
 
 
 def surface_words(models: Sequence[Any]) -> SurfaceWords:
-    """Of loaded models. Raises ConfigError where members of an ensemble were prepared differently."""
+    """Of loaded models, none with CTranslate2. Raises ConfigError where an ensemble was prepared differently."""
     from nmt_core.model_directory.ensembles import shared_preparation
     from nmt_core.text.vocabulary import joint_vocabulary
 
+    if not models:
+        return SurfaceWords()
     preparation = shared_preparation(models)
     if preparation is None:
         return SurfaceWords()

@@ -7,8 +7,10 @@ entry of a list has this score, too: it is its own pair's score, not the sum tha
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
+import itertools
 import json
 import os
 from collections.abc import Sequence
@@ -16,13 +18,16 @@ from typing import Any, NamedTuple
 
 from nmt_core.base.errors import ConfigError, InputError, ModelError, unreadable
 from nmt_core.base.interfaces import PairScore, SentencePair
+from nmt_core.base.pauses import yield_point
 from nmt_core.base.words import split_words
 from nmt_core.ct2 import CT2
 from nmt_core.ct2.text import PiecesOfSide, TextOfModel
 from nmt_core.files.reading import read_small
+from nmt_core.text.processing import RawText
 from nmt_core.version import VERSION
 
 _BATCH_PIECES = 2048  # of a batch, with padding
+_CALL = 128  # texts of a call; a server lets other work in between
 _MOST_BYTES = 1 << 26  # of a vocabulary
 _LONGEST, _SPARE = 2, 20  # a translation has at most so many pieces for each of the source, and so many more
 _POSITIONS = 256  # pieces that any model writes, whatever it reads; what it reads it can write, too
@@ -65,7 +70,7 @@ class Ct2Model:
             raise _not_loaded(folder, compute_type, error) from error
         self._library_version = library.__version__
         settings = _read_json(folder, "config.json")
-        text = TextOfModel.read(folder)
+        self.text = text = TextOfModel.read(folder)
         languages = (text.source_language, text.target_language)
         subwords = (text.source_subwords, text.target_subwords)
         self._source, self._target = (
@@ -79,6 +84,15 @@ class Ct2Model:
         self._source_end: list[str] = [end] if writes_end else []
         self._empty_has_score = writes_end or bool(settings.get("add_source_eos"))
         self.fingerprint = _fingerprint(folder, text)
+
+    @functools.cached_property
+    def raw_text(self) -> RawText:
+        """What makes words of raw text, and back. Raises ConfigError for a model whose languages are not known."""
+        return self.text.open_raw_text(self.folder)
+
+    def size(self, side: int) -> int:
+        """How many pieces a side has, 0 the source."""
+        return len(self._known[side])
 
     @property
     def signature(self) -> str:
@@ -145,30 +159,25 @@ class Ct2Model:
 
     def _log_probs(self, sources: Sequence[list[str]], targets: Sequence[list[str]]) -> list[float]:
         if not self._empty_has_score and not all(sources):  # the library would say 0 for any target
-            raise ModelError(f"ct2:{self.folder} has no score for an empty source; leave such pairs out")
+            raise InputError(f"ct2:{self.folder}", "the model has no score for an empty source; leave such pairs out")
         results = self._call("score_batch", [source + self._source_end for source in sources], list(targets))
         return [float(sum(result.log_probs)) for result in results]
 
-    def _call(self, method: str, sources: list[list[str]], *others: Any, **options: Any) -> list[Any]:
-        if not sources:
-            return []
-        try:
-            return list(
-                getattr(self._translator, method)(
-                    sources,
-                    *others,
-                    max_batch_size=_BATCH_PIECES,
-                    batch_type="tokens",
-                    max_input_length=0,  # else it cuts long sentences without a word
-                    **options,
-                )
-            )
-        except RuntimeError as error:
-            longest = max((*sources, *(others[0] if others else ())), key=len)
-            raise InputError(
-                f"ct2:{self.folder}",
-                f"the model does not take '{' '.join(longest)[:60]}…' of {len(longest):,} pieces ({error})",
-            ) from error
+    def _call(self, method: str, sources: list[list[str]], *others: list[list[str]], **options: Any) -> list[Any]:
+        options |= {"max_batch_size": _BATCH_PIECES, "batch_type": "tokens", "max_input_length": 0}  # 0: never cut
+        answers = list[Any]()
+        for first in range(0, len(sources), _CALL):
+            yield_point()
+            texts, *with_them = (some[first : first + _CALL] for some in (sources, *others))
+            try:
+                answers += getattr(self._translator, method)(texts, *with_them, **options)
+            except RuntimeError as error:
+                longest = max(itertools.chain(texts, *with_them), key=len)
+                raise InputError(
+                    f"ct2:{self.folder}",
+                    f"the model does not take '{' '.join(longest)[:60]}…' of {len(longest):,} pieces ({error})",
+                ) from error
+        return answers
 
     def _unknown(self, side: int, pieces: Sequence[str]) -> int:
         return sum(piece not in self._known[side] for piece in pieces)

@@ -60,16 +60,20 @@ class TextOfModel(Config):
             return self.text == "running"
         return self.source_subwords is not None and _is_sentence_pieces(self.source_subwords)
 
+    def open_raw_text(self, folder: str) -> TextProcessor:
+        """Raw text to words, and words to text for people. Raises ConfigError where a language is not known."""
+        source, target = self.source_language, self.target_language
+        if source is None or target is None:
+            raise _unknown_languages(folder, "raw text needs")
+        return TextProcessor(TextConfig(source_language=source, target_language=target))
+
 
 class PiecesOfSide:
     """One side's words to pieces and back. Raises ConfigError where running text has no language, and InputError."""
 
     def __init__(self, folder: str, subwords: str | None, language: str | None, *, is_running: bool) -> None:
         if is_running and language is None:
-            raise ConfigError(
-                f"ct2:{folder}: its languages are not known, which detokenisation needs; name the directory "
-                f"…-en-fr, or write source_language and target_language into {os.path.join(folder, SETTINGS)}"
-            )
+            raise _unknown_languages(folder, "detokenisation needs")
         self._text = TextProcessor(TextConfig(source_language=language, target_language=language)) if language else None
         self._is_running = is_running
         self._subwords: Bpe | SentencePieces | None = None
@@ -88,6 +92,14 @@ class PiecesOfSide:
         if self._subwords is not None:
             text = self._subwords.undo(text)
         return self._text.tokenize(text) if self._text is not None and self._is_running else text
+
+
+def _unknown_languages(folder: str, needed: str) -> ConfigError:
+    """What is said of a directory that does not name its languages."""
+    return ConfigError(
+        f"ct2:{folder}: its languages are not known, which {needed}; name the directory "
+        f"…-en-fr, or write source_language and target_language into {os.path.join(folder, SETTINGS)}"
+    )
 
 
 def _is_sentence_pieces(name: str) -> bool:

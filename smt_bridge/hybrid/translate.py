@@ -17,13 +17,23 @@ from nmt_core.base.messages import counted, say
 from nmt_core.base.words import check_factors, check_words, count_words, without_markup
 from nmt_core.files import open_output, read_text_lines
 from nmt_core.files.progress import progress_bar
+from nmt_core.preparation.bundled import BundledPreprocessor
 from smt_bridge.features.base import Feature
 from smt_bridge.hybrid.chooser import GIVEN_UP, UNTRANSLATED, Choice, Chooser
 from smt_bridge.hybrid.opening import column_signatures, graph_lists_of, graph_reader_of, moses_of, open_features
 from smt_bridge.hybrid.options import recipe_by_options
 from smt_bridge.hybrid.translator import GuidedChooser, HybridTranslator
 from smt_bridge.metadata import Metadata, new_metadata, write_metadata
-from smt_bridge.models import Local, ModelOptions, SearchOptions, check_takes_guidance, open_model, source_factors
+from smt_bridge.models import (
+    Converted,
+    Local,
+    ModelOptions,
+    Remote,
+    SearchOptions,
+    check_takes_guidance,
+    open_model,
+    source_factors,
+)
 from smt_bridge.moses.process import MosesFailed, MosesProcess
 from smt_bridge.nbest.entry import format_entry
 from smt_bridge.recipe import GRAPH, MOSES, Recipe, write_recipe
@@ -84,19 +94,27 @@ def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack)
         raise ConfigError("--raw: the neural model reads words with factors, which raw text has not")
     decoder = opened(recipe.model)
     preparation = read_preparation(recipe)
-    if not isinstance(decoder, Local):
-        if args.raw and preparation is None:
-            raise ConfigError("--raw needs --preparation, or a model of nmt-core in a folder, which has the languages")
-        if guidance:
+    text = _running_text(preparation, decoder) if args.raw else None
+    if guidance:
+        if not isinstance(decoder, Local):
             raise ConfigError("guidance_weight needs a model of nmt-core in a folder")
-    elif guidance:
         check_takes_guidance(decoder.models)
     graphs = graph_lists_of(recipe, lambda how: decoder.searcher(beam=how.beam, nbest=how.nbest))
     moses = _moses(args, recipe, stack)
     chooser = Chooser(recipe, features)
     hybrid = HybridTranslator(moses, decoder, GuidedChooser() if guidance else chooser, graphs, guidance)
-    text = open_running_text(preparation, decoder.models if isinstance(decoder, Local) else []) if args.raw else None
     return _System(hybrid, decoder, moses, chooser, features, factors, text)
+
+
+def _running_text(preparation: BundledPreprocessor | None, decoder: Local | Converted | Remote) -> RunningText:
+    """What makes words of raw text, and back. Raises ConfigError where nothing says how."""
+    if isinstance(decoder, Local):
+        return open_running_text(preparation, decoder.models)
+    if preparation is not None:
+        return open_running_text(preparation, [])
+    if isinstance(decoder, Converted):
+        return decoder.raw_text
+    raise ConfigError("--raw needs --preparation, or a model that is no server's, which has the languages")
 
 
 def _translate_input(

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import NgramGuidance, PairScorer
+from nmt_core.ct2 import CT2
 from nmt_core.inference.guided_search import GuidedTranslator
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.loading import OpenModel
@@ -75,7 +76,9 @@ class HybridModels(Collector):
             raise ConfigError(
                 f"{path}: its neural model is that of a server; a hybrid is served with a model in a folder"
             )
-        neural = open_model(model_folders(recipe.model))
+        neural, preparation = open_model(_named(recipe.model)), read_preparation(recipe)
+        if neural.converted and (recipe.guidance or recipe.graph):
+            raise ConfigError(f"{path}: guidance and graphs need a model of nmt-core, not {recipe.model}")
         search = SearchOptions(recipe.beam, recipe.nmt_nbest, recipe.forbid_unknown)
         config = DecodingConfig.from_mapping(search._asdict(), origin=path)
         chooser, guide = _chooser(recipe, open_model), _guide(recipe, neural)
@@ -101,7 +104,11 @@ class HybridModels(Collector):
             decoder=lambda attention: HybridSearch(parts),
             finish=HybridFinish(parts, complete),
             defaults=DecodingConfig.from_mapping({**search._asdict(), "nbest": 1}, origin=path),
-            processor=functools.partial(open_running_text, read_preparation(recipe), neural.loaded),
+            processor=(
+                neural.processor
+                if neural.converted and preparation is None
+                else functools.partial(open_running_text, preparation, neural.loaded)
+            ),
             description=description,
         )
 
@@ -165,11 +172,16 @@ def _chooser(recipe: Recipe, open_model: OpenModel) -> Chooser | GuidedChooser:
     def scorer_of(spec: str) -> PairScorer:
         if spec.startswith(REMOTE):
             return Remote(spec)
-        return open_model(model_folders(spec)).scorer_of("surface")
+        return open_model(_named(spec)).scorer_of("surface")
 
     if recipe.guidance is not None:
         return GuidedChooser()
     return Chooser(recipe, open_features(recipe, scorer_of))
+
+
+def _named(spec: str) -> list[str]:
+    """The directories of a model, or the name of one in CTranslate2. Raises ConfigError."""
+    return [spec] if spec.startswith(CT2) else model_folders(spec)
 
 
 def _guide(recipe: Recipe, neural: ServedModel) -> Callable[[MosesLines | None], NgramGuidance | None] | None:

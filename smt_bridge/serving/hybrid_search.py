@@ -126,9 +126,10 @@ class HybridSearch:
 
     @property
     def waits(self) -> float:
-        """Until Moses answers."""
-        has_work = any(one.searching or one.ready or self._may_enter(one) for one in self._live.values())
-        return 0.0 if has_work else _LOOK_AGAIN
+        """Until Moses answers, or a model of CTranslate2."""
+        if any(one.ready or self._may_enter(one) for one in self._live.values()):
+            return 0.0
+        return self._search.waits if any(one.searching for one in self._live.values()) else _LOOK_AGAIN
 
     def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
         """Ask Moses for sentences, which enter the neural search with the next step or with Moses' guidance."""

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main as nmt_core
 from nmt_core.ct2.model import Ct2Model
+from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.serving.engine.work import Unfinished
+from nmt_core.serving.models.opening import open_served_model
+from nmt_core.serving.models.search import SearchItem
 from smt_bridge.commands.main import main
 from smt_bridge.models import SearchOptions, open_model
 from smt_bridge.nbest.formats import read_entries
+from smt_bridge.recipe import GuidanceOptions, read_recipe, write_recipe
+from smt_bridge.serving.hybrid_models import HybridModels
 from tests.numpy_transformer import NumpyTransformer
 from tests.small_moses import write_moses_system
-from tests.smt_bridge.hybrid.small_hybrid import translate
+from tests.smt_bridge.hybrid.small_hybrid import files, recipe, translate
 
 pytest.importorskip("ctranslate2")
 TABLE = b"a ||| x ||| 1 2 ||| 0-0\na ||| x y ||| 1 2 ||| 0-0\nb ||| z ||| 1 2 ||| 0-0\n"
@@ -83,6 +94,38 @@ def test_a_live_hybrid_searches_and_scores_with_it(moses: str, tmp_path: Path, m
     pairs = [SentencePair(["ab cd", "cd"][entry.sentence], entry.text) for entry in entries]
     expected = [score.log_prob for score in Ct2Model(judge.removeprefix("ct2:")).score(pairs)]
     assert [entry.features["NMT0"][0] for entry in entries] == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_served_hybrid_translates_as_the_command(moses: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    judge = f"ct2:{NumpyTransformer(['ab', 'cd', 'ef', 'ba', 'dc', 'fe']).write(tmp_path / 'judge-en-fr')}"
+    write_moses_system(tmp_path)
+    files(tmp_path)
+    recipe(moses, "--model", judge, "--feature", f"nmt:{judge}")
+    assert translate(moses, "--recipe", "recipe.json", "--input", "dev", "--output", "expected", "--raw") == 0
+    hybrids = HybridModels({"h": "recipe.json"})
+    opened = functools.cache(lambda parts: open_served_model(parts, DecodingConfig(), device="cpu", dtype="float32"))
+    try:
+        hybrid = hybrids.load(lambda parts: opened(tuple(parts)))["h"]
+        decoder, found = hybrid.decoder(False), dict[int, Any]()
+        texts = [hybrid.raw_text.tokenize(line) for line in Path("dev").read_text().splitlines()]
+        decoder.admit([(key, SearchItem(text, hybrid.defaults)) for key, text in enumerate(texts)])
+        while len(found) < len(texts):
+            found |= dict(decoder.step())
+            time.sleep(decoder.waits)
+        assert hybrid.finish is not None
+        merged = {
+            key: hybrid.finish([one.value])[0] if isinstance(one, Unfinished) else one for key, one in found.items()
+        }
+    finally:
+        hybrids.close()
+    written = [hybrid.raw_text.detokenize(merged[key][0].text) for key in range(len(texts))]
+    assert written == Path("expected").read_text().splitlines()
+    guidance = GuidanceOptions(weight=1.0, factors=(1.0,), scale=1.0)
+    nothing: dict[str, Any] = {"weights": None, "columns": (), "features": (), "exact": (), "signatures": {}}
+    write_recipe("guided.json", replace(read_recipe("recipe.json"), guidance=guidance, **nothing))
+    with pytest.raises(ConfigError, match="guidance and graphs need a model of nmt-core, not ct2:"):
+        HybridModels({"h": "guided.json"}).load(lambda parts: opened(tuple(parts)))
 
 
 def test_what_such_a_model_cannot_do_is_one_line(

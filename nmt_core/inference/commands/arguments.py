@@ -127,7 +127,7 @@ class LanguageModel(InputFile):
 _MARKUP = ("--xml-input exclusive", "--xml-input inclusive")
 _CONVERTED = "--model ct2:DIR"
 _NOT_OF_CONVERTED = (
-    *_MARKUP, "--xml-input ignore", "--raw", "--guidance", "--lm", "--replace-unk", "--lexicon", "--alignments",
+    *_MARKUP, "--xml-input ignore", "--guidance", "--lm", "--replace-unk", "--lexicon", "--alignments",
     "--per-word", "--word-alignment", "--softmax none",
     *(f"--search {key}" for key in KEYS if key != "forbid_unknown"),
 )  # fmt: skip

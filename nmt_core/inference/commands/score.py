@@ -23,6 +23,7 @@ from nmt_core.files import (
 from nmt_core.files.progress import progress_bar
 from nmt_core.inference.commands.arguments import SearchOptions, check_together
 from nmt_core.inference.commands.converted import open_converted
+from nmt_core.inference.converted import converted_scorer
 from nmt_core.inference.output.alignment import AlignedPair, line_writer
 from nmt_core.inference.output.copies import annotated_pair
 from nmt_core.inference.scoring.forms import scorer_of_form
@@ -50,7 +51,7 @@ def score_files(args: argparse.Namespace) -> int:
     share = UnknownShare(
         args.model,
         _warn,
-        hint="" if args.raw or not models else "Raw text needs --raw",
+        hint="" if args.raw else "Raw text needs --raw",
         serve=unknown_words_serve(scorer.signature),
         usual=max((one.unknown_share for one in vocabularies), default=0.0),
     )
@@ -77,7 +78,7 @@ def score_files(args: argparse.Namespace) -> int:
 def _open(args: argparse.Namespace) -> tuple[list[LoadedModel], PairScorer]:
     """The models, none where CTranslate2 has it, and their scorer for text as it is given."""
     if args.model.startswith(CT2):
-        return [], open_converted(args, device=args.device)
+        return [], converted_scorer(open_converted(args, device=args.device), "raw" if args.raw else "surface")
     models = load_models(args.model.split(","), device=args.device, dtype=args.dtype)
     scorer: PairScorer = ModelPairScorer(models, softmax=args.softmax)
     if args.word_alignment:

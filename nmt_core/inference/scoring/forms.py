@@ -18,6 +18,7 @@ from nmt_core.model_directory.ensembles import open_raw_text, shared_preparation
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.preparation.surface import for_surface_words
 from nmt_core.text.copying import CopyScheme
+from nmt_core.text.processing import RawText
 
 TextForm = Literal["prepared", "surface", "raw"]
 OTHER_FORMS: tuple[TextForm, ...] = ("surface", "raw")
@@ -35,7 +36,7 @@ class FormReader(NamedTuple):
     restore: Callable[[PairScore, Any, Any], PairScore]
 
 
-class _RawText(NamedTuple):
+class _Words(NamedTuple):
     """The words of running text."""
 
     text: str
@@ -81,12 +82,7 @@ def scorer_of_form(models: Sequence[LoadedModel], scorer: PairScorer, form: Text
     if form == "raw":
         text = open_raw_text(models)
         name = models[0].preparation.fingerprint if models[0].preparation is not None else "moses"
-        reader = FormReader(
-            lambda source: _RawText(text.tokenize(source)),
-            lambda target: _RawText(text.tokenize_target(target)),
-            lambda score, source, target: score,
-        )
-        return FormScorer(scorer, reader, tokenization=f"raw-{name}")
+        return FormScorer(scorer, raw_reader(text), tokenization=f"raw-{name}")
     preparation = shared_preparation(models)
     if preparation is None:
         return scorer
@@ -94,6 +90,15 @@ def scorer_of_form(models: Sequence[LoadedModel], scorer: PairScorer, form: Text
     target = preparation.open_surface("target", models[0].target)
     reader = FormReader(source.read, target.read, for_surface_words)
     return FormScorer(scorer, reader, tokenization=preparation.fingerprint)
+
+
+def raw_reader(text: RawText) -> FormReader:
+    """What reads running text, by what tokenises it."""
+    return FormReader(
+        lambda source: _Words(text.tokenize(source)),
+        lambda target: _Words(text.tokenize_target(target)),
+        lambda score, source, target: score,
+    )
 
 
 def _check_scores_text(models: Sequence[LoadedModel]) -> None:

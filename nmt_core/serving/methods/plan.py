@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from google.rpc import code_pb2
 
-from nmt_core.base.errors import is_full_gpu
+from nmt_core.base.errors import InputError, is_full_gpu
 from nmt_core.base.messages import counted
 from nmt_core.base.pauses import yield_point
 from nmt_core.base.words import count_words, factors_problem
@@ -127,6 +127,8 @@ def _as_refusal(error: Exception) -> RpcError:
     """The error of an item that the model failed at."""
     if isinstance(error, RpcError):
         return error
+    if isinstance(error, InputError):  # of a model of CTranslate2, which alone knows what it takes
+        return invalid("", error.problem, reason="TEXT_TOO_LONG")
     _log.error("an item failed", exc_info=error)
     if is_full_gpu(error):
         problem = "the device has not enough memory for this item"

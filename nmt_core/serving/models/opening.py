@@ -11,6 +11,7 @@ import numpy as np
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns
+from nmt_core.ct2 import CT2
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.embed import sentence_vectors
 from nmt_core.inference.output.finish import Finisher
@@ -24,6 +25,7 @@ from nmt_core.model_directory.ensembles import open_raw_text
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models
 from nmt_core.models.rnnencdec import RNNencdec
 from nmt_core.serving.engine.work import StepDecoder
+from nmt_core.serving.models.converted import open_converted
 from nmt_core.serving.models.search import RunningSearch, finish, open_finisher
 from nmt_core.serving.models.served import Proportions, ServedModel, Vector
 from nmt_core.text.lexicon import Keep, Lexicon, fit_lexicon, read_lexicon
@@ -66,6 +68,10 @@ def open_served_model(
     candidates: CandidateChoice | None = None,
 ) -> ServedModel:
     """Load a model (or ensemble) for the server. Raises ModelError, ConfigError, or InputError for the lexicon."""
+    if folders[0].startswith(CT2):
+        if lexicon or candidates:
+            raise ConfigError(f"{folders[0]}: --lexicon and --candidates are for models of nmt-core; leave them out")
+        return open_converted(",".join(folders), defaults, device=device, dtype=dtype)
     loaded = load_models(folders, device=device, dtype=dtype)
     first, attends, encoder = loaded[0], make_predictor(loaded).aligns is not None, _encoder(loaded)
     if lexicon is not None and candidates is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -71,7 +72,7 @@ class ServedModel:
     ``unknowns`` says what is written for <unk> where a request wants that, and ``proportions`` what requests cost.
     ``description`` is what a client may want to know of it, as in the contract. A hybrid translates with other systems,
     too, by a search that requests do not change; all else is its neural model's. ``loaded`` are the models that it was
-    made of.
+    made of; a ``converted`` model has none, and is CTranslate2's.
     """
 
     scorer: PairScorer
@@ -85,6 +86,7 @@ class ServedModel:
     proportions: Proportions = dataclasses.field(default_factory=Proportions)
     description: pb.Model = dataclasses.field(default_factory=pb.Model)
     loaded: Sequence[LoadedModel] = ()
+    converted: bool = False
 
     @property
     def attends(self) -> bool:
@@ -169,7 +171,7 @@ class ServedModel:
         decoder = self.decoder(False)
         decoder.admit([(0, SearchItem(source, self.defaults))])
         while not (found := decoder.step()):
-            pass
+            time.sleep(decoder.waits)
         if self.finish is not None and isinstance(found[0][1], Unfinished):
             self.finish([found[0][1].value])
         if self.encode is not None:

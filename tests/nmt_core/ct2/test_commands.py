@@ -82,7 +82,7 @@ def test_a_blank_line_needs_no_number_that_is_not_written(
     Path("source").write_text("the\n\n")
     assert decode("")[1] == ""
     assert main(["decode", "--model", "ct2:model", "--input", "source", "--output", "new", "--scores"]) == 2
-    assert "source:1: in 2 lines from here: ct2:model has no score for an empty source" in capsys.readouterr().err
+    assert "source:1: in 2 lines from here: ct2:model: the model has no score for" in capsys.readouterr().err
 
 
 def test_a_line_beyond_the_positions_of_the_model_is_named_with_its_window(
@@ -96,14 +96,14 @@ def test_a_line_beyond_the_positions_of_the_model_is_named_with_its_window(
 
 
 DECODE = (
-    "--xml-input exclusive", "--xml-input inclusive", "--xml-input ignore", "--raw", "--guidance source", "--lm lm=0.1",
+    "--xml-input exclusive", "--xml-input inclusive", "--xml-input ignore", "--guidance source", "--lm lm=0.1",
     "--replace-unk copy", "--lexicon source", "--alignments a", *(f"--search {key}={value}" for key, value in {
         "samples": 2, "temperature": 0.5, "seed": 3, "candidates": 9, "candidates_per_word": 3, "distinct": "true",
         "guidance_weight": 1, "guidance_factors": "1,1", "guidance_joined": "true", "length_normalization": 0.5,
         "max_length_ratio": 3, "min_length": 3, "batch_tokens": 9,
     }.items()),
 )  # fmt: skip
-SCORE = ("--raw", "--per-word", "--alignments a", "--word-alignment source", "--softmax none")
+SCORE = ("--per-word", "--alignments a", "--word-alignment source", "--softmax none")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,99 @@
+"""A Transformer in CTranslate2 behind a server: the numbers of the model in-process, and other models beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import SentencePair
+from nmt_core.commands.main import main
+from nmt_core.ct2.model import Ct2Model
+from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.serving.client.client import NmtClient, RemotePairScorer
+from nmt_core.serving.models.opening import CandidateChoice, open_served_model
+from nmt_core.v1 import nmt_pb2 as pb
+from tests.nmt_core.serving.conftest import ServerThread
+from tests.nmt_core.serving.support import refusal_of
+from tests.numpy_transformer import NumpyTransformer
+
+pytest.importorskip("ctranslate2")
+WORDS = ["the", "old", "woman", ".", "la", "vieille", "femme"]
+SOURCES = ["the old woman", "woman", "", "old old the strange", "the"]
+TARGETS = ["la vieille femme", "femme la", "", "vieille", ""]
+LONG = "old " * 900
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(NumpyTransformer(WORDS).write(tmp_path_factory.mktemp("ct2") / "words-en-fr"))
+
+
+@pytest.fixture(scope="module")
+def model(folder: str) -> Ct2Model:
+    return Ct2Model(folder, threads=1)
+
+
+@pytest.fixture(scope="module")
+def server(start_here: Callable[..., ServerThread], folder: str, models: Path) -> ServerThread:
+    return start_here("--model", f"t=ct2:{folder}", "--model", f"m={models}/search")
+
+
+@pytest.fixture(scope="module")
+def client(server: ServerThread) -> NmtClient:
+    return NmtClient(server.address, model="t")
+
+
+def test_lists_and_scores_are_the_model_s(client: NmtClient, model: Ct2Model, server: ServerThread) -> None:
+    answers = client.translate(SOURCES, beam=4, nbest=3, forbid_unknown=True)
+    expected = model.nbest(SOURCES, beam=4, nbest=3, forbid_unknown=True)
+    nothing = model.score([SentencePair("", "")])[0].log_prob
+    for answer, listed in zip(answers, expected, strict=True):
+        assert [one.text for one in answer.translations] == ([one.text for one in listed] or [""])
+        numbers = [one.log_prob for one in listed] or [nothing]
+        assert [one.log_prob for one in answer.translations] == pytest.approx(numbers, rel=1e-6)
+    pairs = [SentencePair(*pair) for pair in zip(SOURCES, TARGETS, strict=True)]
+    remote = RemotePairScorer(server.address, model="t")
+    found = remote.score(pairs)
+    assert [one.log_prob for one in found] == pytest.approx([one.log_prob for one in model.score(pairs)], abs=1e-5)
+    assert [one.unknown_source for one in found] == [one.unknown_source for one in model.score(pairs)]
+    assert remote.signature == model.signature
+
+
+def test_raw_text_is_that_of_the_commands(
+    client: NmtClient, server: ServerThread, folder: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source, target, output = tmp_path / "source", tmp_path / "target", tmp_path / "output"
+    source.write_text("the old woman.\nthe woman\n")
+    target.write_text("la vieille femme.\nla\n")
+    named = ["--model", f"ct2:{folder}", "--raw"]
+    assert main(["decode", *named, "--input", str(source), "--output", str(output), "--quiet"]) == 0
+    texts = source.read_text().splitlines()
+    assert [one.translations[0].text for one in client.translate(texts, raw=True)] == output.read_text().splitlines()
+    assert client.translate(texts, raw=True)[0].translations[0].source_words == ["the", "old", "woman", "."]
+    capfd.readouterr()
+    assert main(["score", *named, str(source), str(target)]) == 0
+    pairs = [pb.Pair(source=one, target=two) for one, two in zip(texts, target.read_text().splitlines(), strict=True)]
+    answer = server.stub.Score(pb.ScoreRequest(model="t", pairs=pairs, form=pb.TEXT_FORM_RAW))
+    expected = [float(line) for line in capfd.readouterr().out.splitlines()]
+    assert [one.log_prob for one in answer.scores] == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_text_that_the_model_does_not_take_is_an_error_of_its_own(server: ServerThread) -> None:
+    answer = server.stub.Translate(pb.TranslateRequest(model="t", texts=["the", LONG, "woman"]))
+    assert [one.error.reason for one in answer.sentences] == ["", "TEXT_TOO_LONG", ""]
+    assert "the model does not take" in answer.sentences[1].error.message
+    pairs = [pb.Pair(source=text, target="la") for text in ("the", LONG, "woman")]
+    scores = server.stub.Score(pb.ScoreRequest(model="t", pairs=pairs)).scores
+    assert [one.error.reason for one in scores] == ["", "TEXT_TOO_LONG", ""]
+
+
+def test_options_that_its_search_does_not_have_are_rejected(server: ServerThread, folder: str) -> None:
+    request = pb.TranslateRequest(model="t", texts=["the"], length_normalization=0.5)
+    assert refusal_of(lambda: server.stub.Translate(request))[1] == "NOT_SUPPORTED"
+    with pytest.raises(ConfigError, match="--lexicon and --candidates are for models of nmt-core"):
+        open_served_model(
+            [f"ct2:{folder}"], DecodingConfig(), device="cpu", dtype="float32", candidates=CandidateChoice(3)
+        )
