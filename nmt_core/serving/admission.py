@@ -86,7 +86,7 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generi
                 account = held.enter_context(Account(self.memory, call.client))
                 ACCOUNT.set(account)
                 account.charge_message(len(content))
-                request = await off_loop(len(content), self._requests.parse, handler, method, content)
+                request = await off_loop(call.client, len(content), self._requests.parse, handler, method, content)
                 del content
                 response: bytes = await handler.unary_unary(request, context)
                 return response
@@ -102,7 +102,9 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generi
                 return None
             if self.tokens is not None:  # which may have been revoked since, or be for other models
                 call.models = owner_of(context, self.tokens).models
-            parse = functools.partial(off_loop, len(content), self._requests.parse, handler, method, content)
+            parse = functools.partial(
+                off_loop, call.client, len(content), self._requests.parse, handler, method, content
+            )
             return StreamRequest(parse, len(content))
 
         async def answer(contents: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:

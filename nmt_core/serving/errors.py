@@ -19,8 +19,6 @@ from nmt_core.v1 import nmt_pb2 as pb
 
 DOMAIN = "nmt_core"
 DETAILS = "grpc-status-details-bin"
-LATE = "DEADLINE"
-"""The reason where the caller's deadline has passed."""
 
 
 class RpcError(NmtError):
@@ -66,7 +64,7 @@ def not_allowed(model: str, allowed: Iterable[str]) -> RpcError:
 
 def expired() -> RpcError:
     """The deadline passed before the work started."""
-    return RpcError("the deadline passed in the queue", code=code_pb2.DEADLINE_EXCEEDED, reason=LATE)
+    return RpcError("the deadline passed in the queue", code=code_pb2.DEADLINE_EXCEEDED, reason="DEADLINE")
 
 
 def internal() -> RpcError:

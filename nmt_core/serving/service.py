@@ -86,12 +86,12 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         slow = getattr(request, "raw", False) or getattr(request, "form", pb.TEXT_FORM_UNSPECIFIED)
         route = self.device.find(request.model, call.models)
         call.model = route.name
-        plan = await off_loop(math.inf if slow else held.messages, method, request, route, self.limits)
+        plan = await off_loop(call.client, math.inf if slow else held.messages, method, request, route, self.limits)
         held.charge(plan.cost.memory)
         held.messages += plan.cost.answer
         found = await self.device.engine.submit(plan.key, plan.parts, client=call.client, deadline=deadline)
         call.count(len(plan.items))
-        reply = await off_loop(math.inf if slow else held.messages, plan.finish, found)
+        reply = await off_loop(call.client, math.inf if slow else held.messages, plan.finish, found)
         self._count(route.name, reply)
         check_cost(self.limits, answer=len(reply.content), steps=0)  # words may be longer than their mean length
         return reply.content

@@ -124,7 +124,7 @@ class Stream:
             if len(message.id) > _LONGEST_ID:
                 raise invalid("id", f"the id has {len(message.id)} characters; at most {_LONGEST_ID}")
             response = await self._retried(message.request, size, account)
-            await self._write(await off_loop(len(response), in_stream, name, response))
+            await self._write(await off_loop(CALL.get().client, len(response), in_stream, name, response))
         except _Unread:
             raise
         except RpcError as refusal:

@@ -149,7 +149,7 @@ def floats(number: int, weights: Any) -> list[bytes]:
 
 
 def in_stream(name: str, response: bytes) -> bytes:
-    """A response as one of a stream, with the id of its request."""
+    """A response as one of a stream, with the id of its request; both kinds of streams have the same fields."""
     return b"".join([pb.ScoreStreamResponse(id=name).SerializeToString(), *delimited(2, [response])])
 
 

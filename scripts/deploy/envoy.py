@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from nmt_core.base.errors import NmtError
+from nmt_core.serving.client.connection import split_addresses
 from nmt_core.serving.credentials import read_tokens
 from nmt_core.serving.limits import Limits, read_limits
 
@@ -45,13 +46,13 @@ def settings(args: argparse.Namespace) -> dict[str, Any]:
     content: dict[str, Any] = yaml.safe_load(EXAMPLE.read_text())
     limits = read_limits(args.limits, args.limit)
     (listener,), (cluster,) = content["static_resources"]["listeners"], content["static_resources"]["clusters"]
-    listener["address"] = _address(args.listen)
+    listener["address"] = _addresses(args.listen)[0]
     tls = listener["filter_chains"][0]["transport_socket"]["typed_config"]["common_tls_context"]
     tls["tls_certificates"] = [
         {"certificate_chain": {"filename": args.tls_cert}, "private_key": {"filename": args.tls_key}}
     ]
-    (monitor,) = content["overload_manager"]["resource_monitors"]
-    monitor["typed_config"]["max_active_downstream_connections"] = limits.connections
+    connections = content["overload_manager"]["resource_monitors"][-1]["typed_config"]
+    connections["max_active_downstream_connections"] = limits.connections
     http = listener["filter_chains"][0]["filters"][0]["typed_config"]
     _set_limits(http, limits)
     filters = {one["name"].rpartition(".")[2]: one for one in http["http_filters"]}
@@ -65,25 +66,34 @@ def settings(args: argparse.Namespace) -> dict[str, Any]:
         del filters["local_ratelimit"]["typed_config"]["rate_limits"]  # a token that nobody checks says nothing
         for route in http["route_config"]["virtual_hosts"][0]["routes"]:
             route.get("typed_per_filter_config", {}).pop("envoy.filters.http.api_key_auth", None)
+    filters["grpc_json_transcoder"]["typed_config"]["max_response_body_size"] = limits.message_bytes + _HEAD
     if args.server:
-        endpoints = [{"endpoint": {"address": _address(server)}} for server in args.server]
-        cluster["load_assignment"]["endpoints"] = [{"lb_endpoints": endpoints}]
+        servers = [{"endpoint": {"address": one}} for server in args.server for one in _addresses(server)]
+        cluster["load_assignment"]["endpoints"] = [{"lb_endpoints": servers}]
+    (group,) = cluster["load_assignment"]["endpoints"]
+    calls = len(group["lb_endpoints"]) * (limits.calls + limits.streams)
+    cluster["circuit_breakers"]["thresholds"] = [{"max_requests": calls, "max_pending_requests": calls}]
     return content
 
 
 def _set_limits(http: dict[str, Any], limits: Limits) -> None:
-    http["request_timeout"], http["stream_flush_timeout"] = f"{limits.body:g}s", f"{limits.unread:g}s"
+    http["request_timeout"], http["stream_flush_timeout"] = _duration(limits.body), _duration(limits.unread)
     connection = http["common_http_protocol_options"]
-    connection["idle_timeout"], connection["max_connection_duration"] = f"{limits.idle:g}s", f"{limits.age:g}s"
+    connection["idle_timeout"], connection["max_connection_duration"] = _duration(limits.idle), _duration(limits.age)
     for route in http["route_config"]["virtual_hosts"][0]["routes"]:
         buffer = route.get("typed_per_filter_config", {}).get("envoy.filters.http.buffer")
-        if buffer is not None and route["match"].get("prefix") != "/v1/":
+        if buffer is not None and route["match"].get("prefix") == "/nmt_core.v1.NmtService/":
             buffer["buffer"]["max_request_bytes"] = limits.request_bytes + _HEAD
 
 
-def _address(text: str) -> dict[str, Any]:
-    host, _, port = text.rpartition(":")
-    return {"socket_address": {"address": host, "port_value": int(port)}}
+def _duration(seconds: float) -> str:
+    return f"{max(seconds, 0.001):.3f}".rstrip("0").rstrip(".") + "s"
+
+
+def _addresses(text: str) -> list[dict[str, Any]]:
+    """Those of HOST:PORT, or several with commas. Raises ConfigError."""
+    parts = [address.rpartition(":") for address in split_addresses(text)]
+    return [{"socket_address": {"address": host.strip("[]"), "port_value": int(port)}} for host, _, port in parts]
 
 
 if __name__ == "__main__":

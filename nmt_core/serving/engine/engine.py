@@ -191,7 +191,7 @@ class Engine(Generic[Key]):
         seconds = time.monotonic() - begin
         with self._changed:
             finished = self._settle(queue, found)
-            self._queues.used(queue, tokens=answered, begin=begin, seconds=seconds)
+            self._queues.note(queue, tokens=answered, begin=begin, seconds=seconds)
         _deliver(finished)
         if tokens:
             self._metrics.iterated(self.device, work.kind, tokens=tokens, room=room, seconds=seconds)

@@ -65,7 +65,7 @@ class Job:
         self.answers: list[Any] = [None] * len(self.items)
 
     @property
-    def cost(self) -> int:
+    def next_tokens(self) -> int:
         """Tokens of the next item."""
         return self.items[self.taken].tokens
 
@@ -138,7 +138,7 @@ class BatchQueue(Generic[Key]):
         late: list[Job] = []
         room = work.room(seconds)
         while len(entries) < _AT_ONCE and (job := self._next(None, now, late)) is not None:
-            if job.cost > room and self.running:
+            if job.next_tokens > room and self.running:
                 break
             found = self.take(job, room, most=_AT_ONCE - len(entries))
             room -= sum(entry.item.tokens for entry in found)
@@ -153,9 +153,9 @@ class BatchQueue(Generic[Key]):
         for client in self.waiting.clients:
             if client in running or (job := self._next(client, now, late)) is None:
                 continue
-            if job.cost > room:
+            if job.next_tokens > room:
                 break
-            room -= job.cost
+            room -= job.next_tokens
             entries += self.take(job, room, most=1)
         return entries
 
@@ -304,7 +304,7 @@ class Queues(Generic[Key]):
             return _SHORT_SHARED_STEP if beside else _SHARED_STEP
         return SHORT_ITERATION if beside else _LONG_ITERATION
 
-    def used(self, queue: BatchQueue[Key], *, tokens: int, begin: float, seconds: float) -> None:
+    def note(self, queue: BatchQueue[Key], *, tokens: int, begin: float, seconds: float) -> None:
         """An iteration of a queue began then, took so long, and answered so many tokens."""
         self._done = 0.95 * self._done + tokens
         self._spent = 0.95 * self._spent + seconds

@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
 from nmt_core.base.pauses import held_up_by
+from nmt_core.base.round_robin import RoundRobin
 
 SLICE = 0.02
 """Seconds of a slice, for which others wait."""
@@ -19,7 +20,6 @@ SMALL = 1 << 16
 """Bytes of a request and its answer that the event loop may work through itself."""
 
 _OFF_LOOP = 0.005  # seconds, after which another request may have the thread
-_THREAD = ThreadPoolExecutor(max_workers=1, thread_name_prefix="off-loop")  # more would compete for the interpreter
 _Result = TypeVar("_Result")
 
 
@@ -104,16 +104,50 @@ class Sliced(Generic[_Result]):
             raise _GivenUp
 
 
-async def off_loop(size: float, function: Callable[..., _Result], *arguments: Any) -> _Result:
+class _OffLoop:
+    """Slices off the event loop, one at a time: more would compete for the interpreter.
+
+    Clients take turns, and the computations of each client.
+    """
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="off-loop")
+        self._lock = threading.Lock()
+        self._waiting: RoundRobin[tuple[str, Sliced[Any], Future[bool]]] = RoundRobin(1)
+
+    def advance(self, client: str, work: Sliced[Any]) -> Future[bool]:
+        """Whether the work has ended after its next slice."""
+        ended: Future[bool] = Future()
+        with self._lock:
+            self._waiting.put(client, (client, work, ended))
+        self._thread.submit(self._slice)
+        return ended
+
+    def _slice(self) -> None:
+        with self._lock:
+            waiting = client, work, ended = self._waiting.first()
+            self._waiting.use(1)
+            self._waiting.remove(client, waiting)
+        if ended.set_running_or_notify_cancel():
+            try:
+                ended.set_result(work.advance(_OFF_LOOP))
+            except Exception as error:  # such as one that no thread can be started
+                ended.set_exception(error)
+
+
+_OFF = _OffLoop()
+
+
+async def off_loop(client: str, size: float, function: Callable[..., _Result], *arguments: Any) -> _Result:
     """Call a function of something of so many bytes: a small one at once, a large one in slices, in turns with others.
 
     Raises what the function raises. When nobody waits any more, the function ends at its next slice.
     """
     if size <= SMALL:
         return function(*arguments)
-    loop, work = asyncio.get_running_loop(), Sliced(functools.partial(function, *arguments))
+    work = Sliced(functools.partial(function, *arguments))
     try:
-        while not await loop.run_in_executor(_THREAD, work.advance, _OFF_LOOP):
+        while not await asyncio.wrap_future(_OFF.advance(client, work)):
             pass
         return work.result()
     finally:

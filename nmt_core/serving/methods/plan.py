@@ -86,7 +86,7 @@ class Plan(NamedTuple):
             for index, answer in zip(indices, of_part, strict=True):
                 found[index] = _as_refusal(answer) if isinstance(answer, Exception) else answer
         words = Words()
-        content = b"".join([*self.reply(found, words), self.key.model.fields])
+        content = b"".join([*self.reply(found, words), self.key.model.identity])
         return Reply(content, words, Counter(one.reason for one in found if isinstance(one, RpcError)))
 
 

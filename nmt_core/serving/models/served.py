@@ -117,8 +117,8 @@ class ServedModel:
             return ""
 
     @functools.cached_property
-    def fields(self) -> bytes:
-        """What every answer says of the model, in fields that have the same numbers in each."""
+    def identity(self) -> bytes:
+        """The end of every answer: fingerprint and signature, whose fields have the same numbers in each."""
         version, signature = self.description.version, self.scorer.signature
         return pb.ScoreResponse(fingerprint=version, signature=signature).SerializeToString()
 
@@ -161,7 +161,7 @@ class ServedModel:
 
     def warm_up(self, items: Sequence[None] = (None,)) -> Sequence[None]:
         """Do each kind of work once, and open what reads other forms of text; signatures take a moment, too."""
-        _ = self.fields, self.surface_signature
+        _ = self.identity, self.surface_signature
         for form in OTHER_FORMS:
             with contextlib.suppress(NmtError):  # the call that needs it reports the error
                 self.scorer_of(form)

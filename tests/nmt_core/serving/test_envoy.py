@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import grpc
 import pytest
 import yaml
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from nmt_core.base.errors import ServiceError
 from nmt_core.serving.client.aio import AsyncNmtClient
@@ -70,11 +71,25 @@ def test_the_example_has_limits_and_times() -> None:
 
 def test_the_settings_have_the_tokens_and_limits_of_the_server(tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text(f"alice {TOKEN}\n")
-    text = made("--token-file", str(tmp_path / "tokens"), "--limit", "request_mib=3")
-    used = http_settings(yaml.safe_load(text))["http_filters"]
-    filters = {one["name"].rpartition(".")[2]: one["typed_config"] for one in used}
+    limits = ["request_mib=3", "message_mib=40", "calls=70", "client_calls=70", "streams=7", "age=1000000"]
+    options = ["--token-file", str(tmp_path / "tokens"), "--server", "a:1,[::1]:2"]
+    text = made(*options, *(word for limit in limits for word in ("--limit", limit)))
+    settings = yaml.safe_load(text)
+    filters = {one["name"].rpartition(".")[2]: one["typed_config"] for one in http_settings(settings)["http_filters"]}
     assert filters["api_key_auth"]["credentials"] == [{"key": TOKEN, "client": "alice"}]
+    assert filters["grpc_json_transcoder"]["max_response_body_size"] == (40 << 20) + 5
     assert f"max_request_bytes: {(3 << 20) + 5}\n" in text
+    assert http_settings(settings)["common_http_protocol_options"]["max_connection_duration"] == "1000000s"
+    (cluster,) = settings["static_resources"]["clusters"]
+    assert "address: ::1\n" in text
+    assert cluster["circuit_breakers"]["thresholds"] == [{"max_requests": 154, "max_pending_requests": 154}]  # of both
+
+
+def test_a_wrong_address_is_one_clear_line() -> None:
+    command = [sys.executable, "-m", "scripts.deploy.envoy", "--server", "nmt-1"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert ended.stderr.startswith("envoy.py: 'nmt-1' is not an address; expected HOST:PORT")
 
 
 def made(*options: str) -> str:
@@ -105,6 +120,16 @@ class Proxy:
     @property
     def context(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=self.ca)
+
+    def change(self, *replacements: tuple[str, str]) -> None:
+        """Start it again with other settings."""
+        self.stop()
+        settings = self.settings.read_text()
+        for before, after in replacements:
+            assert before in settings
+            settings = settings.replace(before, after)
+        self.settings.write_text(settings)
+        self.begin()
 
     def stop(self) -> None:
         self.process.terminate()
@@ -233,6 +258,7 @@ def test_json_has_the_statuses_of_grpc(server, proxy: Proxy) -> None:
 
 
 SCORE, STREAM = "/nmt_core.v1.NmtService/Score", "/nmt_core.v1.NmtService/TranslateStream"
+HEALTH = "/grpc.health.v1.Health/Check"
 METADATA = [("authorization", f"Bearer {TOKEN}")]
 OTHER = "0123456789abcdef-other"
 
@@ -289,6 +315,36 @@ def test_half_of_a_body_does_not_reach_the_server_and_is_ended_in_time(guarded: 
 
 
 @needs_envoy
+def test_half_of_a_strangers_question_for_health_delays_no_other(guarded: Guarded, rude) -> None:
+    client = rude(guarded.proxy.address, context=guarded.proxy.context)
+    for stream in [client.call(HEALTH) for _ in range(8)]:  # more than the server reads at once of one address
+        client.send_half(stream, 100)
+    for _ in range(3):
+        assert not health_problem(guarded.proxy.address, timeout=1, access=Access(ca=guarded.proxy.ca))
+
+
+@needs_envoy
+def test_half_sent_bodies_do_not_fill_the_memory_of_the_proxy(guarded: Guarded, rude, tmp_path) -> None:
+    """The calls with the largest ones end, those of others go on; the memory is smaller here."""
+    (tmp_path / "tokens").write_text(f"alice {TOKEN}\n")
+    proxy = Proxy(tmp_path, guarded.server.address, "--token-file", str(tmp_path / "tokens"))
+    try:
+        proxy.change(("max_heap_size_bytes: 1073741824", f"max_heap_size_bytes: {64 << 20}"))
+        client = rude(proxy.address, context=proxy.context)
+        streams = [client.call(SCORE, METADATA) for _ in range(100)]
+        for stream in streams:
+            if client.ended:
+                break
+            client.send_half(stream, 4 << 20, 0.1)
+            Guarded(guarded.server, proxy).answers()
+        assert 0 < len(client.ended) < 100
+        memory = Path(f"/proc/{proxy.process.pid}/statm").read_text().split()[1]
+        assert int(memory) * os.sysconf("SC_PAGE_SIZE") < 256 << 20
+    finally:
+        proxy.stop()
+
+
+@needs_envoy
 def test_a_body_that_is_larger_than_a_request_may_be_is_refused(guarded: Guarded) -> None:
     before = taken(guarded.server)
     access = Access(ca=guarded.proxy.ca, token=TOKEN)
@@ -342,14 +398,11 @@ def test_a_client_that_floods_the_proxy_with_calls_takes_none_of_another(guarded
     """Nor does one whose token is not known. The buckets are smaller here, and are not filled again."""
     (tmp_path / "tokens").write_text(f"alice {TOKEN}\nbob {OTHER}\n")
     proxy = Proxy(tmp_path, guarded.server.address, "--token-file", str(tmp_path / "tokens"))
-    proxy.stop()
-    settings = proxy.settings.read_text()
-    assert "max_tokens: 4000" in settings and "fill_interval: 1s" in settings
-    settings = settings.replace("max_tokens: 4000", "max_tokens: 300").replace(
-        "fill_interval: 1s", "fill_interval: 3600s"
+    proxy.change(
+        ("max_tokens: 4000", "max_tokens: 300"),
+        ("max_tokens: 400\n", "max_tokens: 300\n"),
+        ("fill_interval: 1s", "fill_interval: 3600s"),
     )
-    proxy.settings.write_text(settings)
-    proxy.begin()
     score, stranger = pb.ScoreRequest(pairs=[pb.Pair(source="un", target="one")]), "Bearer wrong-wrong-wrong"
     try:
         with grpc.secure_channel(proxy.address, grpc.ssl_channel_credentials(Path(proxy.ca).read_bytes())) as channel:
@@ -362,6 +415,13 @@ def test_a_client_that_floods_the_proxy_with_calls_takes_none_of_another(guarded
                 assert answer.scores[0].log_prob < 0
             rejected = refusal_of(lambda: ask(score, metadata=METADATA, timeout=20))
             assert rejected == (grpc.StatusCode.RESOURCE_EXHAUSTED, "")  # of the proxy
+            for number in range(400):  # strangers may ask for health: all together, whatever tokens they show
+                if number % 200 == 0:
+                    client = rude(proxy.address, context=proxy.context)
+                client.call(HEALTH, [("authorization", f"Bearer {number}")])
+            check = health_pb2_grpc.HealthStub(channel).Check
+            rejected = refusal_of(lambda: check(health_pb2.HealthCheckRequest(), metadata=METADATA, timeout=20))
+            assert rejected == (grpc.StatusCode.RESOURCE_EXHAUSTED, "")
     finally:
         proxy.stop()
 

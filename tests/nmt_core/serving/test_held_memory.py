@@ -242,7 +242,7 @@ async def test_a_tokeniser_goes_with_its_model() -> None:
     model = ServedModel(None, decoder=None, processor=processor)  # type: ignore[arg-type]
     route: Any = SimpleNamespace(name="m", model=model)
     gone = weakref.ref(model)
-    (found,) = await off_loop(math.inf, functools.partial(read_texts, ["a"], route, Limits(), raw=True))
+    (found,) = await off_loop("a", math.inf, functools.partial(read_texts, ["a"], route, Limits(), raw=True))
     assert isinstance(found, ReadText)
     assert found.text == "A"
     del model, route

@@ -46,7 +46,7 @@ class Device:
         """The class that has the next iteration, of so many seconds."""
         queue, _ = self.queues.choose()
         assert queue is not None
-        self.queues.used(queue, tokens=1, begin=0.0, seconds=seconds)
+        self.queues.note(queue, tokens=1, begin=0.0, seconds=seconds)
         return queue.priority
 
     def iterations(self) -> Iterator[str]:
@@ -165,7 +165,7 @@ def seconds_of_keys(jobs: list[tuple[str, str]], seconds: dict[str, float], tota
     while sum(used.values()) < total:
         queue, _ = queues.choose()
         assert queue is not None
-        queues.used(queue, tokens=1, begin=0.0, seconds=seconds[queue.key])
+        queues.note(queue, tokens=1, begin=0.0, seconds=seconds[queue.key])
         used[queue.key] += seconds[queue.key]
     return used
 
@@ -204,7 +204,7 @@ def test_who_comes_to_a_key_of_a_client_with_many_does_not_wait_for_the_others(i
     def turn(seconds: float) -> str:
         queue, _ = queues.choose()
         assert queue is not None
-        queues.used(queue, tokens=1, begin=0.0, seconds=seconds)
+        queues.note(queue, tokens=1, begin=0.0, seconds=seconds)
         return queue.key
 
     first = turn(0.3)
@@ -226,6 +226,6 @@ def test_iterations_are_short_next_to_another_key_of_the_class() -> None:
     sentences = queues.put("sentences", "interactive", other)
     assert queues.iteration_seconds(scores, 10.0) == SHORT_ITERATION
     queues.cancel(other)
-    queues.used(sentences, tokens=1, begin=10.0, seconds=0.1)
+    queues.note(sentences, tokens=1, begin=10.0, seconds=0.1)
     assert queues.iteration_seconds(scores, 11.0) == SHORT_ITERATION  # the next one is expected soon
     assert queues.iteration_seconds(scores, 60.0) == 0.5

@@ -219,9 +219,9 @@ def test_large_requests_are_planned_and_replied_to_off_the_event_loop(size: floa
     def where(number: int) -> tuple[int, bool]:
         return number, threading.current_thread() is not threading.main_thread()
 
-    assert asyncio.run(off_loop(size, where, 7)) == (7, beside)
+    assert asyncio.run(off_loop("a", size, where, 7)) == (7, beside)
     with pytest.raises(ValueError, match="broken"):
-        asyncio.run(off_loop(size, int, "broken"))
+        asyncio.run(off_loop("a", size, int, "broken"))
 
 
 async def test_large_requests_take_turns_off_the_event_loop_and_end_with_their_callers() -> None:
@@ -233,14 +233,35 @@ async def test_large_requests_take_turns_off_the_event_loop_and_end_with_their_c
         finally:
             ended.set()
 
-    first = asyncio.create_task(off_loop(math.inf, long, small.is_set))
-    second = asyncio.create_task(off_loop(math.inf, small.set))
+    first = asyncio.create_task(off_loop("a", math.inf, long, small.is_set))
+    second = asyncio.create_task(off_loop("a", math.inf, small.set))
     await asyncio.gather(first, second)
     ended.clear()
-    gone = asyncio.create_task(off_loop(math.inf, long, lambda: False))
+    gone = asyncio.create_task(off_loop("a", math.inf, long, lambda: False))
     await asyncio.sleep(0.02)
     gone.cancel()
     assert await asyncio.to_thread(ended.wait, 30)
+
+
+async def test_a_client_with_many_computations_off_the_event_loop_delays_another_by_one_slice() -> None:
+    done, slices = threading.Event(), list[str]()
+
+    def long(client: str, pieces: int) -> None:
+        for _ in range(pieces):
+            slices.append(client)
+            end = time.monotonic() + 0.01  # longer than a slice
+            while not done.is_set() and time.monotonic() < end:
+                yield_point()
+
+    many = [asyncio.create_task(off_loop("many", math.inf, long, "many", 1000)) for _ in range(30)]
+    await until(lambda: len(slices) > 30)
+    begun = len(slices)
+    await off_loop("few", math.inf, long, "few", 3)
+    done.set()
+    await asyncio.gather(*many)
+    found = slices[begun : begun + slices[begun:].index("few") + 10]
+    assert found.index("few") <= 2
+    assert found.count("few") == 3
 
 
 def pauses_of(compute: Callable[[], object]) -> int:
