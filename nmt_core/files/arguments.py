@@ -59,7 +59,7 @@ def check_files(args: argparse.Namespace) -> None:
     outputs: dict[object, str] = {}
     for option, path in [*_of_type(args, OutputFile), *_of_type(args, OutputDirectory)]:
         found = identity(path, 1)
-        shown = f"--{option} (standard output)" if path == "-" else f"--{option} {path}"
+        shown = f"{option}: {'standard output' if path == '-' else path}"
         if found is not None and found in inputs:
             raise ConfigError(f"{shown} is also read, as {inputs[found][1]}, and would be lost; give another name")
         if found is not None and found in outputs:
@@ -68,9 +68,7 @@ def check_files(args: argparse.Namespace) -> None:
     for option, path in _of_type(args, OutputFile):
         directory = identity(os.path.dirname(os.path.realpath(path)), 1)
         if path != "-" and directory in inputs:
-            raise ConfigError(
-                f"--{option} {path} lies in {inputs[directory][1]}, which is read; name another directory"
-            )
+            raise ConfigError(f"{option}: {path} lies in {inputs[directory][1]}, which is read; name another directory")
         check_output(path)
 
 

@@ -38,7 +38,7 @@ def test_every_name_of_an_input_is_refused_as_output(
     (tmp_path / "link").symlink_to(file)
     (tmp_path / "loop").symlink_to(tmp_path)
     os.link(file, tmp_path / "hard")
-    with pytest.raises(ConfigError, match=r"--out .* is also read, as .*file, and would be lost"):
+    with pytest.raises(ConfigError, match=r"^out: .* is also read, as .*file, and would be lost"):
         check([str(file)], [name])
 
 
@@ -48,7 +48,7 @@ def test_no_output_lies_in_a_directory_that_is_read(name: str, monkeypatch: pyte
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.yaml").write_text("model: {}")
     (tmp_path / "link").symlink_to("model")
-    with pytest.raises(ConfigError, match=f"--out {name} lies in .*model, which is read; name another directory"):
+    with pytest.raises(ConfigError, match=f"^out: {name} lies in .*model, which is read; name another directory"):
         check(["model"], [name])
     check(["model"], ["model.out"])
 
@@ -58,7 +58,7 @@ def test_outputs_are_different_files(file: Path, tmp_path: Path) -> None:
     for first, second in ((str(file), str(file)), ("new", "./new"), (str(tmp_path / "new"), str(tmp_path / "link"))):
         with pytest.raises(ConfigError, match="a name of its own"):
             check([], [first, second])
-    with pytest.raises(ConfigError, match=r"--out \(standard output\) is also --out \(standard output\)"):
+    with pytest.raises(ConfigError, match="out: standard output is also out: standard output"):
         check([], ["-", "-"])
 
 
