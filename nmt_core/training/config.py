@@ -175,13 +175,20 @@ class RunConfig(Config):
         return self
 
 
+_TEXTS = ("source", "target", "text", "dev_source", "dev_target", "dev_text", "dev_alignment")
+
+
 def files_of(run: RunConfig) -> Iterator[str]:
-    """What a run reads: texts and the models that it begins with; among them are words that are no files."""
-    yield from filter(None, (run.training.start_from, run.training.mask_of))
+    """What a run reads: texts and the models that it starts from.
+
+    Vocabularies are left out: those of the directory may have been there before, and are kept.
+    """
+    preparation = None if run.data.preparation == AUTOMATIC else run.data.preparation
+    others = (run.training.start_from, run.training.mask_of, run.data.phrase_table, run.data.lexicon, preparation)
+    yield from filter(None, others)
     for settings in (run.data, *run.tasks):
-        for key, value in settings.to_mapping().items():
-            if "vocabular" not in key:  # that of the directory may have been there before, and is kept
-                yield from (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str))
+        for key in _TEXTS:
+            yield from getattr(settings, key, None) or ()
 
 
 def check_compatible(run: RunConfig) -> None:

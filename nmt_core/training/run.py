@@ -1,4 +1,4 @@
-"""The work of ``nmt-core train`` and ``train-lm``: from the YAML file to a trained model.
+"""The work of ``nmt-core train``: from the YAML file to a trained model.
 
 What the file leaves out comes from the paper of the preset (``RECIPES``) and from the model that the run starts from.
 """
@@ -81,24 +81,9 @@ def with_recipe(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def train(args: argparse.Namespace) -> int:
-    """The work of ``nmt-core train``."""
-    settings = with_overrides(read_yaml(args.config), args.set)
-    data = settings.get("data")
-    if isinstance(data, Mapping) and data.get("text") is not None:
-        settings = for_language_model(settings)
-    return _run(args, settings)
-
-
-def for_language_model(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with what a file with ``data.text`` leaves out: the best language model has the lowest perplexity."""
-    model = settings.get("model")
-    has_preset = isinstance(model, Mapping) and "preset" in model
-    return merge({"model": {} if has_preset else {"type": "rnnlm"}, "training": {"select_by": "nll"}}, settings)
-
-
-def _run(args: argparse.Namespace, settings: Mapping[str, Any]) -> int:
-    """Train by the settings, as one process or several; the exit code."""
-    config = RunConfig.from_mapping(with_recipe(with_start_settings(settings)), origin=args.config)
+    """The work of ``nmt-core train``, as one process or several; the exit code."""
+    settings = with_language_model(with_start_settings(with_overrides(read_yaml(args.config), args.set)))
+    config = RunConfig.from_mapping(with_recipe(settings), origin=args.config)
     check_spared(config.folder, [args.config, *files_of(config)])
     given = ranks_of_torchrun()
     ranks = given or Ranks(size=args.processes or 1)
@@ -116,6 +101,15 @@ def _run(args: argparse.Namespace, settings: Mapping[str, Any]) -> int:
             others = joined(ranks, cuda=cuda, meeting="env://") if given else started(ranks.size, follow, cuda=cuda)
             ranks = stack.enter_context(others)
         return _train(config, args.device, args.quiet, ranks, check_folder)
+
+
+def with_language_model(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with what a file with ``data.text`` leaves out: the best language model has the lowest perplexity."""
+    model, data = settings.get("model"), settings.get("data")
+    if not isinstance(data, Mapping) or data.get("text") is None:
+        return dict(settings)
+    has_preset = isinstance(model, Mapping) and "preset" in model
+    return merge({"model": {} if has_preset else {"type": "rnnlm"}, "training": {"select_by": "nll"}}, settings)
 
 
 def _check_processes(args: argparse.Namespace, *, started: bool) -> None:

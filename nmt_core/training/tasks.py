@@ -186,7 +186,7 @@ def _task(run: RunConfig, config: TaskConfig, reference: LoadedModel, ranks: Ran
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from error
     dev = list(_pairs(config, (config.dev_source, config.dev_target)))
-    if config.dev_source is not None and not dev:
+    if config.dev_source is not None and not any(source.strip() and target.strip() for source, target in dev):
         least = f" of {_LEAST_WORDS} words or more" if config.kind == "halves" else ""
         raise ConfigError(f"{where}.dev_source: has no sentence{least} to measure the task on; leave it out")
     sets: tuple[DevelopmentSet, ...] = ()

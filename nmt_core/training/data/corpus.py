@@ -61,8 +61,8 @@ def encode_corpus(
         targets.add(target_words, " ".join(order.words(split_words(target_text))) if keep_target_text else "")
     if not len(targets):
         kind = "sentence" if monolingual else "sentence pair"
-        were = counted(left_out, "was", "were")
-        raise ConfigError(f"no {kind} is left to train on ({were} empty or longer than {max_length} words)")
+        longer = "" if max_length is None else f" or longer than {max_length} words"
+        raise ConfigError(f"no {kind} is left to train on ({counted(left_out, 'was', 'were')} empty{longer})")
     return ParallelCorpus(sources.sentences(), targets.sentences(), left_out)
 
 
@@ -72,7 +72,7 @@ class BatchPlan:
 
     ``window`` minibatches are read at a time, sorted by length and cut (Bahdanau et al. 2015, appendix B.2);
     ``group`` neighbours make an update; the groups of a window come in random order. With ``tokens`` a
-    minibatch holds as many pairs as have about that many padded target words, instead of ``sentences``
+    minibatch holds as many pairs as need about that many places, padded to the longest side, instead of ``sentences``
     pairs. With ``even`` the pairs of a group are divided again, so that its minibatches take about equally long,
     for processes that wait for one another. The corpus is shuffled again every epoch, or ``once``, as in the paper.
     """

@@ -120,6 +120,17 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(corpus: Path, model: dict[
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
 
 
+def test_a_run_that_starts_from_a_model_takes_its_type(corpus: Path) -> None:
+    first = write_config(corpus, "first", model=CSLM)
+    assert main(["train", first, *RUN, "--set", "training.max_updates=1"]) == 0
+    settings = yaml.safe_load(Path(first).read_text())
+    del settings["model"]
+    settings |= {"folder": str(corpus / "next"), "training": {"start_from": str(corpus / "first"), "max_updates": 1}}
+    Path(first).write_text(yaml.safe_dump(settings))
+    assert main(["train", first, *RUN]) == 0
+    assert load_model(str(corpus / "next")).config.model.type == "cslm"
+
+
 def test_what_is_no_utf8_is_told_with_its_line(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (corpus / "dirty").write_bytes(b"a\n\xff\n" + (corpus / "train").read_bytes())
     assert main(["train", write_config(corpus, "junk", text=str(corpus / "dirty")), *RUN]) == 2

@@ -118,6 +118,18 @@ def test_resuming_names_what_is_another(runs, change: str, message: str) -> None
     assert message in runs.refused("run", *change.format(place=runs.place).split())
 
 
+@pytest.mark.parametrize("size", [10**7 - 1, 10**17 - 1])
+def test_a_model_that_is_larger_than_memory_is_one_line(runs, size: int) -> None:
+    runs.write("run", model={"hidden": size}, max_updates=1)
+    assert "train: model: " in runs.refused("run")
+
+
+def test_a_directory_may_have_the_name_of_a_setting(runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(runs.place)
+    runs.write("run", others={"folder": "auto"}, max_updates=1)
+    assert runs.go_on("run") == 0
+
+
 @pytest.mark.parametrize("name", ["train.s", "dev.t"])
 def test_a_file_of_the_same_name_with_other_content_is_noticed(
     runs, capsys: pytest.CaptureFixture[str], name: str

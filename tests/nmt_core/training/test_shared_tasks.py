@@ -178,7 +178,11 @@ def test_a_task_that_cannot_be_is_one_line(runs, change: dict[str, Any], message
 
 @pytest.mark.parametrize(
     ("kind", "text", "message"),
-    [("autoencoder", "", "has no sentence to"), ("halves", "w1 w2 w3\n", "of 4 words or more")],
+    [
+        ("autoencoder", "", "has no sentence to"),
+        ("autoencoder", "\n \n", "has no sentence to"),
+        ("halves", "w1 w2 w3\n", "of 4 words or more"),
+    ],
 )
 def test_a_task_that_nothing_would_measure_is_one_line(runs, kind: str, text: str, message: str) -> None:
     Path(runs.file("few")).write_text(text)
