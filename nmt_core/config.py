@@ -143,9 +143,9 @@ def _line_of(path: str, keys: Sequence[str], value: Any) -> int | None:
 
 
 def _locate(cls: type[BaseModel], parts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The keys a user wrote among ``parts``, and the known keys beside the last of them.
+    """The keys as the file has them, and the known keys next to the last one.
 
-    Where a group of settings may be of several kinds, pydantic puts the kind (its ``type``) among the parts.
+    ``parts`` is pydantic's path: where a group of settings may be of several kinds, it has the kind (``type``) too.
     """
     path: list[str] = []
     known = list(cls.model_fields)

@@ -86,11 +86,7 @@ def closest(word: str, known: Iterable[str]) -> str:
 
 def positive(text: str) -> int:
     """The ``type`` of options that are whole numbers from 1 up."""
-    return _from(1, text)
-
-
-def _from(least: int, text: str) -> int:
     value = whole_number(text)
-    if value is None or value < least:
-        raise argparse.ArgumentTypeError(f"expected a whole number from {least} up, found {text!r}")
+    if not value:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 up, found {text!r}")
     return value

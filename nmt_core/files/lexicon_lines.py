@@ -25,7 +25,7 @@ class LexiconLine(NamedTuple):
 
 
 def read_lexicon_lines(path: str) -> Iterator[LexiconLine]:
-    """The lines of a file, plain or gzip.
+    """The lines of a file, plain or compressed (gzip, xz, zstd).
 
     Raises InputError, naming the line, for a line that is not two words and a probability, and for a file
     without lines.

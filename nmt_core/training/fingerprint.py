@@ -1,7 +1,8 @@
 """What must be the same for a run to be resumed, and which of it is another.
 
 Settings that decide how parameters change or how users of the model cut text, and the content of what it is made
-from. Names of files do not count, their content does; nor does what decides only when a run ends or what it writes.
+from. Names of files do not count, their content does; nor does what decides only when a run ends or
+which snapshots it keeps; ``average`` does.
 """
 
 from __future__ import annotations

@@ -41,6 +41,10 @@ _LONGEST_MEETING = datetime.timedelta(minutes=10)
 _LONGEST_SUM = datetime.timedelta(minutes=10)  # of gradients on GPUs: all come to it within an update's time
 
 
+REMEDY = "--resume goes on from the last saved state"
+"""What to do when a process of a run has ended."""
+
+
 class LostProcess(NmtError):
     """Another process of the run has ended."""
 
@@ -55,7 +59,7 @@ class OrderedSum:
     def add(self, vector: Tensor) -> None:
         """The next vector, which may be changed from now on."""
         pairings = 0
-        while self._parts and self._parts[-1][0] == pairings < self._most:
+        while pairings < self._most and self._parts and self._parts[-1][0] == pairings:
             vector = self._parts.pop()[1].add_(vector)
             pairings += 1
         self._parts.append((pairings, vector))
@@ -190,7 +194,7 @@ def _together() -> Iterator[None]:
         yield
     except RuntimeError as error:
         problem = "another process of this run has ended"
-        raise LostProcess(f"{problem}; --resume goes on from the last saved state ({_first_line(error)})") from error
+        raise LostProcess(f"{problem}; {REMEDY} ({_first_line(error)})") from error
 
 
 def _first_line(error: Exception) -> str:
@@ -267,7 +271,6 @@ class SharedSum:
 
 _INTERFACE = "GLOO_SOCKET_IFNAME"
 _PATIENCE = 20.0  # seconds until a process that waits for one that has ended should have noticed
-_REMEDY = "--resume goes on from the last saved state"
 Follow = Callable[[Ranks], object]
 
 
@@ -372,7 +375,7 @@ def _end_with_the_others(followers: list[_Follower], over: threading.Event) -> N
             process = running.pop(sentinel)  # type: ignore[arg-type]  # of sentinels, which are numbers, wait returns some
             process.join()
             if process.exitcode and not over.wait(_PATIENCE):
-                say(_cause(followers) or f"another process of this run has ended; {_REMEDY}")
+                say(_cause(followers) or f"another process of this run has ended; {REMEDY}")
                 os._exit(2)
 
 
@@ -387,7 +390,7 @@ def _cause(followers: list[_Follower]) -> str:
         if words:
             return f"{place}: {words}"
         if code is not None and code < 0:
-            return f"{place} was ended by signal {-code} (out of memory?); {_REMEDY}"
+            return f"{place} was ended by signal {-code} (out of memory?); {REMEDY}"
     return ""
 
 

@@ -173,7 +173,7 @@ def has_state(folder: str) -> bool:
 
 
 def size_of_state(trained: Mapping[str, nn.Parameter]) -> int:
-    """Bytes that a run writes at most before it removes anything: state and model, each beside the one before."""
+    """Bytes of state and model, each next to the one before; snapshots (``keep_best``, ``keep_every``) come on top."""
     parameters = sum(parameter.numel() * parameter.itemsize for parameter in trained.values())
     return 2 * 4 * parameters  # parameters and two moments; and the model
 

@@ -39,7 +39,7 @@ from nmt_core.training.optimizer import (
     rescale_gradient,
     unchanged,
 )
-from nmt_core.training.processes import Ranks
+from nmt_core.training.processes import REMEDY, Ranks
 from nmt_core.training.report import Reporter
 from nmt_core.training.state import Progress, restore_state, save_state
 from nmt_core.training.tasks import Cursor, Task, Work, parameters_of, task_of_update, work_from
@@ -318,7 +318,7 @@ class Trainer:
         numbers = (parameter.detach().cpu().numpy().tobytes() for parameter in self.trained.values())
         found = hash_of_bytes(itertools.chain([str(self.progress.update).encode()], numbers))
         problem = "has other parameters than the first; are folder and hardware the same?"
-        self.ranks.check_alike(found, f"{problem} --resume goes on from the last saved state")
+        self.ranks.check_alike(found, f"{problem} {REMEDY}")
 
     def _take_words(self, partition: Partition | None) -> None:
         if partition is self._partition:

@@ -99,8 +99,7 @@ class GrowingVector:
         if len(self._waiting) >= _BLOCK:
             self._write()
 
-    @property
-    def vector(self) -> NDArray[Any]:
+    def finish(self) -> NDArray[Any]:
         """All of it; nothing is added afterwards."""
         self._write()
         return self._content.vector(self._dtype)
@@ -147,11 +146,10 @@ class GrowingTexts:
         if len(self._waiting) >= _BLOCK:
             self._write()
 
-    @property
-    def texts(self) -> StoredTexts:
+    def finish(self) -> StoredTexts:
         """All texts; none is added afterwards."""
         self._write()
-        return StoredTexts(self._content.vector(np.dtype(np.uint8)), self._starts.vector)
+        return StoredTexts(self._content.vector(np.dtype(np.uint8)), self._starts.finish())
 
     def _write(self) -> None:
         self._content.write(b"".join(self._waiting))
@@ -219,8 +217,8 @@ class Collector:
 
     def sentences(self) -> Sentences:
         """All of them; none is added afterwards."""
-        texts = None if self._texts is None else self._texts.texts
-        return Sentences(self._ids.vector, self._starts.vector, texts, tuple(one.vector for one in self._factors))
+        texts = None if self._texts is None else self._texts.finish()
+        return Sentences(self._ids.finish(), self._starts.finish(), texts, tuple(one.finish() for one in self._factors))
 
 
 @dataclass(frozen=True)
@@ -262,4 +260,4 @@ def store_pairs(pairs: Iterable[TextPair]) -> StoredPairs:
     for source_text, target_text, *_ in pairs:
         source.add(source_text)
         target.add(target_text)
-    return StoredPairs(source.texts, target.texts)
+    return StoredPairs(source.finish(), target.finish())
