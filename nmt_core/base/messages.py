@@ -19,6 +19,7 @@ _UNSAFE = re.compile(
 )
 _BYTES = range(0xDC80, 0xDD00)  # how Python keeps bytes that are not UTF-8
 _LONGEST = 2000  # of one message: a line of a damaged file may have megabytes
+_FIRST = 200
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -27,18 +28,20 @@ def show(text: object) -> str:
     return _UNSAFE.sub(_escaped, str(text))
 
 
-def one_line(text: object) -> str:
-    """The same in one line that people can read: of a longer one the middle is left out."""
-    shown = show(text)
-    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST * 3 // 4]} … {shown[-_LONGEST // 5 :]}"
+def first_line(error: BaseException) -> str:
+    """The first line of a library's error, for a message of one line."""
+    return str(error).strip().partition("\n")[0][:_FIRST]
 
 
 def say(text: object) -> None:
-    """Write one line on standard error; one that is closed is no error."""
+    """Write one line on standard error, a very long one without its middle; a closed standard error is no error."""
     if sys.stderr is None:  # print would take standard output
         return
+    shown = show(text)
+    if len(shown) > _LONGEST:
+        shown = f"{shown[: _LONGEST * 3 // 4]} … {shown[-_LONGEST // 5 :]}"
     with contextlib.suppress(OSError, ValueError):
-        print(one_line(text), file=sys.stderr, flush=True)
+        print(shown, file=sys.stderr, flush=True)
 
 
 def counted(number: int, one: str, many: str = "") -> str:

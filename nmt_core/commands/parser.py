@@ -19,7 +19,6 @@ from typing import Any, NoReturn
 from nmt_core.base.messages import say
 from nmt_core.base.words import whole_number
 
-_MOST_DIGITS = 18  # as many as 64 bits hold, whatever they are
 _ALIKE = 0.7  # of difflib's ratio: letters missing, doubled or exchanged
 
 
@@ -27,7 +26,7 @@ class Parser(argparse.ArgumentParser):
     """A parser that looks for unknown options and commands before it complains of anything else.
 
     What begins as a negative number, such as ``-1e-5`` or ``-1,0``, is a value; argparse knows only ``-0.00001``.
-    An option of ``type=int`` takes no more digits than 64 bits hold, one of ``type=float`` no ``nan``.
+    An option of ``type=int`` takes a whole number from 0 up, one of ``type=float`` no ``nan``.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -65,9 +64,10 @@ class Parser(argparse.ArgumentParser):
 
 def _whole(text: str) -> int:
     """The value of a number option. Raises ValueError, which argparse reports with the text."""
-    if len(text) > _MOST_DIGITS:
+    value = whole_number(text)
+    if value is None:
         raise ValueError
-    return int(text)
+    return value
 
 
 def _number(text: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from nmt_core.commands.options import add_device
+from nmt_core.commands.parser import positive
 
 RUN = "nmt_core.training.run:train"
 
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run (or start it)")
     parser.add_argument(
         "--processes",
-        type=int,
+        type=positive,
         metavar="N",
         help="share training.microbatches among N processes: a GPU, or a core, each (default: 1, or those of torchrun)",
     )

@@ -144,7 +144,8 @@ class PartialOutput:
         with _reported(self.path):
             os.replace(beside(self.path, PARTIAL), os.path.realpath(self.path))
         self.is_kept = True
-        _sync_directory(os.path.dirname(os.path.realpath(self.path)))
+        with contextlib.suppress(OSError):  # there are file systems that cannot sync a directory
+            sync(os.path.dirname(os.path.realpath(self.path)))
 
 
 @contextlib.contextmanager
@@ -162,7 +163,7 @@ def partial_output(path: str) -> Iterator[PartialOutput]:
     temporary = beside(path, PARTIAL)
     with (
         _reported(path, "; the older file, if any, is untouched", errnos=DISK_FULL),
-        open(_locked(temporary, shown=path), "r+b") as stream,
+        locked(temporary, shown=path) as stream,
     ):
         output = PartialOutput(path, stream, before, is_kept=os.fstat(stream.fileno()).st_size > 0)
         try:
@@ -179,8 +180,11 @@ def beside(path: str, ending: str) -> str:
     return os.path.join(directory, f".{name}{ending}")
 
 
-def _locked(path: str, *, shown: str) -> int:
-    """The file, made where it is missing, and locked. Raises NmtError where another program holds it."""
+def locked(path: str, *, shown: str) -> BinaryIO:
+    """The file at ``path``, made where it is missing, open and locked until it is closed.
+
+    Raises NmtError about ``shown`` where the file cannot be made or another program holds it.
+    """
     while True:
         with _reported(shown):
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -199,17 +203,16 @@ def _locked(path: str, *, shown: str) -> int:
             with contextlib.suppress(FileNotFoundError):  # the program that held it may have renamed or removed it
                 if os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False)):
                     stack.pop_all()
-                    return descriptor
+                    return open(descriptor, "r+b")
 
 
-def _sync_directory(directory: str) -> None:
-    """Have the new name survive a power cut, too, where the file system can do that."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def sync(path: str) -> None:
+    """Bring a file, or the names in a directory, to the disk, so that they survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from nmt_core.base.errors import NmtError
+from nmt_core.base.messages import first_line
 from nmt_core.jobs.workers import AHEAD, Distant, OpenWorker, Workers, awaited
 
 _STORE = 256 << 20  # bytes; windows under way are a few megabytes each
@@ -132,7 +133,7 @@ def _begun(jobs: int) -> Any:
         except Exception as error:  # Ray raises a plain one
             ray.shutdown()
             if not left:
-                problem = f"Ray did not begin, tried {_TRIES} times ({_line(error)})"
+                problem = f"Ray did not begin, tried {_TRIES} times ({first_line(error)})"
                 raise NmtError(f"{problem}; is the machine too busy? --engine local needs no Ray") from error
     return ray
 
@@ -148,8 +149,4 @@ def _joined(address: str) -> Any:
         ray.init(address=address, **_QUIET)
         return ray
     except (OSError, OverflowError, RuntimeError, ValueError) as error:
-        raise NmtError(f"--engine ray,address={address}: no Ray cluster answers ({_line(error)})") from error
-
-
-def _line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0][:200]
+        raise NmtError(f"--engine ray,address={address}: no Ray cluster answers ({first_line(error)})") from error

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from nmt_core.base.errors import NmtError
 from nmt_core.base.words import MOST_FACTORS
 from nmt_core.files import file_digest, partial_output
-from nmt_core.files.output import PartialOutput
+from nmt_core.files.output import PartialOutput, sync
 
 SETTINGS = "config.yaml"
 PARAMETERS = "model.safetensors"
@@ -99,12 +99,3 @@ def _remove_others(plain: str, current: str) -> None:
     for path in {plain, *hashed} - {current}:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
-
-
-def sync(path: str) -> None:
-    """Bring a file, or the names in a directory, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -22,10 +22,10 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from nmt_core.base.errors import InputError, ModelError, NmtError
-from nmt_core.files.output import PARTIAL, beside
+from nmt_core.files.output import PARTIAL, beside, sync
 from nmt_core.files.reading import check_regular, reason
-from nmt_core.model_directory.directory import SETTINGS, sync
-from nmt_core.models.build import AnyConfig, build_model
+from nmt_core.model_directory.directory import SETTINGS
+from nmt_core.models.build import AnyConfig, without_numbers
 from nmt_core.models.interface import TranslationModel
 
 _MASK, _VALUES = ".mask", ".values"
@@ -51,14 +51,9 @@ def restored_model(
 ) -> TranslationModel:
     """The model of these settings with what its file has stored; ``sizes`` are the sizes of its vocabularies.
 
-    It is on the CPU. Raises ModelError where the parameters are of another model.
+    It is on the CPU. Raises ModelError where the parameters are of another model, ConfigError where it is too large.
     """
-    try:
-        with torch.device("meta"):
-            model = build_model(config, sizes[0], sizes[1], sizes[2:])
-    except (RuntimeError, OverflowError, TypeError) as error:
-        settings = os.path.join(os.path.dirname(path), SETTINGS)
-        raise ModelError(f"{settings}: describes a model of a size that is none") from error
+    model = without_numbers(config, sizes)
     expected = dict(model.named_parameters())
     found = parameters_among(path, stored, expected)
     for name, tensor in expected.items():
@@ -70,10 +65,6 @@ def restored_model(
 
 def parameters_among(path: str, stored: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The ``expected`` tensors of a model's file. Raises ModelError where it has others."""
-    size = sum(tensor.numel() * tensor.element_size() for tensor in expected.values())
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if size > memory:
-        raise ModelError(f"{path}: has {size / 1e9:,.1f} GB; this machine has a memory of {memory / 1e9:,.1f} GB")
     found = dict(stored)
     for name, like in expected.items():
         if name not in found and {name + _MASK, name + _VALUES} <= found.keys():

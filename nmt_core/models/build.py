@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Annotated, Any
 
+import torch
 from pydantic import Field
 
+from nmt_core.base.errors import ConfigError
 from nmt_core.config import Config
 from nmt_core.layers.init import initialise
 from nmt_core.models.cslm import CSLM, CSLMConfig
@@ -89,10 +92,28 @@ def build_model(
             return Nematus(config, source_words, target_words)
 
 
+def without_numbers(config: AnyConfig, sizes: Sequence[int]) -> TranslationModel:
+    """A model that takes no memory (on PyTorch's device ``meta``); ``sizes`` are the sizes of its vocabularies.
+
+    Raises ConfigError where this machine could not hold its parameters.
+    """
+    try:
+        with torch.device("meta"):
+            model = build_model(config, sizes[0], sizes[1], sizes[2:])
+    except (RuntimeError, OverflowError, TypeError) as error:
+        raise ConfigError("model: has a size that is beyond any memory") from error
+    size = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if size > memory:
+        raise ConfigError(f"model: has {size / 1e9:,.1f} GB; this machine has a memory of {memory / 1e9:,.1f} GB")
+    return model
+
+
 def new_model(
     config: AnyConfig, source_words: int, target_words: int, factor_words: Sequence[int] = (), *, seed: int
 ) -> TranslationModel:
-    """An untrained model with first values as its config says."""
+    """An untrained model with first values as its config says. Raises ConfigError where it is too large."""
+    without_numbers(config, (source_words, target_words, *factor_words))
     model = build_model(config, source_words, target_words, factor_words)
     initialise(model, config.initialisation, seed=seed, spread=config.init_range)
     return model

@@ -6,14 +6,13 @@ import math
 from collections.abc import Iterator
 from typing import Literal
 
-import torch
 from pydantic import Field, model_validator
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import LANGUAGE_MODELS
 from nmt_core.base.messages import counted
 from nmt_core.config import Config
-from nmt_core.models.build import ModelConfig, build_model, source_factors
+from nmt_core.models.build import ModelConfig, source_factors, without_numbers
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig, LuongConfig
 from nmt_core.models.hybrid import HybridConfig
@@ -199,8 +198,7 @@ def check_compatible(run: RunConfig) -> None:
             "training.start_from is missing; a model of type deep-fusion starts from what nmt-core fuse made"
         )
     if run.training.partition_words is not None:
-        with torch.device("meta"):  # without numbers, and a vocabulary of any size
-            build_model(run.model, 4, 4, [4] * source_factors(run.model)).word_tables()
+        without_numbers(run.model, [4] * (2 + source_factors(run.model))).word_tables()  # vocabularies of any size
     _check_places(run)
     if (
         isinstance(run.model, LuongConfig)

@@ -32,7 +32,7 @@ from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
 from nmt_core.base.errors import ConfigError, ModelError, NmtError
-from nmt_core.base.messages import say
+from nmt_core.base.messages import first_line, say
 from nmt_core.processes import begin_process, interrupts_held_back
 
 Value = TypeVar("Value")
@@ -181,7 +181,7 @@ def joined(ranks: Ranks, *, cuda: bool, meeting: str) -> Iterator[Ranks]:
         dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=_LONGEST_WAIT)
         gpus = dist.new_group(backend="nccl", timeout=_LONGEST_SUM) if cuda else None
     except (RuntimeError, ValueError) as error:
-        raise LostProcess(f"the {ranks.size} processes did not meet at {meeting} ({_first_line(error)})") from error
+        raise LostProcess(f"the {ranks.size} processes did not meet at {meeting} ({first_line(error)})") from error
     try:
         yield dataclasses.replace(ranks, gpus=gpus)
     finally:
@@ -194,11 +194,7 @@ def _together() -> Iterator[None]:
         yield
     except RuntimeError as error:
         problem = "another process of this run has ended"
-        raise LostProcess(f"{problem}; {REMEDY} ({_first_line(error)})") from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0][:200]
+        raise LostProcess(f"{problem}; {REMEDY} ({first_line(error)})") from error
 
 
 def _gather(whole: Tensor, part: Tensor, group: dist.ProcessGroup | None) -> None:

@@ -19,7 +19,7 @@ from nmt_core.base.messages import say
 from nmt_core.config import merge, read_yaml, with_overrides
 from nmt_core.device import allow_tf32, choose_device, say_if_slow
 from nmt_core.model_directory.directory import FACTOR_VOCABULARIES, LEXICON, SOURCE_VOCABULARY, TARGET_VOCABULARY
-from nmt_core.model_directory.settings import read_settings
+from nmt_core.model_directory.settings import check_no_model, read_settings
 from nmt_core.models.build import source_factors
 from nmt_core.models.presets import with_preset
 from nmt_core.processes import keep_memory_of_tensors
@@ -91,10 +91,8 @@ def train(args: argparse.Namespace) -> int:
     check_divisible(config.training.microbatches, ranks.size)
     with contextlib.ExitStack() as stack:
         check_folder = stack.enter_context(run_folder(config.folder)) if ranks.first else _nothing
-        if ranks.first and has_state(config.folder) and not (args.resume or is_restarted()):
-            raise ConfigError(
-                f"{config.folder}: a run was started here; --resume continues it, another directory starts again"
-            )
+        if ranks.first and not (args.resume or is_restarted()):
+            _check_new(config.folder)
         if ranks.size > 1:
             cuda = choose_device(args.device).type == "cuda"
             follow = functools.partial(_train, config, args.device, True)
@@ -118,10 +116,15 @@ def _check_processes(args: argparse.Namespace, *, started: bool) -> None:
         return
     if started:
         raise ConfigError("--processes: torchrun has started the processes; leave it out")
-    if args.processes < 1:
-        raise ConfigError(f"--processes {args.processes}: expected a number from 1 on")
     if args.processes > 1 and ":" in args.device:
         raise ConfigError(f"--device {args.device}: every process takes a GPU of its own; give --device cuda")
+
+
+def _check_new(folder: str) -> None:
+    """Raise ConfigError where a run would replace a model, or the state of another run."""
+    if has_state(folder):
+        raise ConfigError(f"{folder}: a run was started here; --resume continues it, another directory starts again")
+    check_no_model(folder)
 
 
 def _nothing() -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor
 
 from nmt_core.base.errors import ConfigError
@@ -155,7 +153,6 @@ def first_model(run: RunConfig, vocabularies: Sequence[Vocabulary], start: Loade
     """
     source_words, target_words, *factor_words = map(len, vocabularies)
     if start is None:
-        _check_size(run, vocabularies)
         return new_model(run.model, source_words, target_words, factor_words, seed=run.training.seed)
     different = _difference(run, vocabularies, start)
     if different is not None:
@@ -168,20 +165,6 @@ def first_model(run: RunConfig, vocabularies: Sequence[Vocabulary], start: Loade
     model = build_model(run.model, source_words, target_words, factor_words)
     model.load_state_dict(start.model.state_dict())
     return model
-
-
-def _check_size(run: RunConfig, vocabularies: Sequence[Vocabulary]) -> None:
-    """Raise ConfigError where the memory of this machine does not hold the parameters."""
-    source_words, target_words, *factor_words = map(len, vocabularies)
-    try:
-        with torch.device("meta"):  # without numbers
-            model = build_model(run.model, source_words, target_words, factor_words)
-    except (RuntimeError, OverflowError, TypeError) as error:
-        raise ConfigError("model: its sizes are larger than any memory") from error
-    size = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if size > memory:
-        raise ConfigError(f"model: has {size / 1e9:,.1f} GB; this machine has a memory of {memory / 1e9:,.1f} GB")
 
 
 def masked_model(run: RunConfig, vocabularies: Sequence[Vocabulary]) -> LoadedModel:

@@ -24,8 +24,8 @@ from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
 from nmt_core.base.errors import ConfigError, ModelError, NmtError
-from nmt_core.files import open_output, overwritten, partial_output
-from nmt_core.files.output import PartialOutput
+from nmt_core.files import open_output, overwritten
+from nmt_core.files.output import locked
 from nmt_core.model_directory.directory import LEXICON, PARAMETERS, SETTINGS
 from nmt_core.model_directory.tensors import check_tensors, read_tensors, save_tensors
 from nmt_core.training.config import TrainingConfig
@@ -185,6 +185,7 @@ def _progress(path: str, counters: str) -> Progress:
         raise ModelError(f"{path}: its counters are damaged; train again, or resume another run") from error
 
 
+_LOCK = ".training.hybridmt.lock"
 _WRITTEN = (SETTINGS, PARAMETERS, LEXICON, TENSORS, COUNTERS)
 
 
@@ -197,21 +198,24 @@ def run_folder(folder: str) -> Iterator[Callable[[], None]]:
     """
     is_new = not os.path.exists(folder)
     try:
-        with partial_output(os.path.join(folder, "training")) as lock, contextlib.ExitStack() as stack:
+        with locked(os.path.join(folder, _LOCK), shown=folder):
             place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)  # open, so that no other directory gets its number
-            stack.callback(os.close, place)
-            yield functools.partial(_check_place, folder, place, lock)
+            try:
+                yield functools.partial(_check_place, folder, place)
+            finally:
+                with contextlib.suppress(OSError):
+                    os.unlink(_LOCK, dir_fd=place)  # also where the directory has another name now
+                os.close(place)
     finally:
         if is_new:
             with contextlib.suppress(OSError):  # it is not empty, as it should be
                 os.rmdir(folder)
 
 
-def _check_place(folder: str, place: int, lock: PartialOutput) -> None:
+def _check_place(folder: str, place: int) -> None:
     with contextlib.suppress(FileNotFoundError):
         if os.path.samestat(os.stat(folder), os.fstat(place)):
             return
-    lock.is_kept = True  # what has its name now may be another run's
     problem = "was removed, or moved away, while the run was at work; nothing more is saved there"
     raise NmtError(f"{folder}: {problem}: move it back and go on with --resume, or train again")
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -21,6 +20,7 @@ from pydantic import FiniteFloat, TypeAdapter
 
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.files import file_digest, open_output, read_blocks
+from nmt_core.files.output import locked
 from nmt_core.files.reading import read_json
 from smt_bridge.errors import FormatError
 from smt_bridge.moses.ini import MosesIni
@@ -58,25 +58,17 @@ _ROUNDS = TypeAdapter(list[Round])
 def held(folder: str) -> Iterator[None]:
     """Make the folder, and hold it.
 
-    Raises ConfigError where another program works there, or where other files are in it, NmtError where it cannot be
-    made.
+    Raises ConfigError where other files are in it, NmtError where it cannot be made or another program holds it.
     """
     try:
         os.makedirs(folder, exist_ok=True)
         others = [name for name in os.listdir(folder) if name != _LOCK and not _OURS.fullmatch(name.lstrip("."))]
         if not os.path.exists(os.path.join(folder, _LOCK)) and os.listdir(folder):
             raise ConfigError(f"{folder}: has {sorted(others or [STATE])[0]}; choose a new folder as --working-dir")
-        lock = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise NmtError(f"{folder}: cannot be written ({error.strerror})") from error
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ConfigError(f"{folder}: another program tunes there now; wait for it, or stop it") from error
+    with locked(os.path.join(folder, _LOCK), shown=folder):
         yield
-    finally:
-        os.close(lock)
 
 
 def is_of_loop(path: str, folder: str) -> bool:

@@ -71,10 +71,10 @@ class BatchPlan:
     """How an epoch is cut into minibatches, and these into the groups that make an update each.
 
     ``window`` minibatches are read at a time, sorted by length and cut (Bahdanau et al. 2015, appendix B.2);
-    ``group`` neighbours make an update; the groups of a window come in random order. With ``tokens`` a
-    minibatch holds as many pairs as need about that many places, padded to the longest side, instead of ``sentences``
-    pairs. With ``even`` the pairs of a group are divided again, so that its minibatches take about equally long,
-    for processes that wait for one another. The corpus is shuffled again every epoch, or ``once``, as in the paper.
+    ``group`` neighbours make an update; the groups of a window come in random order. With ``tokens`` a minibatch has
+    about so many words of the longer side, padding counted, instead of ``sentences`` pairs. With ``even`` the pairs of
+    a group are divided again, so that its minibatches take about equally long, for processes that wait for one
+    another. The corpus is shuffled again every epoch, or ``once``, as in the paper.
     """
 
     sentences: int = 80

@@ -174,7 +174,6 @@ def test_a_process_that_starts_when_the_first_one_was_killed_ends_silently(capfd
         ("2", 1, "training.microbatches 1 cannot be shared by 2 processes; take 1, or other microbatches"),
         ("4", 12, "take 1 or 3 or 6 or 12"),
         ("3", 4096, "take 1 or 2 or 4 or 8 or"),
-        ("0", 1, "--processes 0: expected a number from 1 on"),
     ],
 )
 def test_processes_that_cannot_share_are_refused(

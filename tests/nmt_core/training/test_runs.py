@@ -124,6 +124,15 @@ def test_a_model_that_is_larger_than_memory_is_one_line(runs, size: int) -> None
     assert "train: model: " in runs.refused("run")
 
 
+def test_a_new_run_replaces_neither_a_run_nor_a_model(runs, capsys: pytest.CaptureFixture[str]) -> None:
+    path = runs.write("run", max_updates=1)
+    assert runs.go_on("run") == 0
+    for problem in ("a run was started here", "holds a model already"):
+        assert main(["train", path, "--device", "cpu"]) == 2
+        assert problem in capsys.readouterr().err
+        Path(runs.file("run/training.safetensors")).unlink(missing_ok=True)
+
+
 def test_a_directory_may_have_the_name_of_a_setting(runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(runs.place)
     runs.write("run", others={"folder": "auto"}, max_updates=1)
@@ -196,18 +205,16 @@ def test_what_cannot_change_weights_does_not_count(runs) -> None:
 def test_a_folder_that_cannot_be_made_is_told_before_the_text_is_read(runs) -> None:
     Path(runs.file("file")).write_text("")
     runs.write("run", data={"source": "/nowhere"})
-    assert f"{runs.file('file')}/run/training: cannot be written" in runs.refused(
-        "run", f"folder={runs.file('file')}/run"
-    )
+    assert f"{runs.file('file')}/run: cannot be written" in runs.refused("run", f"folder={runs.file('file')}/run")
 
 
 def test_two_runs_into_one_folder_are_told_at_once(runs, capsys: pytest.CaptureFixture[str]) -> None:
     runs.write("run", data={"source": "/nowhere"})
     os.makedirs(runs.file("run"))
-    with open(runs.file("run/.training.hybridmt.tmp"), "w") as other:
+    with open(runs.file("run/.training.hybridmt.lock"), "w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         assert runs.go_on("run") == 2
-        assert "run/training: another program is writing it" in capsys.readouterr().err
+        assert "run: another program is writing it" in capsys.readouterr().err
     assert runs.go_on("run") == 2  # a lock that nobody holds, as kill -9 leaves it
     assert "/nowhere" in capsys.readouterr().err
 

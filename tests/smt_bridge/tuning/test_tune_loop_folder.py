@@ -203,7 +203,7 @@ def test_another_table_under_the_same_name_is_refused(
 def test_a_folder_is_for_one_loop_at_a_time(weighted_moses: str, capsys: pytest.CaptureFixture[str]) -> None:
     with loop_folder.held("work"):
         assert main(arguments(weighted_moses)) == 2
-    assert "another program tunes there now" in capsys.readouterr().err
+    assert "work: another program is writing it; wait for its end, or stop it" in capsys.readouterr().err
 
 
 def test_lists_of_which_nobody_knows_what_they_are_of_are_refused(
