@@ -12,7 +12,7 @@ import contextlib
 import difflib
 import json
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self, TypeGuard, get_args
 
 import yaml
@@ -193,14 +193,14 @@ class _Loader(yaml.SafeLoader):
             raise _mistake(f"the character U+{ord(wrong[0]):04X} may not stand in it", node)
         return value
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        found: dict[Any, Any] = {}
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
+        found: dict[str, Any] = {}
         for key_node, value_node in node.value if isinstance(node, yaml.MappingNode) else ():
-            key = self.construct_object(key_node)
-            if not isinstance(key, Hashable):
+            if isinstance(self.construct_object(key_node), (list, dict)):
                 raise _mistake("a key that is no single word", key_node)
+            key = key_node.value  # as it is written: 1 and '1' are one key
             if key in found:
-                raise _mistake(f"the key '{key_node.value[:_MOST_SHOWN]}' is given twice", key_node)
+                raise _mistake(f"the key '{key[:_MOST_SHOWN]}' is given twice", key_node)
             found[key] = self.construct_object(value_node, deep=deep)
         return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile, OutputFile
 
 RUN = "nmt_core.inference.commands.lexicon:make_lexicon"
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--alignment", type=InputFile, metavar="F", help="its alignment, lines of source-target points such as 0-0 1-2"
     )
     kept = parser.add_argument_group("kept").add_argument
-    kept("--top", type=int, metavar="N", help="the N likeliest target words of a source word (default: all)")
+    kept("--top", type=positive, metavar="N", help="the N likeliest target words of a source word (default: all)")
     kept("--minimum-probability", type=float, default=0.0, metavar="P", help="leave out target words below it")
     kept("--null", action="store_true", help="keep words aligned with nothing, as Moses does (IBM Model 1 wants them)")
     parser.add_argument(

@@ -6,6 +6,7 @@ import argparse
 import os
 
 from nmt_core.commands.options import add_precision
+from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile, NamedInput
 
 RUN = "nmt_core.serving.command:serve"
@@ -73,7 +74,9 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--beam", type=int, default=12, metavar="K", help="where a request says nothing (default: 12)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     add_precision(parser)
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of PyTorch on the CPU (default: its choice)")
+    parser.add_argument(
+        "--threads", type=positive, metavar="N", help="threads of PyTorch on the CPU (default: its choice)"
+    )
 
 
 def _add_security(group: argparse._ArgumentGroup) -> None:

@@ -101,7 +101,7 @@ _FOREIGN = {
     "lzma": re.compile(rb"\x5d\x00\x00.{2}(\xff{8}|.{5}\x00{3})", re.DOTALL),
     "compress": re.compile(rb"\x1f\x9d"),
 }
-_LONGEST_MAGIC = 13
+LONGEST_MAGIC = 13
 
 
 class NotDecompressed(Exception):
@@ -154,7 +154,7 @@ def _of_name(path: str) -> Compression | None:
 
 def _of_content(stream: BinaryIO) -> Compression | None:
     """By the first bytes. Raises NotDecompressed for those of other programs."""
-    beginning = cast(io.BufferedReader, stream).peek(_LONGEST_MAGIC)[:_LONGEST_MAGIC]
+    beginning = cast(io.BufferedReader, stream).peek(LONGEST_MAGIC)[:LONGEST_MAGIC]
     for name, magic in _FOREIGN.items():
         if magic.match(beginning):
             raise NotDecompressed(f"is packed with {name}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import stat
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from nmt_core.base.errors import InputError, unreadable
-from nmt_core.files.compression import decompressed
+from nmt_core.files.compression import LONGEST_MAGIC, decompressed
 
 MOST_BYTES = 64 << 20
 MOST_OF_A_KEY = 1 << 20  # bytes of a certificate, a key, a file of tokens
@@ -38,17 +39,35 @@ def open_input(path: str, *, as_it_is: bool = False) -> Iterator[BinaryIO]:
     source: contextlib.AbstractContextManager[BinaryIO]
     try:
         if path != "-":
-            source = open(path, "rb")  # noqa: SIM115 (closed below)
+            source = io.BufferedReader(_Input(path))
         elif sys.stdin is None:
             raise InputError(path, "is closed; give a file, or let the shell open it")
         else:  # with a buffer of our own: while a thread waits in Python's for a line, the program cannot end
-            source = open(os.dup(sys.stdin.fileno()), "rb")  # noqa: SIM115
+            source = io.BufferedReader(_Input(os.dup(sys.stdin.fileno())))
     except (OSError, ValueError) as error:
         if path != "-":
             raise unreadable(path, error) from error
         source = contextlib.nullcontext(sys.stdin.buffer)  # it is no file
     with source as raw:
         yield raw if as_it_is else decompressed(raw)
+
+
+class _Input(io.FileIO):
+    """A file whose first read has the bytes that show how it is compressed, also where a pipe gives them one by one."""
+
+    _is_begun = False
+
+    def readinto(self, buffer: Any) -> int | None:
+        """As in ``FileIO``. A first read of few bytes goes on, but not beyond the end of a line: no more may come."""
+        count = super().readinto(buffer)
+        if not self._is_begun:
+            self._is_begun = True
+            while count and count < LONGEST_MAGIC and b"\n" not in bytes(buffer[:count]):
+                more = super().readinto(buffer[count:])
+                if not more:
+                    break
+                count += more
+        return count
 
 
 def file_digest(path: str, *, shown: str | None = None) -> str:

@@ -152,8 +152,6 @@ class Reloader:
 def read_device(args: argparse.Namespace) -> str:
     """The device to serve on. Raises ConfigError."""
     if args.threads is not None:
-        if args.threads < 1:
-            raise ConfigError(f"--threads {args.threads}: expected at least 1")
         torch.set_num_threads(args.threads)
     return str(choose_device(args.device))
 

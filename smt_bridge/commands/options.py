@@ -67,7 +67,12 @@ def add_scoring_arguments(parser: argparse.ArgumentParser, *, workers: bool = Tr
         add("--device", default="auto", help="auto, cpu, cuda or cuda:N (auto)")
         return
     add("--devices", metavar="LIST", help="such as cuda:0,cuda:1 or cpu (default: what there is)")
-    add("--jobs", type=int, metavar="N", help="worker processes, each with its own models (one per core, or per GPU)")
+    add(
+        "--jobs",
+        type=positive,
+        metavar="N",
+        help="worker processes, each with its own models (one per core, or per GPU)",
+    )
 
 
 def add_moses_arguments(group: argparse._ActionsContainer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile, OutputFile
 
 RUN = "smt_bridge.tables.wire:wire"
@@ -24,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("ini", type=InputFile, metavar="MOSES.INI", help="the configuration of the decoder")
     add("--table", type=InputFile, required=True, metavar="FILE", help="the rescored table, as rescore-table wrote it")
-    add("--added", type=int, metavar="N", help="columns that were added (default: what FILE.json says)")
+    add("--added", type=positive, metavar="N", help="columns that were added (default: what FILE.json says)")
     add("--weights", type=float, nargs="+", metavar="W", help="start weights of the added columns")
     add("--feature", metavar="NAME", help="which phrase table, where the file has several")
     add("--output", type=OutputFile, default="-", metavar="NEW.INI", help="where to write ('-')")

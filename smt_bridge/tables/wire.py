@@ -89,8 +89,6 @@ def _check_options(args: argparse.Namespace) -> None:
 
 def _added_columns(table: str, found: Metadata | None, added: int | None) -> list[str]:
     """The names of the added columns; WiringError when the metadata of the table have another number."""
-    if added is not None and added < 1:
-        raise ConfigError("--added must be at least 1")
     beside = metadata_path(table)
     if found is None:
         if added is None:

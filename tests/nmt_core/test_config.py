@@ -99,6 +99,7 @@ def test_an_override_that_is_not_utf8_is_refused(assignment: str) -> None:
     [
         ("model: {a: [}", ""),
         ("!!seq a: 1", ": a key that is no single word"),
+        ("model: {1: a, '1': b}", ": the key '1' is given twice"),
         (r'model: "a\0b"', r": the character U\+0000 may not stand in it"),
         (r'model: "\ud800"', r": the character U\+D800 may not stand in it"),
     ],

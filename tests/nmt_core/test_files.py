@@ -71,6 +71,16 @@ def test_of_standard_input_that_goes_on_no_number_is_known(tmp_path: Path, monke
             list(read_parallel_lines([str(tmp_path / "a"), "-"]))
 
 
+def test_a_pipe_that_gives_one_byte_first_is_decompressed() -> None:
+    reader, writer = os.pipe2(os.O_DIRECT)  # a read gives what one write wrote
+    packed = gzip.compress(b"a\nb\n")
+    os.write(writer, packed[:1])
+    os.write(writer, packed[1:])
+    os.close(writer)
+    with os.fdopen(reader):
+        assert list(read_lines(f"/dev/fd/{reader}")) == [b"a", b"b"]
+
+
 def test_a_missing_file_is_an_error_and_a_missing_folder_is_made(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         list(read_lines(str(tmp_path / "none")))

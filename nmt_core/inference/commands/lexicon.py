@@ -29,8 +29,6 @@ def _check(args: argparse.Namespace) -> None:
     corpus = args.source, args.target, args.alignment
     if bool(args.moses) == any(corpus) or (any(corpus) and not all(corpus)):
         raise ConfigError("give either --moses F, or --source F, --target F and --alignment F")
-    if args.top is not None and args.top < 1:
-        raise ConfigError(f"--top {args.top}: expected at least 1")
     if not 0.0 <= args.minimum_probability <= 1.0:
         raise ConfigError(f"--minimum-probability {args.minimum_probability}: expected 0 to 1")
 

@@ -53,6 +53,8 @@ def test_what_is_like_nothing_is_told_alone(capfd: pytest.CaptureFixture[str]) -
         ("decode", "required: --model"),
         ("decode --model", "expected one argument"),
         ("decode --model a --beam x", "'x'"),
+        ("decode --model a --beam 1_0", "argument --beam: invalid"),
+        ("train a --processes 0", "--processes: expected a whole number from 1 up, found '0'"),
         ("decode --model a --lm b=-1e-5", "a weight from 0 up, found 'b=-1e-5'"),
         ("decode --model a --lm b", "expected FILE=WEIGHT"),
         ("decode --model a --search beem=2", "there is no key 'beem'; known keys: length_normalization"),

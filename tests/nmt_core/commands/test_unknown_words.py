@@ -176,7 +176,6 @@ class TestLexicon:
             (["--moses", "moses", "--source", "source", "--target", "target"], "give either"),
             (["--moses", "moses", "--alignment", "points"], "give either"),
             (["--source", "source", "--target", "target"], "give either"),
-            (["--moses", "moses", "--top", "0"], "--top 0: expected at least 1"),
             (["--moses", "moses", "--minimum-probability", "2"], "expected 0 to 1"),
             (["--moses", "source"], "source:1: expected 'word word probability'"),
             (

@@ -90,7 +90,6 @@ def test_weights_are_taken_from_the_option(folder: Path, capfd: pytest.CaptureFi
     ("options", "table", "problem"),
     [
         ("", "new", "--added N"),
-        ("--added 0", "new", "at least 1"),
         ("--added 1", "new", "new has 4 scores, but TM0 has num-features=2 and 1 were added, which makes 3"),
         ("--added 2", "single", "single has 1 score, but TM0"),
         ("--added 2", "empty", "empty: the file is empty"),
