@@ -84,8 +84,6 @@ def count_jobs(args: argparse.Namespace, specs: list[str]) -> int:
             raise ModuleNotFoundError(name=package)
     devices = list_devices(args)
     if args.jobs is not None:
-        if args.jobs < 1:
-            raise ConfigError("--jobs must be at least 1")
         return int(args.jobs)
     if packages <= {"grpc"}:
         return 1
@@ -164,13 +162,11 @@ class Local:
         search: SearchOptions | None = None,
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
-        folders, self._options, self._search = model_folders(spec), options or ModelOptions(), search or SearchOptions()
+        self._folders, self._warn = model_folders(spec), warn
+        self._options, self._search = options or ModelOptions(), search or SearchOptions()
         from nmt_core.model_directory.loaded_model import load_models
 
-        self.models = load_models(folders, device=self._options.device, dtype=self._options.dtype)
-        usual = max(loaded.source.unknown_share for loaded in self.models)
-        serve = any(loaded.unknown_words_serve for loaded in self.models)
-        self._unknown = UnknownShare(" + ".join(folders), warn, hint="", serve=serve, usual=usual)
+        self.models = load_models(self._folders, device=self._options.device, dtype=self._options.dtype)
 
     @property
     def usual_share(self) -> float:
@@ -195,6 +191,13 @@ class Local:
     ) -> list[PairScore]:
         """As a ``PairScorer``."""
         return self._scorer.score(pairs, per_word=per_word, attention=attention)
+
+    @functools.cached_property
+    def _unknown(self) -> UnknownShare:
+        """The unknown words of what it translates."""
+        usual = max(loaded.source.unknown_share for loaded in self.models)
+        serve = any(loaded.unknown_words_serve for loaded in self.models)
+        return UnknownShare(" + ".join(self._folders), self._warn, hint="", serve=serve, usual=usual)
 
     @functools.cached_property
     def _words(self) -> SurfaceWords:

@@ -20,7 +20,7 @@ from nmt_core.device import choose_device
 from nmt_core.inference.commands.converted import ConvertedWorker
 from nmt_core.inference.commands.options import TranslatorOptions, open_translator, translator_options
 from nmt_core.inference.commands.output_lines import Notices, distinct, open_writers, written_lines
-from nmt_core.inference.commands.source_lines import LineWindow, read_source_lines
+from nmt_core.inference.commands.source_lines import LineWindow, read_source_lines, with_guidance
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import reranked, unknown_share
 from nmt_core.jobs.journal import Shard
@@ -70,7 +70,9 @@ def _read_windows(
     args: argparse.Namespace, options: TranslatorOptions, *, journaled: bool
 ) -> Iterator[tuple[Shard, LineWindow]]:
     """The lines with what is asked of them, as many at a time as are translated together."""
-    lines = read_source_lines(args, options.search)
+    lines = read_source_lines(args)
+    if args.guidance:
+        lines = with_guidance(lines, args.guidance, options.search)
     for first in itertools.count(1, args.window):
         window = LineWindow(first, list(itertools.islice(lines, args.window)))
         if not window.lines:

@@ -28,13 +28,11 @@ class LineWindow(NamedTuple):
     lines: list[SourceLine]
 
 
-def read_source_lines(args: argparse.Namespace, search: SearchOptions) -> Iterator[SourceLine]:
-    """The lines of ``--input`` with what is asked of them. Raises InputError for a bad or long line."""
-    lines = _lines(args)
-    return _with_guidance(lines, args.guidance, search) if args.guidance else lines
+def read_source_lines(args: argparse.Namespace) -> Iterator[SourceLine]:
+    """The lines of ``--input`` with the phrases that their markup asks for.
 
-
-def _lines(args: argparse.Namespace) -> Iterator[SourceLine]:
+    Raises InputError for a bad or long line.
+    """
     for number, text in enumerate(read_text_lines(args.input), start=1):
         line = SourceLine(text) if args.xml_input == "pass-through" else _without_markup(args, number, text)
         check_words(line.text, args.max_words, path=args.input, line=number)
@@ -56,7 +54,7 @@ class _Posteriors(NamedTuple):
     line: int
 
 
-def _with_guidance(lines: Iterable[SourceLine], path: str, options: SearchOptions) -> Iterator[SourceLine]:
+def with_guidance(lines: Iterable[SourceLine], path: str, options: SearchOptions) -> Iterator[SourceLine]:
     """The lines with their n-grams, in the order of the file at ``path``. Raises InputError for a bad line of it."""
     factors = options.guidance_factors or FACTORS
     waiting = _read_posteriors(path)

@@ -76,7 +76,12 @@ def scorer_of_form(models: Sequence[LoadedModel], scorer: PairScorer, form: Text
 
     Surface words are what a model without a preparation reads. Models that score no plain pairs are a ConfigError too.
     """
-    _check_scores_text(models)
+    for loaded in models:
+        if loaded.config.copying is CopyScheme.POSALL:
+            raise ConfigError(
+                f"{loaded.folder}: copying: posall: a pair without its word alignment cannot be scored; "
+                "give 'nmt-core score' the --word-alignment of its text, or use a model of scheme posunk"
+            )
     if form == "prepared":
         return scorer
     if form == "raw":
@@ -99,13 +104,3 @@ def raw_reader(text: RawText) -> FormReader:
         lambda target: _Words(text.tokenize_target(target)),
         lambda score, source, target: score,
     )
-
-
-def _check_scores_text(models: Sequence[LoadedModel]) -> None:
-    """Raise ConfigError where plain pairs cannot be scored, before any is."""
-    for loaded in models:
-        if loaded.config.copying is CopyScheme.POSALL:
-            raise ConfigError(
-                f"{loaded.folder}: copying: posall: a pair without its word alignment cannot be scored; "
-                "give 'nmt-core score' the --word-alignment of its text, or use a model of scheme posunk"
-            )
