@@ -185,16 +185,12 @@ class _Loader(yaml.SafeLoader):
         event: Any = self.peek_event()  # type: ignore[no-untyped-call]  # of the library
         if isinstance(event, yaml.AliasEvent):
             raise _mistake(f"the alias *{event.anchor}: write the value out instead", event)
+        if isinstance(event, yaml.ScalarEvent) and (wrong := _NO_TEXT.search(event.value)):
+            raise _mistake(f"the character U+{ord(wrong[0]):04X} may not stand in it", event)
         return super().compose_node(parent, index)
 
-    def construct_scalar(self, node: Any) -> Any:
-        value = super().construct_scalar(node)
-        if wrong := _NO_TEXT.search(value):
-            raise _mistake(f"the character U+{ord(wrong[0]):04X} may not stand in it", node)
-        return value
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        found: dict[Any, Any] = {}
         for key_node, value_node in node.value if isinstance(node, yaml.MappingNode) else ():
             if isinstance(self.construct_object(key_node), (list, dict)):
                 raise _mistake("a key that is no single word", key_node)

@@ -63,8 +63,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_models(models, CONVERTED)
     add_device(models)
     add_precision(models)
-    _add_search_options(parser.add_argument_group("search"))
-    _add_file_options(parser.add_argument_group("input and output"))
+    search = parser.add_argument_group("search")
+    add_search(search)
+    search.add_argument(
+        "--lm",
+        type=LanguageModel,
+        metavar="F=WEIGHT",
+        help="an n-gram model of the target (ARPA or KenLM's binary) re-ranks the beam",
+    )
+    search.add_argument(
+        "--xml-input",
+        choices=("exclusive", "inclusive", "ignore", "pass-through"),
+        default="pass-through",
+        help='Moses\' markup in the source, <np translation="a||b" prob="0.7||0.3">words</np>: one of the'
+        " translations is used, competes, markup is taken out, or is text (default: pass-through)",
+    )
+    search.add_argument(
+        "--guidance",
+        type=InputFile,
+        metavar="F",
+        help="posteriors of n-grams, 'line ||| n-gram ||| p', lines counted from 0: translations that have likely ones"
+        " rank higher",
+    )
+    add_unknown_words(search)
+    search.add_argument("--window", type=positive, default=1000, metavar="N", help="lines read ahead and sorted (1000)")
+    files = parser.add_argument_group("input and output")
+    files.add_argument(
+        "--input",
+        type=InputFile,
+        default="-",
+        metavar="F",
+        help="source text, plain, gzip, xz or zstd (default: stdin)",
+    )
+    files.add_argument(
+        "--output", type=OutputFile, default="-", metavar="F", help="translations (default: standard output)"
+    )
+    add_word_limit(files)
+    files.add_argument(
+        "--raw", action="store_true", help="raw text in, raw text out, by the preprocessor bundled with the model"
+    )
+    files.add_argument(
+        "--nbest", type=positive, default=1, metavar="N", help="N best translations in Moses' n-best format"
+    )
+    files.add_argument("--scores", action="store_true", help="write log p and a tab in front of each translation")
+    files.add_argument(
+        "--alignments",
+        type=OutputFile,
+        metavar="F",
+        help="source-target points, a line for each translation; F.jsonl: attention weights",
+    )
+    files.add_argument("--quiet", action="store_true", help="no progress on standard error")
     parser.add_argument(
         "--jobs",
         type=positive,
@@ -73,52 +121,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="processes, each with one thread on a CPU; with N > 1 and files, a stopped job resumes (default: 1)",
     )
     add_shard_arguments(parser)
-
-
-def _add_search_options(group: argparse._ArgumentGroup) -> None:
-    add_search(group)
-    group.add_argument(
-        "--lm",
-        type=LanguageModel,
-        metavar="F=WEIGHT",
-        help="an n-gram model of the target (ARPA or KenLM's binary) re-ranks the beam",
-    )
-    group.add_argument(
-        "--xml-input",
-        choices=("exclusive", "inclusive", "ignore", "pass-through"),
-        default="pass-through",
-        help='Moses\' markup in the source, <np translation="a||b" prob="0.7||0.3">words</np>: one of the'
-        " translations is used, competes, markup is taken out, or is text (default: pass-through)",
-    )
-    group.add_argument(
-        "--guidance",
-        type=InputFile,
-        metavar="F",
-        help="posteriors of n-grams, 'line ||| n-gram ||| p', lines counted from 0: translations that have likely ones"
-        " rank higher",
-    )
-    add_unknown_words(group)
-    group.add_argument("--window", type=positive, default=1000, metavar="N", help="lines read ahead and sorted (1000)")
-
-
-def _add_file_options(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
-    add(
-        "--input",
-        type=InputFile,
-        default="-",
-        metavar="F",
-        help="source text, plain, gzip, xz or zstd (default: stdin)",
-    )
-    add("--output", type=OutputFile, default="-", metavar="F", help="translations (default: standard output)")
-    add_word_limit(group)
-    add("--raw", action="store_true", help="raw text in, raw text out, by the preprocessor bundled with the model")
-    add("--nbest", type=positive, default=1, metavar="N", help="N best translations in Moses' n-best format")
-    add("--scores", action="store_true", help="write log p and a tab in front of each translation")
-    add(
-        "--alignments",
-        type=OutputFile,
-        metavar="F",
-        help="source-target points, a line for each translation; F.jsonl: attention weights",
-    )
-    add("--quiet", action="store_true", help="no progress on standard error")

@@ -38,23 +38,22 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As in argparse, which would report what is missing before what is mistyped."""
         words = sys.argv[1:] if args is None else list(args)
-        has_commands, known = self._subparsers is not None, self._option_string_actions
+        commands, known = self._subparsers, self._option_string_actions
         for word in words:
-            if word == "--" or (has_commands and not word.startswith("-")):
+            if word == "--":
+                break
+            if commands is not None and not word.startswith("-"):
+                names = [*(commands._group_actions[0].choices or ())]
+                if word not in names:
+                    self.error(f"there is no command {word!r}{closest(word, names)}")
                 break
             name = word.partition("=")[0]
             if word.startswith("--") and " " not in word and not any(option.startswith(name) for option in known):
                 self.error(f"there is no option {name}{closest(name, known)}")
         found, left = super().parse_known_args(words, namespace)
-        if left and not has_commands:
+        if left and commands is None:
             self.error(f"these arguments are too many: {' '.join(left)}")
         return found, left
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As in argparse; of a command that is none it is said which one was probably meant."""
-        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
-            self.error(f"there is no command {value!r}{closest(value, action.choices)}")
-        super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:
         """End with exit code 2 and one line."""

@@ -55,13 +55,14 @@ def check_files(args: argparse.Namespace) -> None:
         if found in inputs and (given.path == "-" or Path(given.path).is_fifo()):
             problem = f"is given for {inputs[found][0]} and for {option}, but can be read only once; give files"
             raise ConfigError(f"{input_name(given.path)} {problem}")
-        inputs[found] = option, input_name(given.path)
+        inputs[found] = option, given.path
     outputs: dict[object, str] = {}
     for option, path in [*_of_type(args, OutputFile), *_of_type(args, OutputDirectory)]:
         found = identity(path, 1)
         shown = f"{option}: {'standard output' if path == '-' else path}"
         if found is not None and found in inputs:
-            raise ConfigError(f"{shown} is also read, as {inputs[found][1]}, and would be lost; give another name")
+            read = input_name(inputs[found][1])
+            raise ConfigError(f"{shown} is also read, as {read}, and would be lost; give another name")
         if found is not None and found in outputs:
             raise ConfigError(f"{shown} is also {outputs[found]}; give each output a name of its own")
         outputs[found] = shown

@@ -81,6 +81,7 @@ class Outputs:
 
     def resume(self, entries: Sequence[Entry]) -> None:
         """Keep the leading ``entries`` whose content is in the files, and continue after them."""
+        ends = [0] * len(self.files)
         for entry in entries:
             self.before.append(entry)
             try:
@@ -89,7 +90,8 @@ class Outputs:
                 self.before.pop()
                 break
             self.kept += 1
-        for file, end in zip(self.files, self._ends(self.kept), strict=True):
+            ends = [content.end for content in entry.outputs]
+        for file, end in zip(self.files, ends, strict=True):
             file.cut(end)
 
     def append(self, shard: Shard, result: Result) -> None:
@@ -134,15 +136,12 @@ class Outputs:
     def result(self, index: int) -> Result:
         """The result of shard ``index`` of those ``before``. Raises NmtError where it is damaged."""
         entry, contents = self.before[index], []
-        for file, begin, (end, crc) in zip(self.files, self._ends(index), entry.outputs, strict=True):
+        begins = [content.end for content in self.before[index - 1].outputs] if index else [0] * len(self.files)
+        for file, begin, (end, crc) in zip(self.files, begins, entry.outputs, strict=True):
             contents.append(os.pread(file.stream.fileno(), end - begin, begin))
             if crc32(contents[-1]) != crc:
                 raise NmtError(f"{file.path}: what was written of shard {index + 1} is damaged; {AGAIN}")
         return Result(tuple(contents), entry.counts)
-
-    def _ends(self, count: int) -> list[int]:
-        """Where so many shards of those ``before`` end in each output."""
-        return [content.end for content in self.before[count - 1].outputs] if count else [0] * len(self.files)
 
 
 @contextlib.contextmanager

@@ -141,9 +141,13 @@ def write_table_metadata(
 
     ``first`` is the first window of the table that was read.
     """
+    columns = {}
+    for name in added_columns(reverse="reverse_scorer" in signatures, unknown_count=options["unknown_count"]):
+        scorer, direction = ("reverse_scorer", "reverse") if name == REVERSE else ("scorer", "forward")
+        columns[name] = f"direction:{direction}|{signatures[scorer]}"
     metadata = Metadata(
         input=options["input"],
-        columns=signed_columns(signatures, unknown_count=options["unknown_count"]),
+        columns=columns,
         counts=counts._asdict(),
         options={name: options[name] for name in _OPTIONS},
         scores_before=first.scores,
@@ -151,15 +155,6 @@ def write_table_metadata(
         signatures=dict(signatures),
     )
     write_metadata(output, metadata)
-
-
-def signed_columns(signatures: Mapping[str, str], *, unknown_count: bool) -> dict[str, str]:
-    """The added columns and their signatures: p(source|target) is the reverse scorer's, all others the direct one's."""
-    columns = {}
-    for name in added_columns(reverse="reverse_scorer" in signatures, unknown_count=unknown_count):
-        scorer, direction = ("reverse_scorer", "reverse") if name == REVERSE else ("scorer", "forward")
-        columns[name] = f"direction:{direction}|{signatures[scorer]}"
-    return columns
 
 
 def _remarks(window: Window, columns: Fields) -> Iterator[str]:
@@ -175,7 +170,7 @@ def _remarks(window: Window, columns: Fields) -> Iterator[str]:
             f"{bracketed:,} of the first {counted(window.size, 'phrase pair ends', 'phrase pairs end')}"
             " in a word like [this], which Moses drops; escape brackets as tokenizer.perl does"
         )
-    runs = [source for source, _ in groupby(map(phrase_of, columns.sources))]
+    runs = [source for source, _ in groupby(phrase_of(source) for source, *_ in columns.rows)]
     if len(runs) > len(set(runs)):
         yield (
             "lines with the same source do not stand together; the scores will be right, but much of"

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.config import Config, YamlProblem, parse_yaml
+from nmt_core.config import YamlProblem, parse_yaml
 from nmt_core.ct2 import CT2
 from nmt_core.files import InputFile
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
@@ -42,10 +42,6 @@ class SearchOptions(DecodingConfig, SamplingConfig):
     def _cut_at_commas(cls, value: Any) -> Any:
         found = parse_yaml(f"[{value}]") if isinstance(value, str) else value
         return tuple(found) if isinstance(found, list) else (found,) if isinstance(found, (int, float)) else found
-
-    def given_for(self, kind: type[Config]) -> dict[str, Any]:
-        """What the user has set, of the settings that ``kind`` has."""
-        return {key: getattr(self, key) for key in self.model_fields_set & kind.model_fields.keys()}
 
 
 KEYS = tuple(key for key in SearchOptions.model_fields if key not in _NO_KEYS)

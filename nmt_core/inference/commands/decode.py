@@ -116,16 +116,12 @@ class DecodeWorker:
             check_factors(line.text, factors, path=args.input, line=number)
         found = translator.translate(window.lines, raw=args.raw, first=first)
         counts = self._counts(found)
-        found = [self._chosen(one) for one in found]
+        if self._lm is not None:
+            found = [reranked(self._lm, one, weight=args.lm.weight, config=self._config) for one in found]
+        found = [distinct(one, self._most) if self._distinct else one[: self._most] for one in found]
         for name in ("copied", "translated"):
             counts[name] = float(sum(getattr(each.unknown, name) for one in found for each in one))
         return Result(written_lines(self._writers, found, first=first), counts)
-
-    def _chosen(self, found: list[Translation]) -> list[Translation]:
-        """The translations that are written of those that were found."""
-        if self._lm is not None:
-            found = reranked(self._lm, found, weight=self._args.lm.weight, config=self._config)
-        return distinct(found, self._most) if self._distinct else found[: self._most]
 
     def _counts(self, found: Sequence[list[Translation]]) -> dict[str, float]:
         """What notices are made of."""

@@ -44,13 +44,12 @@ def translator_options(
     usual = usual_batch_tokens(choose_device(args.device))
     check_together(args, SearchOptions.from_mapping(dict(args.search), origin="--search"))
     search = SearchOptions.from_mapping({"batch_tokens": usual, **dict(args.search)}, origin="--search")
-    config: DecodingConfig | SamplingConfig
-    if "samples" in search.model_fields_set:
-        config = SamplingConfig.from_mapping(search.given_for(SamplingConfig), origin="--search")
-    else:
-        beam = max(USUAL_ROWS, nbest) if args.beam is None else args.beam
-        numbers = {"beam": beam, "nbest": max(beam, nbest) if whole_beam else nbest}
-        config = DecodingConfig.from_mapping({**search.given_for(DecodingConfig), **numbers}, origin="decode")
+    kind = SamplingConfig if "samples" in search.model_fields_set else DecodingConfig
+    given = {key: getattr(search, key) for key in search.model_fields_set & kind.model_fields.keys()}
+    if kind is DecodingConfig:
+        given["beam"] = beam = max(USUAL_ROWS, nbest) if args.beam is None else args.beam
+        given["nbest"] = max(beam, nbest) if whole_beam else nbest
+    config = kind.from_mapping(given, origin="decode")
     named = {name: getattr(args, name) for name in ("device", "dtype", "replace_unk", "lexicon")}
     models = tuple(args.model.split(","))
     return TranslatorOptions(models=models, search=search, config=config, attention=attention, **named)

@@ -21,7 +21,7 @@ from nmt_core.batches.prefix_tree import Ints, PrefixTree, grow
 from nmt_core.device import name_precision
 from nmt_core.inference.output.copies import annotated_pair, of_text
 from nmt_core.inference.scoring.spelled_pairs import spelled_words
-from nmt_core.inference.scoring.walk import NodeAttention, Scores, Walk, Weights, walk
+from nmt_core.inference.scoring.walk import NodeAttention, Walk, Weights, walk
 from nmt_core.model_directory.ensembles import check_members, signature_of
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.interface import SpellingModel
@@ -112,12 +112,13 @@ class ModelPairScorer:
         spelled = None
         if isinstance(self.models[0].model, SpellingModel):
             spelled = spelled_words(self.models[0].model, targets, pairs.target_of_P, tree)
+        by_logits = self.softmax == "none"
         walks = [
             walk(
                 loaded.model,
                 ids,
                 tree,
-                score=self._scores(loaded),
+                score=loaded.model.generator.logit_at if by_logits else loaded.model.generator.log_prob_at,
                 attention=attention,
                 query=None if spelled is None else spelled.query_of(loaded.model),
             )
@@ -169,11 +170,6 @@ class ModelPairScorer:
     def attention_of(self, weights_LS: Weights, aligns: Aligns) -> tuple[tuple[float, ...], ...]:
         """What an answer has of the weights of a pair."""
         return tuple(map(tuple, self.order.attention(weights_LS.tolist(), aligns)))
-
-    def _scores(self, loaded: LoadedModel) -> Scores:
-        """How edges are scored: by log-probabilities, or by logits."""
-        generator = loaded.model.generator
-        return generator.logit_at if self.softmax == "none" else generator.log_prob_at
 
 
 def _mean_attention(members: Sequence[NodeAttention], nodes_L: Ints, width: int) -> Weights:
