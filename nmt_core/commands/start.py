@@ -24,8 +24,7 @@ def start(name: str, module: str) -> int:
 
     signal.signal(signal.SIGINT, interrupt)
     try:
-        occupy_closed_streams()
-        _buffer_output()
+        open_standard_streams()
         code: int = importlib.import_module(module).main()
         return code
     except BaseException as error:  # NumPy makes an ImportError of an interrupt while it is loaded
@@ -39,11 +38,15 @@ def start(name: str, module: str) -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own way would be a traceback from whatever is ending
 
 
-def occupy_closed_streams() -> None:
-    """Put ``/dev/null`` in the places of standard streams that were closed before the program began (``2>&-``).
+def open_standard_streams() -> None:
+    """Put ``/dev/null`` in the places of closed standard streams (``2>&-``), and a buffer in front of the output.
 
     The next file that is opened would get the number of the closed stream, and what a library, or a program that we
     start, says on standard error would stand in that file. ``sys.stdin`` and ``sys.stdout`` stay None, if they are.
+
+    Without a buffer (``PYTHONUNBUFFERED``) Python gives every text to the system once, and drops what a disk that has
+    become full did not take of it. With one it writes all, or raises OSError. Clients that wait for lines are served
+    by flushing.
     """
     opened = os.open(os.devnull, os.O_RDWR)
     while opened <= 2:
@@ -52,14 +55,6 @@ def occupy_closed_streams() -> None:
     os.close(opened)
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (as long as the program)
-
-
-def _buffer_output() -> None:
-    """Have ``sys.stdout`` write all that it is given, or raise OSError, also with ``PYTHONUNBUFFERED``.
-
-    Without a buffer Python gives every text to the system once, and drops what a disk that has become full did not take
-    of it. Who waits for lines is served by flushing.
-    """
     stream = sys.stdout
     if isinstance(getattr(stream, "buffer", None), io.RawIOBase):
         sys.stdout = open(  # noqa: SIM115 (as long as the program)

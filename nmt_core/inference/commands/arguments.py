@@ -150,19 +150,14 @@ _REQUIRED = (
 """Options, and others of which they require one."""
 
 
-def _given(args: argparse.Namespace, search: SearchOptions) -> set[str]:
-    """The names of the options given, where others depend on them."""
-    given = {f"--{name.replace('_', '-')}": value for name, value in vars(args).items()}
-    given |= {f"--search {key}": getattr(search, key) for key in search.model_fields_set}
-    given |= {f"{name} {given.get(name)}": True for name in ("--xml-input", "--replace-unk", "--softmax")}
-    given[_CONVERTED] = args.model.startswith(CT2)
-    given |= {"--nbest": given.get("--nbest", 1) > 1, "--search samples=N": search.samples > 1}
-    return {name for name, value in given.items() if value is not None and value is not False}
-
-
 def check_together(args: argparse.Namespace, search: SearchOptions) -> None:
     """Raise ConfigError for options that exclude one another, or lack one that they require."""
-    given = _given(args, search)
+    values = {f"--{name.replace('_', '-')}": value for name, value in vars(args).items()}
+    values |= {f"--search {key}": getattr(search, key) for key in search.model_fields_set}
+    values |= {f"{name} {values.get(name)}": True for name in ("--xml-input", "--replace-unk", "--softmax")}
+    values[_CONVERTED] = args.model.startswith(CT2)
+    values |= {"--nbest": values.get("--nbest", 1) > 1, "--search samples=N": search.samples > 1}
+    given = {name for name, value in values.items() if value is not None and value is not False}
     for options, why, excluded in _EXCLUDED:
         for one, other in itertools.product(options, excluded):
             if {one, other} <= given:

@@ -112,7 +112,7 @@ def test_messages_that_nobody_hears_do_no_harm_and_do_not_go_into_the_output(fil
 
 def test_no_file_gets_the_number_of_a_closed_stream(files: Path) -> None:
     program = (
-        "import os, sys; from nmt_core.commands.start import occupy_closed_streams as occupy; occupy();"
+        "import os, sys; from nmt_core.commands.start import open_standard_streams as start; start();"
         "out = open('out', 'wb'); os.write(2, b'of a library'); os.system('echo of a program >&2');"
         "out.write(b'%d %s' % (out.fileno() > 2, str(sys.stdout).encode()))"
     )
