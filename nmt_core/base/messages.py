@@ -28,20 +28,23 @@ def show(text: object) -> str:
     return _UNSAFE.sub(_escaped, str(text))
 
 
+def one_line(text: object) -> str:
+    """The same in one line that people can read: of a longer one the middle is left out."""
+    shown = show(text)
+    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST * 3 // 4]} … {shown[-_LONGEST // 5 :]}"
+
+
 def first_line(error: BaseException) -> str:
     """The first line of a library's error, for a message of one line."""
     return str(error).strip().partition("\n")[0][:_FIRST]
 
 
 def say(text: object) -> None:
-    """Write one line on standard error, a very long one without its middle; a closed standard error is no error."""
+    """Write one line on standard error; one that is closed is no error."""
     if sys.stderr is None:  # print would take standard output
         return
-    shown = show(text)
-    if len(shown) > _LONGEST:
-        shown = f"{shown[: _LONGEST * 3 // 4]} … {shown[-_LONGEST // 5 :]}"
     with contextlib.suppress(OSError, ValueError):
-        print(shown, file=sys.stderr, flush=True)
+        print(one_line(text), file=sys.stderr, flush=True)
 
 
 def counted(number: int, one: str, many: str = "") -> str:
