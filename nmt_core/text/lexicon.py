@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -27,6 +28,7 @@ from nmt_core.text.alignment import LinkedPair
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
 _LINES_AT_A_TIME = 10_000
+_TOKEN = re.compile(r"<[^<>]+>")  # </s>, <unkpos_1>, <row:7>: no word of a text, in an escaped vocabulary too
 _SLACK = 4  # candidates of a word that are kept before the worse ones are dropped
 
 
@@ -186,7 +188,7 @@ def _as_escaped_as(lexicon: Lexicon, words: Iterable[str], path: str) -> FittedL
 
 def _escapes(words: Iterable[str]) -> bool | None:
     """Whether words are escaped; None where they do not tell clearly."""
-    ordinary = [word for word in words if word not in SPECIAL_WORDS]
+    ordinary = [word for word in words if not _TOKEN.fullmatch(word)]
     escaped = sum(map(is_escaped, ordinary))
     bare = sum(map(needs_escape, ordinary))
     if max(escaped, bare) <= _CLEARLY * min(escaped, bare):

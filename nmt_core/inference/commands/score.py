@@ -46,7 +46,7 @@ def score_files(args: argparse.Namespace) -> int:
     if args.word_alignment:
         pairs = _annotated_pairs(args, models)
     else:
-        pairs = _pairs(args, 0 if args.raw or not models else len(models[0].factors))
+        pairs = ((pair, pair) for pair in _pairs(args, 0 if args.raw or not models else len(models[0].factors)))
     vocabularies = [vocabulary for model in models for vocabulary in (model.source, model.target)]
     share = UnknownShare(
         args.model,
@@ -62,13 +62,14 @@ def score_files(args: argparse.Namespace) -> int:
         progress_bar("score", " pairs", path=args.source, quiet=quiet) as progress,
     ):
         while window := list(itertools.islice(pairs, args.window)):
-            scores = scorer.score(window, per_word=args.per_word, attention=aligned is not None)
+            texts, read = zip(*window, strict=True)
+            scores = scorer.score(read, per_word=args.per_word, attention=aligned is not None)
             if aligned is not None:
                 line_of = line_writer(args.alignments)
-                write_lines(aligned, [line_of(AlignedPair.of(*scored)) for scored in zip(window, scores, strict=True)])
+                write_lines(aligned, [line_of(AlignedPair.of(*scored)) for scored in zip(texts, scores, strict=True)])
             write_lines(stream, [_line(score, per_word=args.per_word) for score in scores])
             progress.update(len(window))
-            for pair, score in zip(window, scores, strict=True):
+            for pair, score in zip(texts, scores, strict=True):
                 words = len(split_words(pair.source)) + len(split_words(pair.target))
                 share.add(words=words, unknown=score.unknown_source + score.unknown_target)
     share.finish()
@@ -90,14 +91,17 @@ def _open(args: argparse.Namespace) -> tuple[list[LoadedModel], PairScorer]:
     return models, scorer
 
 
-def _annotated_pairs(args: argparse.Namespace, models: Sequence[LoadedModel]) -> Iterator[SentencePair]:
-    """The pairs annotated by the word alignment of their text."""
+def _annotated_pairs(
+    args: argparse.Namespace, models: Sequence[LoadedModel]
+) -> Iterator[tuple[SentencePair, SentencePair]]:
+    """The pairs, and as they are annotated by the word alignment of their text."""
     copying = models[0].copying
     assert copying is not None
     lines = enumerate(read_text_lines(args.word_alignment), start=1)
     for pair, (number, line) in _together(args, _pairs(args), lines):
         sizes = len(split_words(pair.source)), len(split_words(pair.target))
-        yield annotated_pair(copying, pair, points_between(line, *sizes, path=args.word_alignment, line=number))
+        points = points_between(line, *sizes, path=args.word_alignment, line=number)
+        yield pair, annotated_pair(copying, pair, points)
 
 
 def _together(

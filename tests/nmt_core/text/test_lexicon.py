@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.base.errors import InputError
+from nmt_core.text.copying import CopyScheme, with_tokens
 from nmt_core.text.lexicon import Candidate, Keep, Lexicon, collect, fit_lexicon, read_lexicon
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
@@ -126,6 +127,13 @@ class TestFit:
         assert fitted.lexicon.best("'s") == "d'"
         assert fitted.remark is not None
         assert "undone" in fitted.remark
+
+    @pytest.mark.parametrize("tokens", [CopyScheme.COPYABLE.target_tokens, tuple(f"<row:{n}>" for n in range(40))])
+    def test_tokens_of_a_vocabulary_are_no_words_without_escapes(self, tokens: tuple[str, ...]) -> None:
+        target = with_tokens(vocabulary("la d&apos;"), tokens)
+        escaped, bare = (collect([(one, other, 0.5)], Keep()) for one, other in (("&apos;s", "d&apos;"), ("'s", "d'")))
+        assert fit_lexicon(escaped, vocabulary("the &apos;s"), target, path="lex").lexicon is escaped
+        assert fit_lexicon(bare, vocabulary("the &apos;s"), target, path="lex").lexicon.best("&apos;s") == "d&apos;"
 
     @pytest.mark.parametrize(
         ("word", "in_model"), [("&apos;s", "&quot;"), ("'s", '"'), ("x", "&quot;"), ("'s", "x"), ("&apos;s", "x")]

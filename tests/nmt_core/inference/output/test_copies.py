@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -192,6 +193,9 @@ class TestPosall:
         first, second = twin
         assert own[0] == pytest.approx([first[0] + first[1], first[2] + first[3], first[4]], abs=2e-6)
         assert own[1] == pytest.approx(second, abs=2e-6)
+        looked = [json.loads(line) for line in (tmp_path / "looked.jsonl").read_text().splitlines()]
+        assert [line["target"] for line in looked] == [["Rouge", "w5", "</s>"], ["</s>"]]
+        assert [len(line["attention"]) for line in looked] == [3, 1]
 
     def test_plain_pairs_are_refused(self, posall, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (tmp_path / "pairs").write_text("w1\tw2\n")
