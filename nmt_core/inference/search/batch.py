@@ -103,7 +103,7 @@ class SearchBatch(Generic[Key]):
         ended_AC = kept_AC & (selected.words_AC == END_ID)
         self._finish(selected, ended_AC)
         live_AC = kept_AC & ~ended_AC
-        done_A = are_done(self.sentences_A, live_AC, selected.totals_AC)
+        done_A = are_done(self.sentences_A, live_AC, selected)
         reports = [self._report(place, prediction) for place in np.flatnonzero(done_A).tolist()]
         live_AC &= ~done_A[:, None]
         self.rows_N = extended_rows(self.rows_N, selected, live_AC)

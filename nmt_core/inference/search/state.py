@@ -145,13 +145,18 @@ def extended_rows(rows_N: Records, selected: Continuations, live_AC: Flags) -> R
     return extended_N
 
 
-def are_done(sentences_A: Records, live_AC: Flags, totals_AC: Floats) -> Flags:
+def are_done(sentences_A: Records, live_AC: Flags, selected: Continuations) -> Flags:
     """Which sentences have no live hypothesis, or none that could still be one of the n best.
 
     ``live_AC`` are the live hypotheses among the continuations. Log-probabilities only fall, so that no live hypothesis
-    will have a better score than its present total at the greatest length.
+    will have a better score than its present total at the greatest length. Only those of phrases of constraints may
+    rise, where a further word makes a likelier phrase: they are left out.
     """
-    best_A = np.where(live_AC, totals_AC, -np.inf).max(axis=1)
-    bound_A = best_A / (sentences_A["max_length"] + 1.0) ** sentences_A["exponent"]
+    highest_AC = np.where(live_AC, selected.totals_AC, -np.inf)
+    if selected.after_AC is not None:
+        for place, searched in enumerate(sentences_A["searched"]):
+            for column in np.flatnonzero(live_AC[place]).tolist() if isinstance(searched.rules, Rules) else ():
+                highest_AC[place, column] -= searched.rules.log_prob(selected.after_AC[place, column])
+    bound_A = highest_AC.max(axis=1) / (sentences_A["max_length"] + 1.0) ** sentences_A["exponent"]
     done_A: Flags = ~live_AC.any(axis=1) | (bound_A * (1 - _MARGIN) < sentences_A["threshold"])
     return done_A

@@ -86,6 +86,19 @@ def test_one_of_several_phrases_is_taken_and_its_probability_counts(tiny: MakeMo
         assert one.score == pytest.approx((one.log_prob + either.log_probs[placed.phrase]) / (len(one.words) + 1))
 
 
+def test_a_phrase_that_a_further_word_makes_likelier_is_waited_for(markov: Callable[..., TranslationModel]) -> None:
+    x, y, p, q, r, begin = range(2, 8)
+    table = torch.full((6, 8, 7), -20.0)
+    table[:, begin, [x, p, r]] = torch.tensor([0.05, 0.001, 0.949]).log()
+    for word, following in ((x, y), (y, p), (p, q), (q, 0)):
+        table[:, word, following] = 0.0
+    table[:, r, [0, r]] = torch.tensor([0.99, 0.01]).log()
+    either = Constraint(((p,), (p, q)), (math.log(1e-4), 0.0))
+    config = DecodingConfig(length_normalization=0.0)
+    (found,) = search(markov(table), Request(0, Sentence([2]), config, constraints=(either,)))
+    assert found[0].words == (x, y, p, q)  # although "p q" is finished when "x y p" is worse
+
+
 def test_an_offer_is_taken_where_that_is_best(tiny: MakeModel, brute_force: Enumerate) -> None:
     model = tiny(words=WORDS, seed=3)
     truth = brute_force(model, SOURCE, longest=LONGEST, words=WORDS)
