@@ -2,8 +2,7 @@
 
 ``RecurrentModel`` has the decoder of Cho et al. 2014 and Bahdanau et al. 2015, made of parts too: the vectors of the
 words written, a recurrent cell, a ``Context`` of the source (attention, one vector, or nothing), and a readout. A step
-works in one of two orders; ``waits``: in the first.
-
+works in one of two orders, with ``waits`` in the first:
 
 - ``look-generate-update`` (the authors' code; Jean et al. 2015b, Table 1): c_i from s_{i-1}; the word
   y_i from (s_{i-1}, y_{i-1}, c_i); then s_i from (s_{i-1}, y_i, c_i). Here ``step`` is given y_{i-1},
