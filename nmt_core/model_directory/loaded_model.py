@@ -205,7 +205,8 @@ def _load(folder: str, config: FolderConfig, dtype: torch.dtype) -> LoadedModel:
     preparation = lexicon = None
     parameters = config.path(folder, PARAMETERS)
     stored, _ = read_tensors(parameters)
-    rows = max((len(tensor) for tensor in stored.values() if tensor.dim()), default=0)
+    # a mask has a bit for each number of a matrix
+    rows = max((len(one) * (8 if one.dtype is torch.uint8 else 1) for one in stored.values() if one.dim()), default=0)
     try:
         if config.preparation is not None:
             place = functools.partial(config.path, folder)

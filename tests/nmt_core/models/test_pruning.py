@@ -173,6 +173,15 @@ def test_a_sparse_folder_is_the_same_model(folder: str, tmp_path: Path, capsys: 
     assert all(torch.equal(parameter, mean[name]) for name, parameter in found.items())
 
 
+def test_a_sparse_table_of_short_vectors_has_all_its_words(tmp_path: Path) -> None:
+    source = Vocabulary([*SPECIAL_WORDS, *(f"w{number}" for number in range(500))])
+    config = RNNencdecConfig(embedding=2, hidden=3, maxout=2)
+    model = new_model(config, len(source), len(VOCABULARY), seed=1)
+    prune(model, 0.9, "class-uniform")
+    save_model(path := str(tmp_path / "model"), model, source, VOCABULARY, FolderConfig(model=config))
+    assert len(load_model(path).source) == len(source)
+
+
 def test_zeros_take_an_eighth_of_a_byte(tmp_path: Path) -> None:
     """At 80 %: a bit for each weight and 4 bytes for each fifth of them, 0.925 bytes a weight."""
     config = RNNLMConfig(embedding=200, hidden=300, output_rank=None, initialisation="glorot")
