@@ -1,8 +1,8 @@
 """A recurrent language model of the target (Mikolov et al. 2010): p(target), whatever the source.
 
 It is a decoder without a context that reads nothing of its source, so that training, scoring, search and
-serving need nothing new; as a feature of n-best lists it is asked with an empty source. Its cell is that
-of Cho et al. 2014 or, with ``cell: lstm``, an LSTM.
+serving need nothing new; as a feature of n-best lists it is asked with an empty source. Its cell is any of ``CELLS``,
+the gated unit unless ``cell`` is set.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class CopyScheme(enum.StrEnum):
 
 
 def with_tokens(vocabulary: Vocabulary, tokens: Sequence[str]) -> Vocabulary:
-    """A vocabulary with tokens right behind ``<unk>``, where every candidate list has them; their counts are 0."""
+    """A vocabulary with tokens right behind ``<unk>``; their counts are 0."""
     first = len(SPECIAL_WORDS)
     rest = [place for place, word in enumerate(vocabulary.words) if place >= first and word not in tokens]
     words = [*SPECIAL_WORDS, *tokens, *(vocabulary.words[place] for place in rest)]
