@@ -15,7 +15,7 @@ demo: setup ## the main job, end to end, on the example system
 test: check ## all checks and tests
 	scripts/test
 
-test-all: test test-ray test-envoy ## and what takes minutes; MOSES=/path/of/moses adds a real decoder
+test-all: test check-scripts test-ray test-envoy ## and what takes minutes; MOSES=/path/of/moses adds a real decoder
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m long tests
 
 test-ray: setup ## the tests that need Ray, which it installs
@@ -40,6 +40,10 @@ check: setup ## format, lint, types, import contracts
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+check-scripts: setup ## types of benchmarks and scripts: what they call is there
+	$(BIN)/mypy --config-file scripts/mypy.ini $$(git ls-files benchmarks scripts | grep -v peer_joeynmt \
+	    | grep -v benchmarks/gpu/ | xargs grep -lE '^#!.*python|^from __future__')
 
 setup: ## the virtual environment
 	scripts/setup

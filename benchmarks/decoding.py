@@ -15,6 +15,7 @@ between them. With random weights all translations have ``--words`` words, the p
 from __future__ import annotations
 
 import argparse
+import collections
 import itertools
 import multiprocessing
 import time
@@ -135,7 +136,9 @@ def decode(search: BeamSearch[int], requests: Sequence[Request[int]], task: Task
         yield from search_all(search, requests, batch_tokens=task.batch_tokens)
         return
     for group in group_by_tokens([len(request.source) + 1 for request in requests], limit=task.batch_tokens):
-        search.insert(search.encode([requests[number] for number in group]))
+        waiting = collections.deque(requests[number] for number in group)
+        while waiting:
+            search.insert(search.encode(waiting, task.batch_tokens))
         while search.sentences:
             yield from search.step()
 

@@ -40,7 +40,7 @@ def bare_server() -> Iterator[str]:
 def _answer_health(parent: Connection) -> None:
     async def serve() -> None:
         server = grpc.aio.server()
-        health_pb2_grpc.add_HealthServicer_to_server(health.aio.HealthServicer(), server)
+        health_pb2_grpc.add_HealthServicer_to_server(health.aio.HealthServicer(), server)  # type: ignore[attr-defined]
         parent.send(f"localhost:{server.add_insecure_port('localhost:0')}")
         await server.start()
         await server.wait_for_termination()

@@ -409,7 +409,7 @@ def _attack(address: str, kinds: Sequence[tuple[str, bytes]], seconds: float) ->
 
     async def ask(method: str, message: bytes) -> None:
         async with grpc.aio.insecure_channel(address, options=OPTIONS) as channel:
-            call = channel.unary_unary(f"/{SERVICE}/{method}")
+            call = channel.unary_unary(f"/{SERVICE}/{method}", None, None)
             try:
                 await call(message, timeout=30, metadata=metadata)
                 outcomes["answered"] += 1

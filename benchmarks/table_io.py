@@ -45,9 +45,10 @@ class NoScores:
         return Result((content,), {"lines": len(columns.sources)})
 
 
-def job_of(source: str, output: str) -> Job[Window]:
+def job_of(source: str, output: str) -> Job:
     """The table to ``output``, with a journal."""
-    return Job(source, functools.partial(_shards, source), (output,), {"input": source}, files={source: source})
+    read = functools.partial(_shards, source)
+    return Job(source, read, (output,), {"input": source}, files={source: source}, journaled=True)
 
 
 def _shards(source: str) -> Iterator[tuple[Shard, Window]]:

@@ -51,7 +51,7 @@ class Clocks(Reporter):
     """Notes after every update: processor time, the clock, time waited (seconds each), words."""
 
     def __init__(self, config: RunConfig, ranks: WatchedRanks) -> None:
-        super().__init__(config.training, folder=config.folder, quiet=True)
+        super().__init__(config.training, quiet=True)
         self._ranks = ranks
         self.noted: list[tuple[float, float, float, float]] = []
 

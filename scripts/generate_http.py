@@ -30,7 +30,7 @@ _DURATION = ".google.protobuf.Duration"
 _MESSAGE, _METHOD, _FIELD, _ENUM, _VALUE, _SYNTAX = (4,), (6, 0, 2), 2, (5,), 2, (12,)
 """Numbers of fields in descriptor.proto, of which the paths of comments are made."""
 
-_PLAIN = {
+_PLAIN: dict[str, dict[str, Any]] = {
     "TYPE_DOUBLE": {"type": "number", "format": "double"},
     "TYPE_FLOAT": {"type": "number", "format": "float"},
     "TYPE_UINT32": {"type": "integer", "format": "int64", "minimum": 0, "maximum": 2**32 - 1},
