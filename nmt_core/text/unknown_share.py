@@ -9,7 +9,7 @@ runs/a: 300 of the first 900 words (33 %) are unknown to the model; is the text 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 MANY = 0.1  # of running text; a vocabulary of usual size lacks two to six of a hundred words
 MANY_THAT_SERVE = 0.5  # models of characters and of annotated text have small vocabularies and use other words, too
@@ -44,13 +44,6 @@ class UnknownShare:
         )
         self._words = self._unknown = 0
         self._warned = False
-        self._compared = {"serve": float(serve), "usual": usual}
-        self._told = (0, 0)
-
-    @property
-    def name(self) -> str:
-        """The model's."""
-        return self._name
 
     def add(self, *, words: int, unknown: int) -> None:
         """Count; from a thousand words on, warn."""
@@ -64,24 +57,9 @@ class UnknownShare:
         if self._words >= _FEWEST:
             self._check()
 
-    def news(self) -> dict[str, float]:
-        """What was counted since this was asked last, for ``check_news`` of all who count the words of a text."""
-        words, unknown = self._words - self._told[0], self._unknown - self._told[1]
-        self._told = self._words, self._unknown
-        return {"words": words, "unknown": unknown, "warned": float(self._warned), **self._compared}
-
     def _check(self) -> None:
         if self._warned or self._unknown <= self._many * self._words:
             return
         self._warned = True
         share = f"{self._unknown:,} of the first {self._words:,} words ({100 * self._unknown / self._words:.0f} %)"
         self._warn(f"{self._name}: {share} {self._problem}".rstrip())
-
-
-def check_news(name: str, news: Sequence[Mapping[str, float]], warn: Callable[[str], None]) -> None:
-    """At the end of a text: warn, unless somebody has, of the words of the model ``name`` that several have counted."""
-    if not news or any(one["warned"] for one in news):
-        return
-    share = UnknownShare(name, warn, hint="", serve=news[0]["serve"] > 0, usual=news[0]["usual"])
-    share.add(words=int(sum(one["words"] for one in news)), unknown=int(sum(one["unknown"] for one in news)))
-    share.finish()

@@ -20,7 +20,7 @@ from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.run import Job, are_files, run_with_options
 from smt_bridge.errors import FormatError
 from smt_bridge.features.registry import compares_hypotheses
-from smt_bridge.lists.worker import FACTORS, NAME, Request, feature_specs, models_of, open_worker, warn_at_the_end
+from smt_bridge.lists.worker import FACTORS, NAME, Request, UnknownWords, feature_specs, models_of, open_worker
 from smt_bridge.metadata import Metadata, known_columns, new_metadata, write_metadata
 from smt_bridge.models import count_jobs
 from smt_bridge.moses_lines import look_factored, parse_factors
@@ -104,10 +104,10 @@ def _add(request: Request, lists: _Input) -> int:
     metadata_file = new_metadata(request.args.output)
     known = lists.known_columns() if metadata_file else {}
     jobs = count_jobs(request.args, models_of(feature_specs(request)))
-    windows: list[Mapping[str, float]] = []
+    unknown = UnknownWords(_remark)
 
     def describe(counts: Mapping[str, float], signatures: Mapping[str, str]) -> None:
-        warn_at_the_end(windows, _remark)
+        unknown.finish()
         if metadata_file:
             _write_list_metadata(request, {**known, **signatures}, counts)
 
@@ -118,7 +118,7 @@ def _add(request: Request, lists: _Input) -> int:
         next(_windows(request, lists.read), None)  # a bad list leaves no job behind
     open_features = functools.partial(open_worker, request)
     shown: dict[str, Any] = {"name": NAME, "unit": " hyp", "quiet": request.args.quiet}
-    run_with_options(request.args, job, open_features, jobs=jobs, seen=windows.append, on_complete=describe, **shown)
+    run_with_options(request.args, job, open_features, jobs=jobs, seen=unknown.add, on_complete=describe, **shown)
     return 0
 
 

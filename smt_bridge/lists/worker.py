@@ -10,22 +10,23 @@ from typing import Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair, unknown_words_serve
-from nmt_core.base.messages import counted, say
+from nmt_core.base.messages import counted
 from nmt_core.base.words import MOST_WORDS, check_factors, check_words
 from nmt_core.files import read_lines
 from nmt_core.jobs.outputs import Result
-from nmt_core.text.unknown_share import UnknownShare, check_news
+from nmt_core.text.unknown_share import UnknownShare
 from smt_bridge.errors import FormatError
 from smt_bridge.features.annotate import annotate, column_names
 from smt_bridge.features.base import AdaptedFeature, Feature, for_factored_sources, signatures_of
 from smt_bridge.features.registry import BUILT_IN, SharedScorers, numbered, open_feature
-from smt_bridge.models import ModelOptions, open_model, start_worker
+from smt_bridge.models import Converted, Local, ModelOptions, Remote, open_model, start_worker
 from smt_bridge.moses_lines import LINES_FOR_FACTORS, look_factored, parse_factors, pick_factor, text_of
 from smt_bridge.nbest.entry import NbestList, format_entry
 
 NAME = "add-features"
 FACTORS = "the words have factors (das|ART), which {} not read; say with --factor which one to take"
-_SHARE = "share: "  # of the counts of unknown words, which are those of a scorer each
+_OF_SCORER = "unknown words: "  # begins the names of counts, which are a scorer's
+_COUNTED = ("words", "unknown", "serve", "usual")
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,11 @@ class FeatureWorker:
         *,
         path: str,
         most_words: int = MOST_WORDS,
-        shares: Sequence[UnknownShare] = (),
+        scorers: Sequence[_CountingScorer] = (),
     ) -> None:
         column_names(features)
         self._features, self._sources, self._path = features, sources, path
-        self._most_words, self._shares = most_words, shares
+        self._most_words, self._scorers = most_words, scorers
 
     @property
     def description(self) -> dict[str, Any]:
@@ -71,42 +72,44 @@ class FeatureWorker:
         rich = annotate(entries, self._features, self._sources, path=self._path, window=len(lists))
         content = b"".join(format_entry(entry) + b"\n" for entry in rich)
         counts = {"hypotheses": float(len(entries)), "sentences": float(len({group.sentence for group in lists}))}
-        for share in self._shares:
-            counts |= {f"{_SHARE}{name} {share.name}": number for name, number in share.news().items()}
+        for scorer in self._scorers:
+            counts |= {f"{_OF_SCORER}{name} {scorer.name}": number for name, number in scorer.take_counts().items()}
         return Result((content,), counts)
 
 
 def open_worker(request: Request, number: int) -> FeatureWorker:
-    """Open the features; the first worker warns of unknown words."""
+    """Open the features."""
     args, specs = request.args, feature_specs(request)
     options = start_worker(args, number, models_of(specs))
     lines = [line.removesuffix(b"\r") for line in read_lines(request.source_text, shown=args.source)]
-
-    def warn(warning: str) -> None:  # what other workers count is judged by the program itself at the end
-        if number == 0:
-            say(f"{NAME}: {warning}")
-
-    shares: list[UnknownShare] = []
-    features = _with_factors(_build_features(specs, args.names, options, warn, shares), lines, args)
+    scorers: list[_CountingScorer] = []
+    features = _with_factors(_build_features(specs, args.names, options, scorers), lines, args)
     sources = [text_of(line) for line in lines]
     for line, source in enumerate(sources, start=1):
         check_words(source, args.max_words, path=args.source, line=line)
-    return FeatureWorker(features, sources, path=request.nbest, most_words=args.max_words, shares=shares)
+    return FeatureWorker(features, sources, path=request.nbest, most_words=args.max_words, scorers=scorers)
 
 
-def warn_at_the_end(windows: Sequence[Mapping[str, float]], warn: Callable[[str], None]) -> None:
-    """Warn of unknown words where no worker has, by the counts of all windows of a list."""
-    news: dict[str, list[dict[str, float]]] = {}
-    for window in windows:
-        counts: dict[str, dict[str, float]] = {}
-        for key, number in window.items():
-            if key.startswith(_SHARE):
-                name, _, scorer = key.removeprefix(_SHARE).partition(" ")
-                counts.setdefault(scorer, {})[name] = number
-        for scorer, counted_here in counts.items():
-            news.setdefault(scorer, []).append(counted_here)
-    for scorer, found in news.items():
-        check_news(scorer, found, warn)
+class UnknownWords:
+    """Warns once of each scorer that does not know many of the words, by the counts of windows as they are done."""
+
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        self._warn = warn
+        self._shares: dict[str, UnknownShare] = {}
+
+    def add(self, window: Mapping[str, float]) -> None:
+        """Take note of a window's counts."""
+        first = f"{_OF_SCORER}words "
+        for scorer in (key.removeprefix(first) for key in window if key.startswith(first)):
+            words, unknown, serve, usual = (window[f"{_OF_SCORER}{name} {scorer}"] for name in _COUNTED)
+            if scorer not in self._shares:
+                self._shares[scorer] = UnknownShare(scorer, self._warn, hint="", serve=serve > 0, usual=usual)
+            self._shares[scorer].add(words=int(words), unknown=int(unknown))
+
+    def finish(self) -> None:
+        """Say what is left to say of short lists."""
+        for share in self._shares.values():
+            share.finish()
 
 
 def _with_factors(features: Sequence[Feature], lines: Sequence[bytes], args: argparse.Namespace) -> Sequence[Feature]:
@@ -155,11 +158,10 @@ def _build_features(
     specs: Sequence[str],
     names: str | None,
     options: ModelOptions,
-    warn: Callable[[str], None],
-    shares: list[UnknownShare],
+    counting: list[_CountingScorer],
 ) -> list[Feature]:
     """Open the features; raises ConfigError where ``names`` (--names) does not fit."""
-    scorers = SharedScorers(functools.partial(_open_watched, options=options, warn=warn, shares=shares))
+    scorers = SharedScorers(functools.partial(_open_counting, options=options, counting=counting))
     features = numbered([open_feature(spec, scorers) for spec in specs])
     if names is None:
         return features
@@ -167,11 +169,12 @@ def _build_features(
     return [AdaptedFeature(feature, names=tuple(next(given) for _ in feature.names)) for feature in features]
 
 
-class _WatchedScorer:
-    """A scorer with a warning, once, where it does not know many of the words."""
+class _CountingScorer:
+    """A scorer that counts the words it scores, and those of them that it does not know; ``name`` is its spec."""
 
-    def __init__(self, scorer: PairScorer, share: UnknownShare) -> None:
-        self._scorer, self._share = scorer, share
+    def __init__(self, name: str, scorer: Local | Converted | Remote) -> None:
+        self.name, self._scorer = name, scorer
+        self._words = self._unknown = 0
 
     @property
     def signature(self) -> str:
@@ -184,19 +187,22 @@ class _WatchedScorer:
         """The scorer's own numbers."""
         scores = self._scorer.score(pairs, per_word=per_word, attention=attention)
         for pair, score in zip(pairs, scores, strict=True):
-            words = sum(text.count(" ") + 1 for text in pair if text)
-            self._share.add(words=words, unknown=score.unknown_source + score.unknown_target)
+            self._words += sum(text.count(" ") + 1 for text in pair if text)
+            self._unknown += score.unknown_source + score.unknown_target
         return scores
 
+    def take_counts(self) -> dict[str, float]:
+        """What was counted since this was asked last, and what it is compared with."""
+        serve = unknown_words_serve(self.signature)
+        found = dict(zip(_COUNTED, (self._words, self._unknown, float(serve), self._scorer.usual_share), strict=True))
+        self._words = self._unknown = 0
+        return found
 
-def _open_watched(
-    spec: str, *, options: ModelOptions, warn: Callable[[str], None], shares: list[UnknownShare]
-) -> PairScorer:
-    """The scorer that a spec names, with the warning; ``shares`` gets what it is made by."""
-    scorer = open_model(spec, options)
-    serve = unknown_words_serve(scorer.signature)
-    shares.append(UnknownShare(spec, warn, hint="", serve=serve, usual=scorer.usual_share))
-    return _WatchedScorer(scorer, shares[-1])
+
+def _open_counting(spec: str, *, options: ModelOptions, counting: list[_CountingScorer]) -> PairScorer:
+    """The scorer that a spec names, which joins those that count."""
+    counting.append(_CountingScorer(spec, open_model(spec, options)))
+    return counting[-1]
 
 
 def _given_names(option: str, names: Sequence[str]) -> Sequence[str]:

@@ -60,16 +60,16 @@ def test_features_of_lists(folder: Path, read: Counter[str], capsys: pytest.Capt
     assert list(read.values()) == [1, 1]
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_a_short_list_is_enough_for_the_warning(
-    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, jobs: str
+@pytest.mark.parametrize(("jobs", "lines", "window"), [("1", 20, 12), ("2", 20, 12), ("2", LINES, LINES)])
+def test_it_is_said_once_whichever_worker_counts(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, jobs: str, lines: int, window: int
 ) -> None:
-    """At the end the words of all windows are looked at, whoever did them; it is said once."""
-    monkeypatch.setattr("smt_bridge.lists.add.WINDOW", 12)
-    (folder / "short").write_text("".join((folder / "list").read_text().splitlines(keepends=True)[:20]))
+    """A thousand words of a window are enough; at the end of a short list fewer of all windows."""
+    monkeypatch.setattr("smt_bridge.lists.add.WINDOW", window)
+    (folder / "short").write_text("".join((folder / "list").read_text().splitlines(keepends=True)[:lines]))
     files = ["--source", str(folder / "text"), "--nbest", str(folder / "short"), "--output", str(folder / "out")]
     options = ["--scorer", str(folder / "model"), "--devices", "cpu", "--jobs", jobs, "--quiet"]
     assert smt_bridge(["add-features", *files, *options]) == 0
     said = capfd.readouterr().err
     assert said.count("unknown to the model (30 % in its training text)") == 1
-    assert "80 of the first 200 words (40 %)" in said
+    assert f"{4 * lines:,} of the first {10 * lines:,} words (40 %)" in said
