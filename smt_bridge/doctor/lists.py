@@ -13,6 +13,7 @@ from smt_bridge.doctor.findings import Finding, Words, error, warning, words_of
 from smt_bridge.nbest.checks import beyond
 from smt_bridge.nbest.entry import NbestEntry
 from smt_bridge.nbest.formats import AUTO, read_entries
+from smt_bridge.nbest.merge import baselines
 from smt_bridge.nbest.weighting import without_partner
 
 _LOG_PROBABILITY = re.compile(r"(?:LM|TranslationModel|NMT|NMTreverse|KENLM|RNNLM)\d+")
@@ -49,7 +50,7 @@ class NbestSummary:
         if empty:
             problem = f"{counted(empty, 'translation is', 'translations are')} empty"
             self.findings.append(warning(path, problem, "make sure that this is meant"))
-        if positive > 100:
+        if positive > 100 and not baselines(tuple(self.arity)):  # merged lists hold differences
             problem = f"{positive} log-probabilities are between 0 and 1"
             self.findings.append(warning(path, problem, "are they probabilities? features must be logarithms"))
 
