@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import functools
 import io
@@ -145,3 +146,29 @@ def test_every_key_of_search_is_in_help_and_in_a_guide() -> None:
     for key in KEYS:
         assert re.search(rf"^  {key}\b", shown.getvalue(), re.MULTILINE), key
         assert re.search(rf"\b{key}\b", guide), key
+
+
+def actions_of(part: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """The arguments of a parser and of its commands."""
+    for action in part._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from actions_of(command)
+        else:
+            yield action
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_default_that_help_names_is_the_options_own(name: str) -> None:
+    """It ends the help of an option, where it is not worked out later, nor standard input or output."""
+    named = 0
+    for command in program_of(name).commands:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+            parser(name).parse_args([command, "--help"])
+    for action in actions_of(parser(name)):
+        said = re.search(r"\((?:default: )?([^()]+)\)$", action.help or "")
+        if said and type(action.default) in (int, float, str) and action.default not in ("", "-"):
+            default = action.default if isinstance(action.default, str) else f"{action.default:g}"
+            assert said[1] == default or said[1].startswith(f"{default}: "), action.option_strings
+            named += 1
+    assert named > 10

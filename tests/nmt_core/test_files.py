@@ -121,6 +121,21 @@ def test_a_folder_that_may_not_be_written_to_is_told_before(tmp_path: Path) -> N
         check_output(str(tmp_path / "closed" / "new" / "out"))
 
 
+def test_the_content_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsync, path = os.fsync, tmp_path / "out"
+    synced: list[tuple[bool, int]] = []
+
+    def noted(descriptor: int) -> None:
+        fsync(descriptor)
+        synced.append((path.exists(), os.fstat(descriptor).st_size))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    with open_output(str(path)) as stream:
+        stream.write(b"content")
+    assert synced[0] == (False, 7)
+    assert [named for named, _ in synced] == [False, True]  # of the content, then of the directory
+
+
 @pytest.mark.parametrize("name", ["out", "out.gz", "out.xz", "out.zst"])
 def test_output_appears_when_complete_and_not_before(tmp_path: Path, name: str) -> None:
     path = tmp_path / name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -116,8 +117,9 @@ def test_models_made_of_models_carry_it_too(model_of: Callable[[str], Path], tmp
 def test_members_of_an_ensemble_read_raw_text_alike(model_of: Callable[[str], Path]) -> None:
     bpe, words = (load_model(str(model_of(kind))) for kind in ("bpe", "words"))
     assert open_raw_text([bpe, bpe]).tokenize("The plan.")
-    with pytest.raises(ConfigError, match="prepared in different ways"):
-        open_raw_text([bpe, words])
+    for other in (words, dataclasses.replace(bpe, preparation=None)):
+        with pytest.raises(ConfigError, match="prepared in different ways"):
+            open_raw_text([bpe, other])
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,14 @@ def test_running_text_is_detokenised_for_the_model_and_tokenised_for_moses(tmp_p
     assert side.join(pieces) == "l&apos; homme dort ."
 
 
+def test_languages_that_the_settings_name_go_before_those_of_the_directory(tmp_path: Path) -> None:
+    folder = tmp_path / "opus-mt-en-fr"
+    folder.mkdir()
+    (folder / "hybridmt.yaml").write_text("source_language: de\n")
+    text = TextOfModel.read(str(folder))
+    assert (text.source_language, text.target_language) == ("de", "fr")
+
+
 def test_words_are_cut_by_merge_operations_that_the_settings_name(tmp_path: Path) -> None:
     (tmp_path / "codes").write_text("#version: 0.2\no l\nol d</w>\n")
     (tmp_path / "hybridmt.yaml").write_text("source_subwords: codes\n")

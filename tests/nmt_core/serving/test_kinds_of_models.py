@@ -72,7 +72,7 @@ def server(start_here: Callable[..., Any], folders: dict[str, str], folder: str,
     """All of them, models of both orders again with candidate lists, and one model with several lexicons."""
     lexicon, few = (tmp_path_factory.mktemp("lexicons") / name for name in ("lexicon", "few"))
     lexicon.write_text("none zéro 1.0\nborn né 0.9\none un 1\n")
-    few.write_text("two deux 1.0\n")
+    few.write_text("one deux 0.6\ntwo deux 0.4\n")
     models = folders | {f"few-{name}": folders[name] for name in ("l2r", "r2l")}
     models |= dict.fromkeys(("plain", "lexicon", "names", "few"), folder)
     options = [argument for name, path in models.items() for argument in ("--model", f"{name}={path}")]
@@ -252,5 +252,5 @@ def test_a_server_searches_with_the_candidates_of_its_model(of: Callable) -> Non
         return {word for one in found.translations for word in one.words}
 
     assert words("few", "un") <= {"<unk>", "one"}
-    assert "two" in words("few", "deux")
+    assert "two" in words("few", "deux")  # as its second translation
     assert "two" in words("plain", "un")

@@ -206,6 +206,11 @@ def test_what_takes_long_waits_in_its_own_class_for_every_kind_of_work(kind: str
     assert plan.indices == [[0, 3], [1, 2]]
 
 
+@pytest.mark.parametrize(("size", "name"), [(1, "interactive"), (32, "interactive"), (33, "bulk")])
+def test_requests_of_few_items_are_interactive(size: int, name: str) -> None:
+    assert [*planned("score", [Item("short", 1)] * size).parts] == [name]
+
+
 def test_every_item_has_its_answer_or_why_it_has_none() -> None:
     refused = invalid("texts", "too long")
     plan = planned("encode", [Item("a", LARGE + 1), refused, Item("b", 1), Item("c", 1)])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from smt_bridge.moses.process import MosesFailed, MosesOptions, MosesProcess
+from smt_bridge.moses.process import MosesChild, MosesFailed, MosesOptions, MosesProcess
 
 
 @pytest.fixture
@@ -76,6 +76,23 @@ def test_one_that_hangs_is_ended_and_started_again(options: MosesOptions) -> Non
     with MosesProcess(options._replace(timeout=1.0)) as moses:
         assert moses.translate([b"ab cd", b"HANG", b"ef gh"]) == [turned("ab", "cd"), None, turned("ef", "gh")]
         assert moses.given_up == 1
+
+
+def test_one_that_loads_has_as_long_as_it_needs(options: MosesOptions, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here an hour for each of the first three looks at its pipes, until when it has read nothing."""
+    exchange, now, looks = MosesChild._exchange, time.monotonic, [0]
+
+    def look(child: MosesChild, outgoing: bytearray, deadline: float) -> bool:
+        goes_on = exchange(child, outgoing, deadline)
+        looks[0] += 1
+        return goes_on
+
+    monkeypatch.setattr(MosesChild, "_exchange", look)
+    monkeypatch.setattr(MosesChild, "has_read", lambda child: looks[0] > 3)
+    monkeypatch.setattr(time, "monotonic", lambda: now() + 3600.0 * min(looks[0], 3))
+    with MosesProcess(options) as moses:
+        assert moses.translate([b"ab cd"]) == [turned("ab", "cd")]
+        assert moses.restarts == 0
 
 
 def test_one_that_answers_nothing_is_given_up_after_three(

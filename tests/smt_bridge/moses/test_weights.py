@@ -64,7 +64,7 @@ def test_malformed_weights_are_refused(tmp_path: Path, text: str, line: int | No
 @given(
     st.dictionaries(
         st.from_regex("[A-Za-z][A-Za-z0-9_]{0,8}", fullmatch=True),
-        st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=4).map(tuple),
+        st.lists(st.floats(-(2.0**120), 2.0**120, width=32), min_size=1, max_size=4).map(tuple),
         min_size=1,
     )
 )

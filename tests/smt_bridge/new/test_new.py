@@ -12,6 +12,8 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
@@ -23,7 +25,9 @@ from nmt_core.training.run import with_recipe
 from smt_bridge.commands.main import PROGRAM as SMT_BRIDGE
 from smt_bridge.commands.main import main
 from smt_bridge.moses.ini import read_ini
+from smt_bridge.new import run
 from smt_bridge.new.given import Text, _exact, _named_apart
+from smt_bridge.new.machine import Machine, _speed
 from tests.nmt_core.arpa import ARPA
 
 pytestmark = pytest.mark.skipif(" " in tempfile.gettempdir(), reason="moses.ini holds no path with a blank")
@@ -179,6 +183,48 @@ def test_with_moses_both_translate_live(system: Path) -> None:
     assert f"path={system}/system/table.gz" in Path("hybrid/moses.ini").read_text()
 
 
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Two cores, much memory, little disk, and a speed that was measured."""
+    looked_at = Machine(cores=2, memory=64 << 30, disk=4 << 30, gpu="", bfloat16=False)
+    monkeypatch.setattr(run, "look_at_machine", lambda folder: looked_at)
+    monkeypatch.setattr(run, "measure_speed", lambda *_, **__: 20.0)
+    return looked_at
+
+
+@pytest.mark.usefixtures("machine")
+def test_the_time_in_all_is_that_of_steps_of_which_two_run_at_once(
+    system: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert new(updates=None, minutes=["60"]) == 0
+    said = capsys.readouterr().err
+    steps = [int(minutes) for minutes in re.findall(r" (\d+) min  ", said)]
+    found = re.search(r"about (\d+) minutes in all, at 20 words/s", said)
+    assert found is not None and int(found[1]) == pytest.approx(sum(steps) / 2, abs=len(steps) / 4 + 1)
+    assert sum(steps) > 20
+
+
+@pytest.mark.parametrize(
+    ("needed", "problem"), [((65, 1), "65.0 GiB of memory, 64.0"), ((1, 5), "5.0 GiB of disk, 4.0")]
+)
+def test_models_for_which_there_is_no_room_are_said_first(
+    system: Path,
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    needed: tuple[int, int],
+    problem: str,
+) -> None:
+    monkeypatch.setattr(run, "_needs", lambda *_: [size << 30 for size in needed])
+    assert new() == 2
+    assert f"need about {problem} GiB are free; give a smaller --size" in capsys.readouterr().err
+
+
+def test_the_speed_is_the_mean_of_the_readings_behind_the_first() -> None:
+    training: Any = SimpleNamespace(stderr=[f"update {at}, {at},000 words/s, loss 3\n" for at in (9, 1, 4, 7)])
+    assert _speed(training, "speed0.yaml") == 2500.0
+
+
 def test_without_lists_models_and_column_are_made(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert new(nbest=None, test=None) == 0
     assert not re.search(r"tune|rerank", Path("hybrid/Makefile").read_text().partition("\nelse\n")[2])
@@ -228,6 +274,7 @@ def replace(path: str, old: str, new_text: str) -> None:
         (lambda: append("train.fr", "le\n"), "train.en:201: has 200 lines but train.fr has 201"),
         (lambda: move_sides("train"), "--train train.en train.fr: "),
         (lambda: move_sides("dev"), "translates in the other direction (not en to fr); exchange the two files"),
+        (lambda: move_sides("news"), "--test news.en news.fr: "),
         (lambda: Path("train.en").write_text("der Hund\n" * 200), "100% of its words are in no source phrase"),
         (lambda: Path("system/table.gz").unlink(), "which is not there; correct the path"),
         (lambda: append("dev.nbest", "9 ||| le ||| WordPenalty0= -1 TranslationModel0= -1 -1 ||| -1\n"), "dev.nbest"),
@@ -235,7 +282,10 @@ def replace(path: str, old: str, new_text: str) -> None:
         (lambda: replace("system/moses.ini", "output-factor=0", "output-factor=0,1"), "have factors"),
         (lambda: Path("news.fr").unlink(), "news.fr: there is no such file"),
     ],
-    ids=["exists", "lengths", "sides", "sides-of-dev", "language", "table", "list", "hierarchical", "factors", "test"],
+    ids=[
+        *("exists", "lengths", "sides", "sides-of-dev", "sides-of-test", "language", "table", "list", "hierarchical"),
+        *("factors", "test"),
+    ],
 )
 def test_what_does_not_fit_is_said_first(
     system: Path, capsys: pytest.CaptureFixture[str], change: Callable[[], object], said: str

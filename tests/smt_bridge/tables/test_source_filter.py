@@ -112,6 +112,8 @@ def test_how_the_table_comes_makes_no_difference(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(table_filter, "table_blocks", line_by_line)
     assert filtered(table, tmp_path / "table", [b"a"]) == whole
     assert whole.count(b"\n") == 125
+    with pytest.raises(FormatError, match="table:251: has no label"):
+        filtered(table + b"a ||| x ||| 1\n", tmp_path / "table", [b"a"])
 
 
 @pytest.mark.parametrize("table", [b"a|A ||| x ||| 1\n", b"<s> [X] ||| <s> [S] ||| 1\n"])

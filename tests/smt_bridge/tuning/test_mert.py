@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smt_bridge.metrics.bleu import bleu
+from smt_bridge.metrics.bleu import REFERENCE_LENGTH, SYSTEM_LENGTH, bleu
 from smt_bridge.metrics.metric import BLEU
 from smt_bridge.tuning.envelope import cut_all, ends_of, first_cut
 from smt_bridge.tuning.expected_bleu import ExpectedBleu
@@ -93,8 +93,12 @@ def test_columns_outside_the_search_keep_their_share_and_count() -> None:
     assert found.score > pool.score(start)
 
 
-def test_gradient_of_expected_bleu_is_that_of_finite_differences() -> None:
+@pytest.mark.parametrize("reference", [3, 30])
+def test_gradient_of_expected_bleu_is_that_of_finite_differences(reference: int) -> None:
+    """Where hypotheses are longer than the reference, and where shorter."""
     pool = random_pool(8)
+    pool.statistics[..., SYSTEM_LENGTH] += np.random.default_rng(8).integers(0, 9, pool.padding.shape)
+    pool.statistics[..., REFERENCE_LENGTH] = reference
     base = pool.padding
     expected = ExpectedBleu(pool.features, base, pool.statistics)
     weights = np.array([0.3, -0.2, 0.5, 0.1])

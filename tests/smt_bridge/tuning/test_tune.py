@@ -64,6 +64,12 @@ def test_unknown_name_among_features_is_refused() -> None:
         tune(pool_of(GOOD), None, TuningOptions(features=("A", "X")))
 
 
+@pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
+def test_features_that_are_not_named_have_no_weight(tuner: str) -> None:
+    report = tune(pool_of(GOOD), None, TuningOptions(tuner=tuner, features=("B",), runs=1))
+    assert report.weights["A"] == (0.0, 0.0) and report.weights["B"] != (0.0,)
+
+
 def test_the_report_is_json_with_all_runs() -> None:
     report = tune(pool_of(GOOD), None, TuningOptions(runs=2, restarts=1))
     found = json.loads(json.dumps(as_json(report, tuner="mert", metric="bleu")))

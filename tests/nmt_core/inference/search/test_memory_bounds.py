@@ -60,9 +60,10 @@ def positions(search: BeamSearch[int]) -> int:
 
 
 def attention_values(search: BeamSearch[int]) -> int:
-    """The attention weights that are kept for hypotheses still searched."""
+    """The attention weights that are kept for hypotheses still searched: all that a view keeps in memory."""
     searched = [one for batch in search.batches for one in batch.sentences_A["searched"]]
-    return sum(rows_KS.size for one in searched for _, rows_KS in one.attention)
+    kept = [rows_KS for one in searched for _, rows_KS in one.attention]
+    return sum(rows_KS.size if rows_KS.base is None else rows_KS.base.size for rows_KS in kept)
 
 
 def watched(search: BeamSearch[int], measure: Callable[[], int]) -> list[int]:
