@@ -71,6 +71,11 @@ def test_escapes_go_in_and_out(processor: TextProcessor) -> None:
     assert processor.detokenize("a &#124; b &amp; c d&apos; eau .") == "a | b & c d'eau."
 
 
+def test_a_quotation_mark_at_the_end_of_a_line_is_that_of_the_perl_script(processor: TextProcessor) -> None:
+    """The script exchanges it with the full stop before it only where something follows, such as the line feed."""
+    assert processor.tokenize_target('Il dit "oui."') == "Il dit &quot; oui &quot; ."
+
+
 def test_what_looks_like_an_escape_survives(processor: TextProcessor) -> None:
     assert processor.detokenize(processor.tokenize_target("&lt;")).replace(" ", "") == "&lt;"
 

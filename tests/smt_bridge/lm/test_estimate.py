@@ -114,6 +114,16 @@ def test_the_command_reads_gzip_and_writes_gzip(tmp_path: Path) -> None:
     assert sum(counted) == len(parse_arpa(lines))
 
 
+def test_words_are_cut_where_lmplz_cuts_them(tmp_path: Path) -> None:
+    models = []
+    for name, content in (("blanks", b"a b c\n"), ("others", b"a\0b\tc\r\n")):
+        (tmp_path / name).write_bytes(content)
+        files = ["--input", str(tmp_path / name), "--output", str(tmp_path / f"{name}.arpa")]
+        assert main(["build-lm", "--order", "1", "--discount-fallback", *files]) == 0
+        models.append((tmp_path / f"{name}.arpa").read_bytes())
+    assert models[0] == models[1]
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [(b"", "has no words"), (b"a\nb <s> c\n", ":2: the word <s> has a meaning of its own")],
