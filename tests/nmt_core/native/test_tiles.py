@@ -93,6 +93,15 @@ def test_scores_of_a_row_are_the_same_whatever_is_beside_it() -> None:
     assert bool(normalizer_N[41].isnan()) and bool(tops_NG[41].isnan().all())
 
 
+def test_no_word_is_likelier_than_1_where_one_is_far_above_the_others() -> None:
+    """The normaliser is the sum of a negative shift and a rounded number of more digits before the point."""
+    inputs_ND, weight_VD, bias_V = numbers(300, 40), numbers(1200, 40, seed=1, scale=0.1), numbers(1200) - 8.0
+    bias_V[1100] = 62.0
+    scores_NV = inputs_ND.new_empty(300, 1200)
+    tops_NG, normalizer_N = BlockNormalizer(as_it_is, weight_VD, bias_V).scores_into(scores_NV, inputs_ND, 128)
+    assert bool((normalizer_N >= tops_NG.amax(dim=1).float()).all())
+
+
 def test_search_asks_for_scores_of_weights_in_use_alone(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only frozen weights are put in order: in training they change at every update."""
     with torch.inference_mode(mode=False):
