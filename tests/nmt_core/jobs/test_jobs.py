@@ -7,12 +7,15 @@ import contextlib
 import dataclasses
 import errno
 import itertools
+import multiprocessing
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
@@ -598,6 +601,36 @@ def test_a_process_that_is_killed_while_it_answers_is_reported(tmp_path: Path) -
 def test_a_job_that_fails_while_a_process_answers_ends(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), cut_off_answer(tmp_path):
         raise KeyboardInterrupt
+
+
+class Busy(Shouting):
+    """Writes the number of its process, and is not done before the test."""
+
+    def __call__(self, item: Any) -> Any:
+        Path(item).write_text(f"{os.getpid()}\n")
+        time.sleep(600)
+
+
+def keep_one_busy(path: str) -> None:
+    with open_workers(Busy, 2) as workers:
+        workers.ask(path)()
+
+
+def test_processes_that_are_at_work_end_with_a_program_that_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "number"
+    program = multiprocessing.get_context("spawn").Process(target=keep_one_busy, args=(str(path),))
+    program.start()
+    while not (path.exists() and path.read_text().endswith("\n")):
+        assert program.is_alive()
+        time.sleep(0.02)
+    worker = os.pidfd_open(int(path.read_text()))
+    program.kill()
+    program.join()
+    ended, _, _ = select.select([worker], [], [], 60)
+    if not ended:
+        signal.pidfd_send_signal(worker, signal.SIGKILL)
+    os.close(worker)
+    assert ended
 
 
 @pytest.mark.parametrize("error", [InputError("text", "is odd", line=3), OutOfMemoryError("out of memory")])
