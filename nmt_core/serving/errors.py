@@ -19,6 +19,7 @@ from nmt_core.v1 import nmt_pb2 as pb
 
 DOMAIN = "nmt_core"
 DETAILS = "grpc-status-details-bin"
+_LONGEST = 1000  # characters: clients take 8 KiB of what ends a call, and it has the message three times
 
 
 class RpcError(NmtError):
@@ -27,7 +28,7 @@ class RpcError(NmtError):
     def __init__(
         self, problem: str, *, code: int, reason: str, field: str = "", retry_after: float | None = None
     ) -> None:
-        super().__init__(problem)
+        super().__init__(problem if len(problem) <= _LONGEST else f"{problem[:_LONGEST]}…")
         self.code, self.reason, self.field, self.retry_after = code, reason, field, retry_after
 
 

@@ -21,8 +21,8 @@ REQUEST_COPIES = 3
 """Of a request in memory: its bytes, its message and its texts."""
 
 _MESSAGE_MIB, _REQUEST_MIB = 32, 8
-Count = Annotated[int, Field(ge=1)]
-Seconds = Annotated[float, Field(gt=0, le=1e6)]
+Count = Annotated[int, Field(ge=1, le=1_000_000_000)]  # twice that fits into 32 bits, as the library wants it
+Seconds = Annotated[float, Field(ge=0.001, le=1e6)]  # the library counts milliseconds
 Pause = Annotated[float, Field(ge=0, le=1e6)]
 
 

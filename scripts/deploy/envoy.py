@@ -71,8 +71,9 @@ def settings(args: argparse.Namespace) -> dict[str, Any]:
         servers = [{"endpoint": {"address": one}} for server in args.server for one in _addresses(server)]
         cluster["load_assignment"]["endpoints"] = [{"lb_endpoints": servers}]
     (group,) = cluster["load_assignment"]["endpoints"]
+    (thresholds,) = cluster["circuit_breakers"]["thresholds"]
     calls = len(group["lb_endpoints"]) * (limits.calls + limits.streams)
-    cluster["circuit_breakers"]["thresholds"] = [{"max_requests": calls, "max_pending_requests": calls}]
+    cluster["circuit_breakers"]["thresholds"] = [dict.fromkeys(thresholds, calls)]
     return content
 
 
@@ -87,7 +88,7 @@ def _set_limits(http: dict[str, Any], limits: Limits) -> None:
 
 
 def _duration(seconds: float) -> str:
-    return f"{max(seconds, 0.001):.3f}".rstrip("0").rstrip(".") + "s"
+    return f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"
 
 
 def _addresses(text: str) -> list[dict[str, Any]]:

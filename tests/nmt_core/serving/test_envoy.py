@@ -82,7 +82,8 @@ def test_the_settings_have_the_tokens_and_limits_of_the_server(tmp_path: Path) -
     assert http_settings(settings)["common_http_protocol_options"]["max_connection_duration"] == "1000000s"
     (cluster,) = settings["static_resources"]["clusters"]
     assert "address: ::1\n" in text
-    assert cluster["circuit_breakers"]["thresholds"] == [{"max_requests": 154, "max_pending_requests": 154}]  # of both
+    (thresholds,) = cluster["circuit_breakers"]["thresholds"]
+    assert set(thresholds.values()) == {154}  # of both servers
 
 
 def test_a_wrong_address_is_one_clear_line() -> None:
@@ -399,7 +400,7 @@ def test_a_client_that_floods_the_proxy_with_calls_takes_none_of_another(guarded
     (tmp_path / "tokens").write_text(f"alice {TOKEN}\nbob {OTHER}\n")
     proxy = Proxy(tmp_path, guarded.server.address, "--token-file", str(tmp_path / "tokens"))
     proxy.change(
-        ("max_tokens: 4000", "max_tokens: 300"),
+        ("max_tokens: 500", "max_tokens: 300"),
         ("max_tokens: 400\n", "max_tokens: 300\n"),
         ("fill_interval: 1s", "fill_interval: 3600s"),
     )
@@ -422,6 +423,30 @@ def test_a_client_that_floods_the_proxy_with_calls_takes_none_of_another(guarded
             check = health_pb2_grpc.HealthStub(channel).Check
             rejected = refusal_of(lambda: check(health_pb2.HealthCheckRequest(), metadata=METADATA, timeout=20))
             assert rejected == (grpc.StatusCode.RESOURCE_EXHAUSTED, "")
+    finally:
+        proxy.stop()
+
+
+@needs_envoy
+def test_no_call_fails_where_one_of_two_servers_ends(guarded: Guarded, start, folder: str, tmp_path: Path) -> None:
+    """Which takes health checks some seconds to notice; this client does not try again."""
+    (tmp_path / "tokens").write_text(f"alice {TOKEN}\n")
+    tokens = ["--token-file", str(tmp_path / "tokens")]
+    second = start("--model", f"m={folder}", "--metrics-port", "0", *tokens)
+    proxy = Proxy(tmp_path, guarded.server.address, "--server", second.address, *tokens)
+    score = pb.ScoreRequest(pairs=[pb.Pair(source="un", target="one")])
+    try:
+        with grpc.secure_channel(proxy.address, grpc.ssl_channel_credentials(Path(proxy.ca).read_bytes())) as channel:
+            stub = nmt_pb2_grpc.NmtServiceStub(channel)
+
+            def answered() -> bool:
+                return len(stub.Score(score, metadata=METADATA, timeout=20).scores) == 1
+
+            eventually(lambda: answered() and sum(taken(second).values()) > 2)
+            second.terminate()
+            while second.process.poll() is None:
+                assert answered()
+            assert all(answered() for _ in range(100))
     finally:
         proxy.stop()
 

@@ -18,7 +18,7 @@ from nmt_core.base.errors import ServiceError
 from nmt_core.commands.main import main
 from nmt_core.serving.client.aio import AsyncNmtClient
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
-from nmt_core.serving.errors import RpcError
+from nmt_core.serving.errors import RpcError, from_trailers
 from nmt_core.serving.limits import Limits, read_limits
 from nmt_core.serving.loading import model_folders
 from nmt_core.v1 import nmt_pb2 as pb
@@ -103,6 +103,15 @@ async def test_what_fails_and_who_goes_leave_the_others_alone() -> None:
         failed = (await waiting[2]).scores[0].error
         assert failed.reason == "INTERNAL"
         assert "secret" not in failed.message
+
+
+async def test_an_unknown_name_among_many_models_is_told_in_a_message_that_clients_take() -> None:
+    async with serving() as running:
+        model = gated(running.gate)()["gate"]
+        await running.server.load(lambda: {f"model-{number:04d}-of-a-long-name": model for number in range(400)})
+        call = running.stub.Score(one_pair())
+        assert await code_of(call) == grpc.StatusCode.NOT_FOUND
+        assert from_trailers(await call.trailing_metadata())[0] == "UNKNOWN_MODEL"
 
 
 async def test_a_busy_server_is_asked_again_when_it_says_so() -> None:

@@ -18,7 +18,7 @@ from nmt_core.serving.credentials import Client, Tokens
 from nmt_core.serving.errors import from_trailers
 from nmt_core.serving.limits import Limits, read_limits
 from nmt_core.v1 import nmt_pb2 as pb
-from tests.nmt_core.serving.in_process import Running, serving
+from tests.nmt_core.serving.in_process import Running, one_pair, serving
 from tests.nmt_core.serving.support import until
 
 
@@ -95,6 +95,15 @@ def test_a_batch_takes_no_longer_than_is_allowed_and_health_says_so() -> None:
     with_server("--limit stuck=0.3", scenario)
 
 
+async def test_the_largest_limits_are_those_that_contract_and_library_can_hold() -> None:
+    names = {name for name, field in Limits.model_fields.items() if field.annotation is int}
+    limits = Limits(**dict.fromkeys(names, 1_000_000_000), message_mib=1024)
+    async with serving(limits) as running:
+        found = (await running.stub.GetModel(pb.GetModelRequest())).model.limits
+        assert (found.items, found.memory_bytes) == (1_000_000_000, 1_000_000_000 << 20)
+        assert len((await running.stub.Score(one_pair())).scores) == 1
+
+
 FILES = ("unix", "unix:/tmp/s", "unix-abstract:s", "/tmp/s", "./s")
 
 
@@ -116,6 +125,9 @@ FILES = ("unix", "unix:/tmp/s", "unix-abstract:s", "/tmp/s", "./s")
         ("--limit items", "--limit items: expected KEY=VALUE, such as idle=60"),
         ("--limit ite=9", "limits: unknown key 'ite'; did you mean 'items'?"),
         ("--limit items=0", "limits: 'items': Input should be greater than or equal to 1 (found 0)"),
+        ("--limit items=5000000000", "limits: 'items': Input should be less than or equal to 1000000000"),
+        ("--limit idle=.nan", "limits: 'idle': Input should be less than or equal to 1000000 (found nan)"),
+        ("--limit age=0.0001", "limits: 'age': Input should be greater than or equal to 0.001"),
         ("--limit message_mib=86", "limits: memory_mib=256: a request of 86 MiB is held 3 times"),
         ("--limit request_mib=33", "limits: request_mib=33: expected at most 32, or a larger"),
         ("--limit memory_mib=2", "limits: memory_mib=2: a request of 1 MiB is held 3 times"),
