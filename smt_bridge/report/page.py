@@ -113,10 +113,11 @@ _LETTER = 6.8  # a character, wide
 
 
 class Bar(NamedTuple):
-    """A bar from 0 to ``value``."""
+    """A bar from 0 to ``value``; ``about`` is shown where the pointer rests on it."""
 
     label: str
     value: float
+    about: str = ""
 
 
 def bars(entries: Sequence[Bar], *, title: str, signed_colours: bool = False) -> str:
@@ -132,16 +133,20 @@ def bars(entries: Sequence[Bar], *, title: str, signed_colours: bool = False) ->
     for row, (bar, name) in enumerate(zip(entries, names, strict=True)):
         top, end = 6 + 22 * row, zero + bar.value * scale
         kind = ("good" if bar.value >= 0 else "bad") if signed_colours else "second"
-        number = f"{bar.value:.3g}"
+        number, about = f"{bar.value + 0.0:.3g}", f"<title>{text(bar.about)}</title>" if bar.about else ""
         parts.append(
-            f'<text x="{start}" y="{top + 12}" text-anchor="end">{text(name)}</text>'
+            f'<text x="{start}" y="{top + 12}" text-anchor="end">{text(name)}{about}</text>'
             f'<rect class="{kind}" x="{min(zero, end):.1f}" y="{top}" width="{max(abs(end - zero), 0.5):.1f}"'
-            f' height="15"><title>{text(bar.label)}: {number}</title></rect>'
+            f' height="15"><title>{text(_titled(bar, number))}</title></rect>'
         )
         parts.append(f'<text class="faint" x="{max(end, zero) + 5:.1f}" y="{top + 12}">{number}</text>')
     height = 22 * len(entries) + 8
     parts.append(f'<path class="rule" d="M{zero:.1f} 0V{height}"/>')
     return f'<div class="scroll">{_svg(_WIDTH, height, title, parts, kind="bars")}</div>'
+
+
+def _titled(bar: Bar, number: str) -> str:
+    return f"{bar.label}: {number}" + (f" ({bar.about})" if bar.about else "")
 
 
 def density(

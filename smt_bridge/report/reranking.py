@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Mapping, Sequence
 
 from nmt_core.base.errors import ConfigError
@@ -13,10 +14,12 @@ from nmt_core.inference.output.attention_svg import attention_svg
 from smt_bridge.metrics.significance import SystemScore
 from smt_bridge.moses.weights import Weights
 from smt_bridge.nbest.weighting import contributions, differences
+from smt_bridge.report.feature_names import explained
 from smt_bridge.report.judge import RERANKED, Judgement, Sentence
 from smt_bridge.report.page import Bar, bars, listed_signatures, page, pairs, section, table, text
 
 _MOST_BARS = 60  # of weights, where there are sparse features by the thousand
+_GAINS = (0, 5, 10, 20, 100)  # changes of sentence BLEU, the edges of bins
 _SHOWN = 10  # sentences that gained most, and as many that lost most
 
 
@@ -34,6 +37,7 @@ def reranking_page(
     parts = [
         _scores(sentences, judgement),
         _weights(sentences, weights),
+        _gains(sentences),
         _by_length(judgement, "source" if by_source else "reference"),
         _changes(sentences, weights, scorer),
         _all(sentences),
@@ -87,8 +91,11 @@ def _weights(sentences: Sequence[Sentence], weights: Weights) -> str:
     for name, values in weights.items():
         for place, value in enumerate(values):
             label = f"{name}{f'.{place}' if len(values) > 1 else ''}  {value:.3g}"
-            entries.append(Bar(label, value * spreads.get((name, place), 0.0)))
+            if value:
+                entries.append(Bar(label, value * spreads.get((name, place), 0.0), explained(name)))
     remark = "Each weight, and as a bar the weight times how far its feature moved where the choice changed."
+    if zeros := sum(value == 0 for values in weights.values() for value in values):
+        remark += f" {counted(zeros, 'weight is', 'weights are')} 0 and not shown."
     if len(entries) > _MOST_BARS:
         remark += f" Of {len(entries)} weights the {_MOST_BARS} with the longest bars."
         kept = sorted(range(len(entries)), key=lambda place: -abs(entries[place].value))[:_MOST_BARS]
@@ -105,6 +112,22 @@ def _spreads(sentences: Sequence[Sentence]) -> dict[tuple[str, int], float]:
             for place, difference in enumerate(values):
                 squares[name, place] = squares.get((name, place), 0.0) + difference**2
     return {key: (total / len(changed)) ** 0.5 for key, total in squares.items()}
+
+
+def _gains(sentences: Sequence[Sentence]) -> str:
+    """How many sentences gained or lost how much."""
+    gains = [one.gain for one in sentences]
+    entries = [Bar("unchanged", gains.count(0.0))]
+    for least, most in itertools.pairwise(_GAINS):
+        up = sum(least < gain <= most for gain in gains)
+        down = sum(-most <= gain < -least for gain in gains)
+        name = f"{least} to {most}" if least else f"up to {most}"
+        entries = [Bar(f"{name} less", down), *entries, Bar(f"{name} more", up)]
+    return section(
+        "Gains by sentence",
+        bars(entries, title="sentences by gain"),
+        remark="Sentences by how much their BLEU changed.",
+    )
 
 
 def _by_length(judgement: Judgement, side: str) -> str:
@@ -171,7 +194,7 @@ def _explanation(one: Sentence, weights: Weights, scores: Mapping[SentencePair, 
         ]
     )
     lead = contributions(one.after, one.before, weights)
-    shares = [Bar(name, value) for name, value in lead.items() if abs(value) > 1e-6]
+    shares = [Bar(name, value, explained(name)) for name, value in lead.items() if abs(value) > 1e-6]
     shares.sort(key=lambda bar: -abs(bar.value))
     total = sum(bar.value for bar in shares)
     why = f"<h3>Why: the winner is ahead by {total:.3g}</h3>" + bars(

@@ -99,7 +99,7 @@ def _say_report(report: TuningReport, plan: TuningPlan, metric: str) -> None:
     if report.systems:
         _say(", ".join(f"{name} alone {show_score(score, metric)}" for name, score in report.systems.items()))
     if report.kept:
-        _say(f"note: {report.kept} alone is better than the tuned weights: its weights were written")
+        _say(f"note: {report.kept} alone is better, on these or on held-out sentences: its weights were written")
 
 
 def _load_pool(args: argparse.Namespace) -> NbestPool:

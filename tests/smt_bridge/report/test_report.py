@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
@@ -102,6 +103,18 @@ def test_the_page_has_the_scores_and_explains_the_changes(folder: Path) -> None:
     assert "un <b> & c" in page
     assert "ahead by 0.8" in page  # 0.2 * -1 + 0.5 * 2
     assert "BLEU by length of the source" in page and "source words" in page
+
+
+def test_gains_are_counted_and_weights_of_0_are_left_out(folder: Path) -> None:
+    """Of four sentences one has no list; zero weights have no bar, and known features say what they are."""
+    (folder / "weights").write_text("A= 0\nB= 0\nWordPenalty0= -0.5\n")
+    lists = (folder / "nbest").read_text().replace("A= ", "WordPenalty0= -2 A= ")
+    (folder / "nbest").write_text(lists)
+    page = report(folder)
+    assert "2 weights are 0 and not shown." in read(page)
+    assert re.search(r"WordPenalty0 +-0.5: 0 \(Moses: minus the number of words\)", page)
+    counts = [int(count) for count in re.findall(r">(?:[^<>]*(?:less|more)|unchanged): (\d+)</title>", page)]
+    assert len(counts) == 9 and sum(counts) == 4
 
 
 def test_moses_escapes_are_shown_as_characters(folder: Path) -> None:
