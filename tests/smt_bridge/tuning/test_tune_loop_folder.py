@@ -168,6 +168,14 @@ def test_what_was_decoded_of_another_source_is_not_taken(
     assert "was begun with another --source" in capsys.readouterr().err
 
 
+def test_a_loop_that_decoded_nothing_takes_other_files(weighted_moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Such as one whose Moses could not be started."""
+    assert main([*arguments(weighted_moses), "--moses", "no/such/program"]) != 0
+    assert "cannot be started" in capsys.readouterr().err
+    Path("dev.in").write_text("b a d\n" * len(SOURCE))
+    assert quiet(weighted_moses, "--max-rounds", "1") == 0
+
+
 def test_other_files_or_options_are_refused(weighted_moses: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert quiet(weighted_moses, "--max-rounds", "1") == 0
     assert Path("tuned.ini").read_text() == INI
