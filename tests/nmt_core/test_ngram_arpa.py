@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from nmt_core.base.errors import InputError
+from nmt_core.files import reading
 from nmt_core.files.compression import zstd
 from nmt_core.kenlm import NgramModel
 from tests.nmt_core.arpa import ARPA
@@ -84,14 +85,14 @@ def test_what_others_packed_is_never_given_to_kenlm(tmp_path: Path, cut: int) ->
         assert "zstd" in str(refusal(tmp_path / "model", zstd.compress(ARPA.encode())))
 
 
-@pytest.mark.parametrize("call", ["builtins.open", "os.stat"])
+@pytest.mark.parametrize("call", ["nmt_core.files.reading._Input", "os.stat"])
 def test_a_model_that_may_not_be_read_is_named_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     """Neither the file itself, nor one in a folder that is closed, which is not called missing."""
     path = str(tmp_path / "lm")
     Path(path).write_text(ARPA)
-    does = {"builtins.open": open, "os.stat": os.stat}[call]
+    does = {"os.stat": os.stat}.get(call, reading._Input)
 
     def refused(name: Any, *arguments: Any, **named: Any) -> Any:
         if name == path:

@@ -137,7 +137,6 @@ FILES = ("unix", "unix:/tmp/s", "unix-abstract:s", "/tmp/s", "./s")
         ("--tls-client-ca c", "--tls-client-ca needs"),
         ("--token-file /no", "/no: cannot be read"),
         ("--device cpu,cpu", "--device cpu,cpu: expected auto, cpu, cuda or cuda:N"),
-        ("--threads 0", "--threads 0"),
         ("--lexicon x=F", "the model x is none of m, phrases"),
         ("--lexicon m", "expected NAME=FILE"),
         ("--lexicon m=F,copy", "expected NAME=FILE, or NAME=FILE,lexicon-lowercase"),
