@@ -1,4 +1,4 @@
-"""Translations and scores by a model in CTranslate2, as those of our own models are given."""
+"""Translations and scores by a model in CTranslate2, in the form that our own models give them."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ _TEXTS = ("source", "target", "text", "dev_source", "dev_target", "dev_text", "d
 def files_of(run: RunConfig) -> Iterator[str]:
     """What a run reads: texts and the models that it starts from.
 
-    Vocabularies are left out: those of the directory may have been there before, and are kept.
+    Vocabularies are left out: the directory may have had them before, and they are kept.
     """
     preparation = None if run.data.preparation == AUTOMATIC else run.data.preparation
     others = (run.training.start_from, run.training.mask_of, run.data.phrase_table, run.data.lexicon, preparation)

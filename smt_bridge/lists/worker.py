@@ -170,7 +170,7 @@ def _build_features(
 
 
 class _CountingScorer:
-    """A scorer that counts the words it scores, and those of them that it does not know; ``name`` is its spec."""
+    """A scorer that counts the words it scores, and how many of them it does not know; ``name`` is its spec."""
 
     def __init__(self, name: str, scorer: Local | Converted | Remote) -> None:
         self.name, self._scorer = name, scorer

@@ -133,20 +133,19 @@ def bars(entries: Sequence[Bar], *, title: str, signed_colours: bool = False) ->
     for row, (bar, name) in enumerate(zip(entries, names, strict=True)):
         top, end = 6 + 22 * row, zero + bar.value * scale
         kind = ("good" if bar.value >= 0 else "bad") if signed_colours else "second"
-        number, about = f"{bar.value + 0.0:.3g}", f"<title>{text(bar.about)}</title>" if bar.about else ""
+        number = f"{bar.value + 0.0:.3g}"  # of -0.0 it is 0
+        shown, about = f"{bar.label}: {number}", ""
+        if bar.about:
+            shown, about = f"{shown} ({bar.about})", f"<title>{text(bar.about)}</title>"
         parts.append(
             f'<text x="{start}" y="{top + 12}" text-anchor="end">{text(name)}{about}</text>'
             f'<rect class="{kind}" x="{min(zero, end):.1f}" y="{top}" width="{max(abs(end - zero), 0.5):.1f}"'
-            f' height="15"><title>{text(_titled(bar, number))}</title></rect>'
+            f' height="15"><title>{text(shown)}</title></rect>'
         )
         parts.append(f'<text class="faint" x="{max(end, zero) + 5:.1f}" y="{top + 12}">{number}</text>')
     height = 22 * len(entries) + 8
     parts.append(f'<path class="rule" d="M{zero:.1f} 0V{height}"/>')
     return f'<div class="scroll">{_svg(_WIDTH, height, title, parts, kind="bars")}</div>'
-
-
-def _titled(bar: Bar, number: str) -> str:
-    return f"{bar.label}: {number}" + (f" ({bar.about})" if bar.about else "")
 
 
 def density(

@@ -149,8 +149,8 @@ def are_done(sentences_A: Records, live_AC: Flags, selected: Continuations) -> F
     """Which sentences have no live hypothesis, or none that could still be one of the n best.
 
     ``live_AC`` are the live hypotheses among the continuations. Log-probabilities only fall, so that no live hypothesis
-    will have a better score than its present total at the greatest length. Only those of phrases of constraints may
-    rise, where a further word makes a likelier phrase: they are left out.
+    will have a better score than its present total at the greatest length. Only log-probabilities of constraints may
+    rise, where a further word makes a likelier phrase: these are left out.
     """
     highest_AC = np.where(live_AC, selected.totals_AC, -np.inf)
     if selected.after_AC is not None:

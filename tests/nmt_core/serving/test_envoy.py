@@ -326,7 +326,7 @@ def test_half_of_a_strangers_question_for_health_delays_no_other(guarded: Guarde
 
 @needs_envoy
 def test_half_sent_bodies_do_not_fill_the_memory_of_the_proxy(guarded: Guarded, rude, tmp_path) -> None:
-    """The calls with the largest ones end, those of others go on; the memory is smaller here."""
+    """The calls with the largest bodies end, others go on; the memory is smaller here."""
     (tmp_path / "tokens").write_text(f"alice {TOKEN}\n")
     proxy = Proxy(tmp_path, guarded.server.address, "--token-file", str(tmp_path / "tokens"))
     try:
