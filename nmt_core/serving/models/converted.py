@@ -22,7 +22,6 @@ from nmt_core.serving.models.search import SearchItem
 from nmt_core.serving.models.served import Proportions, ServedModel
 from nmt_core.v1 import nmt_pb2 as pb
 
-_TOGETHER = 16  # tokens, less than a sentence has: the next one is chosen among all clients when this one is done
 _LOOK_AGAIN = 0.003  # seconds
 _PIECES_OF_A_WORD = 3  # what costs are reckoned with
 
@@ -39,7 +38,7 @@ def open_converted(spec: str, defaults: DecodingConfig, *, device: str, dtype: s
         decoder=lambda attention: ConvertedSearch(translator, thread),
         processor=lambda: model.raw_text,
         defaults=defaults,
-        proportions=Proportions(together=_TOGETHER, tokens_of_a_word=_PIECES_OF_A_WORD),
+        proportions=Proportions(tokens_of_a_word=_PIECES_OF_A_WORD),
         converted=True,
         description=pb.Model(
             kind=pb.MODEL_KIND_NEURAL,

@@ -28,6 +28,7 @@ from nmt_core.text.processing import RawText
 from nmt_core.v1 import nmt_pb2 as pb
 
 _WEIGHTS = 2_000_000  # of attention, at once
+_ALONE = 16  # tokens, less than a sentence has: it runs alone, and the next one is chosen among all clients after it
 
 Vector = tuple[tuple[float, ...], int]
 """The numbers of a phrase, and its unknown words."""
@@ -151,7 +152,8 @@ class ServedModel:
                 return BatchWork(key.kind, self.encode)
             case "translate":
                 second = Key(self, "finish")
-                return StepWork(key.kind, self.decoder(attention), most=self.proportions.together, second=second)
+                most = _ALONE if self.converted else self.proportions.together
+                return StepWork(key.kind, self.decoder(attention), most=most, second=second)
             case "finish" if self.finish is not None:
                 hybrid = self.description.kind == pb.MODEL_KIND_HYBRID  # a sentence takes long enough by itself
                 return BatchWork(key.kind, self.finish, choose=(lambda items: [0]) if hybrid else None)

@@ -13,6 +13,9 @@ from nmt_core.commands.main import main
 from nmt_core.ct2.model import Ct2Model
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
+from nmt_core.serving.limits import Limits
+from nmt_core.serving.methods.translate import translate
+from nmt_core.serving.models.device import Route
 from nmt_core.serving.models.opening import CandidateChoice, open_served_model
 from nmt_core.v1 import nmt_pb2 as pb
 from tests.nmt_core.serving.conftest import ServerThread
@@ -88,6 +91,13 @@ def test_a_text_that_the_model_does_not_take_is_an_error_of_its_own(server: Serv
     pairs = [pb.Pair(source=text, target="la") for text in ("the", LONG, "woman")]
     scores = server.stub.Score(pb.ScoreRequest(model="t", pairs=pairs)).scores
     assert [one.error.reason for one in scores] == ["", "TEXT_TOO_LONG", ""]
+
+
+def test_few_sentences_are_interactive_and_more_are_bulk(folder: str) -> None:
+    served = open_served_model([f"ct2:{folder}"], DecodingConfig(), device="cpu", dtype="float32")
+    for texts, expected in ((SOURCES, "interactive"), (SOURCES * 7, "bulk")):
+        plan = translate(pb.TranslateRequest(texts=texts), Route("t", served), Limits())
+        assert [*plan.parts] == [expected]
 
 
 def test_options_that_its_search_does_not_have_are_rejected(server: ServerThread, folder: str) -> None:
