@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.device import has_bfloat16
+from nmt_core.layers.products import freeze
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import ModelConfig, new_model
@@ -84,11 +85,17 @@ def vocabulary(language: str, words: int = WORDS) -> Vocabulary:
     return Vocabulary([*known, *(f"filling{number}" for number in range(words - len(known)))])
 
 
-def random_model(config: ModelConfig, dtype: torch.dtype, device: str = "cpu", words: int = WORDS) -> LoadedModel:
-    """An untrained model with vocabularies of so many words, ready for use: speed does not ask what a model learnt."""
+def random_model(
+    config: ModelConfig, dtype: torch.dtype, device: str = "cpu", words: int = WORDS, *, frozen: bool = True
+) -> LoadedModel:
+    """An untrained model with vocabularies of so many words, since speed does not depend on what a model learnt.
+
+    It is frozen, as ``load_model`` gives them, but for training.
+    """
     source, target = vocabulary("en", words), vocabulary("fr", words)
     model = new_model(config, len(source.words), len(target.words), seed=1).to(device, dtype)
-    model.eval().requires_grad_(False)
+    if frozen:
+        freeze(model)
     return LoadedModel(model, source, target, FolderConfig(model=config), "0" * 12, "random")
 
 

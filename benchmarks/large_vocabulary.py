@@ -23,6 +23,7 @@ from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.inference.search.requests import Request
+from nmt_core.layers.products import freeze
 from nmt_core.models.build import new_model
 from nmt_core.models.presets import preset
 from nmt_core.processes import keep_memory_of_tensors
@@ -111,7 +112,8 @@ def swapped(tables: WordTables, part: Partition) -> None:
 
 def decode(candidates: bool, sentences: int) -> list[Any]:
     """Words per second of a search in which all translations have the same length."""
-    model = new_model(preset("rnnsearch"), SOURCE_WORDS, LARGE, seed=1).eval()
+    model = new_model(preset("rnnsearch"), SOURCE_WORDS, LARGE, seed=1)
+    freeze(model)
     ids = zipf(SOURCE_WORDS, sentences * 15, 5).reshape(sentences, 15)
     predictor = ModelPredictor(model)
     config = DecodingConfig(beam=12, max_length_ratio=0.0, max_length_extra=15, min_length=15)

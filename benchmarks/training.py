@@ -40,8 +40,8 @@ def updates(name: str, count: int, *, precision: str, device: str = "cpu") -> tu
     if precision == "tf32":
         allow_tf32(torch.device(device))
     autocast = precision == "bfloat16"
-    loaded = random_model(preset(name), torch.float32, device)
-    model = loaded.model.train().requires_grad_(True)
+    loaded = random_model(preset(name), torch.float32, device, frozen=False)
+    model = loaded.model.train()
     optimizer = build_optimizer(TrainingConfig(optimizer="adam", learning_rate=0.0005), model.parameters())
     batches = [batch.to(device) for batch in batches_of(loaded, count)]
 
