@@ -1,4 +1,4 @@
-"""Neural models of the bridge: in this process (of several folders an ensemble), in CTranslate2, or on a server.
+"""Neural models of the bridge: in this process (of several folders an ensemble, or a Transformer), or on a server.
 
 All score pairs and make lists. They take words of a Moses system; a model of subwords cuts them as it needs, and
 its numbers are for the words. What a branch needs (PyTorch, gRPC) is imported inside it.
@@ -11,6 +11,7 @@ What a user writes for a model:
 ``grpc:HOST:PORT``       a running ``nmt-core serve`` and its default model
 ``grpc:HOST:PORT/MODEL`` the same, and the model of that name
 ``ct2:DIR``              a Transformer in a folder that a converter of CTranslate2 wrote
+``hf:DIR``               a Transformer in a folder of the library transformers
 ======================== ====================================================
 """
 
@@ -30,10 +31,10 @@ from typing import Any, Literal, NamedTuple
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import NgramGuidance, PairScore, PairScorer, SentencePair
 from nmt_core.base.words import factors_read, split_words, whole_number
-from nmt_core.ct2 import CT2
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.processing import RawText
 from nmt_core.text.unknown_share import UnknownShare
+from nmt_core.transformer import CT2, HF, TRANSFORMERS
 from smt_bridge.moses_lines import BLANKS
 from smt_bridge.nbest.entry import NbestEntry
 
@@ -95,7 +96,8 @@ def count_jobs(args: argparse.Namespace, specs: list[str]) -> int:
 
 
 def _package_of(spec: str) -> str:
-    return "grpc" if spec.startswith(REMOTE) else "ctranslate2" if spec.startswith(CT2) else "torch"
+    packages = {REMOTE: "grpc", CT2: "ctranslate2", HF: "transformers"}
+    return next((package for start, package in packages.items() if spec.startswith(start)), "torch")
 
 
 def list_devices(args: argparse.Namespace) -> list[str]:
@@ -124,7 +126,7 @@ def start_worker(args: argparse.Namespace, worker: int, specs: Iterable[str]) ->
     device = devices[worker % len(devices)]
     if device != "cpu":
         return ModelOptions(device, args.dtype, args.softmax)
-    if any(_package_of(spec) == "torch" for spec in specs):
+    if {_package_of(spec) for spec in specs} & {"torch", "transformers"}:
         import torch
 
         torch.set_num_threads(1)
@@ -277,17 +279,17 @@ class _Elsewhere:
 
 
 class Converted(_Elsewhere):
-    """A Transformer in CTranslate2 (``nmt_core.ct2``)."""
+    """A Transformer that another library computes (``nmt_core.transformer``)."""
 
     def __init__(self, spec: str, options: ModelOptions | None = None, search: SearchOptions | None = None) -> None:
-        from nmt_core.ct2.model import Ct2Model
+        from nmt_core.transformer.model import open_transformer
 
         options = options or ModelOptions()
         if options.softmax != "full":
             raise ConfigError(f"{spec}: --softmax is for models of nmt-core; leave it out")
-        folder, threads = spec.removeprefix(CT2), options.threads
-        self._model = Ct2Model(folder, device=options.device, compute_type=options.dtype, threads=threads)
-        super().__init__(spec, self._model, search, owner="CTranslate2")
+        how: dict[str, Any] = {"device": options.device, "dtype": options.dtype, "threads": options.threads}
+        self._model = open_transformer(spec, **how)
+        super().__init__(spec, self._model, search, owner="a Transformer")
 
     @property
     def raw_text(self) -> RawText:
@@ -324,9 +326,9 @@ def open_model(
     Raises ConfigError for a malformed spec or a folder that is not there, ModelError for a folder
     without a usable model, Unavailable when nobody answers.
     """
-    if not spec.startswith((REMOTE, CT2)):
+    if not spec.startswith((REMOTE, *TRANSFORMERS)):
         return Local(spec, options, search, warn)
-    return Converted(spec, options, search) if spec.startswith(CT2) else Remote(spec, search)
+    return Converted(spec, options, search) if spec.startswith(TRANSFORMERS) else Remote(spec, search)
 
 
 def opened(scorer: str | PairScorer) -> PairScorer:
@@ -351,7 +353,7 @@ def one_thread() -> Iterator[None]:
 
 def source_factors(scorer: str | PairScorer) -> int:
     """How many factors a scorer, or the model of a spec, reads beside each source word; 0 without such a model."""
-    if not isinstance(scorer, str) or scorer.startswith((REMOTE, CT2)):
+    if not isinstance(scorer, str) or scorer.startswith((REMOTE, *TRANSFORMERS)):
         return factors_read(opened(scorer).signature)
     folder = scorer.split(",")[0]
     if not os.path.isdir(folder):
@@ -363,7 +365,7 @@ def source_factors(scorer: str | PairScorer) -> int:
 
 
 def surface_words(models: Sequence[Any]) -> SurfaceWords:
-    """Of loaded models, none with CTranslate2. Raises ConfigError where an ensemble was prepared differently."""
+    """Of loaded models, none with a Transformer. Raises ConfigError where an ensemble was prepared differently."""
     from nmt_core.model_directory.ensembles import shared_preparation
     from nmt_core.text.vocabulary import joint_vocabulary
 

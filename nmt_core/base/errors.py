@@ -83,6 +83,7 @@ _EXTRAS = {
     "cryptography": ("cryptography", "serve"),
     "prometheus_client": ("prometheus-client", "serve"),
     "ctranslate2": ("CTranslate2", "ct2"),
+    "transformers": ("transformers", "hf"),
     "kenlm": ("KenLM", "lm"),
     "ray": ("Ray", "ray"),
     "sklearn": ("scikit-learn", "analysis"),

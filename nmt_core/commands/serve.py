@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--model", action="append", default=[], metavar="NAME=DIR", help="a model and its name; or NAME=ct2:DIR"
+        "--model", action="append", default=[], metavar="NAME=DIR", help="a model and its name; DIR as for decode"
     )
     parser.add_argument("--models", metavar="DIR", help="all model folders in this folder, by their names")
     parser.add_argument(

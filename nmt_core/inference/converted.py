@@ -1,4 +1,4 @@
-"""Translations and scores by a model in CTranslate2, in the form that our own models give them."""
+"""Translations and scores by a Transformer of another program, in the form that our own models give them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from nmt_core.base.interfaces import PairScorer, SentencePair
 from nmt_core.base.words import split_words
-from nmt_core.ct2.model import Ct2Model
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.scoring.forms import FormScorer, TextForm, raw_reader
 from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.transformer.model import Transformer
 
 
 class ConvertedTranslator:
@@ -20,7 +20,7 @@ class ConvertedTranslator:
     A text without words has the empty translation. Its number is 0 without ``scores``: not all models have it.
     """
 
-    def __init__(self, model: Ct2Model, *, scores: bool = True) -> None:
+    def __init__(self, model: Transformer, *, scores: bool = True) -> None:
         self.model, self._scores = model, scores
 
     def translate(self, texts: Sequence[str], config: DecodingConfig, *, raw: bool = False) -> list[list[Translation]]:
@@ -44,7 +44,7 @@ class ConvertedTranslator:
         return self.model.score([SentencePair("", "")])[0].log_prob if self._scores else 0.0
 
 
-def converted_scorer(model: Ct2Model, form: TextForm) -> PairScorer:
+def converted_scorer(model: Transformer, form: TextForm) -> PairScorer:
     """The scorer for text of a form: such a model reads a Moses system's words as its own."""
     if form != "raw":
         return model

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_lists(parser)
     more: dict[str, Any] = {"action": "append", "default": [], "metavar": "SPEC"}
-    parser.add_argument("--scorer", **more, help="DIR, DIR,DIR (an ensemble), ct2:DIR (CTranslate2) or grpc:HOST:PORT")
+    parser.add_argument("--scorer", **more, help="DIR, DIR,DIR (an ensemble), ct2:DIR, hf:DIR or grpc:HOST:PORT")
     parser.add_argument("--reverse-scorer", **more, help="a model of target to source")
     parser.add_argument(
         "--lm", type=InputFile, metavar="FILE", help="KenLM language model of the target (ARPA or binary)"

@@ -31,5 +31,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(option, default="", metavar="FILE", help=help_text)
     add_format_argument(parser)
-    parser.add_argument("--scorer", default="", metavar="SPEC", help="a model folder, several with commas, or ct2:DIR")
+    parser.add_argument("--scorer", default="", metavar="SPEC", help="DIR, DIR,DIR (an ensemble), ct2:DIR or hf:DIR")
     parser.add_argument("--json", action="store_true", help="findings as JSON, one a line")

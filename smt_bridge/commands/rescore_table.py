@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scorer",
         required=True,
         metavar="SPEC",
-        help="model: DIR, DIR,DIR (an ensemble), ct2:DIR (CTranslate2) or grpc:HOST:PORT[/MODEL]",
+        help="model: DIR, DIR,DIR (an ensemble), ct2:DIR, hf:DIR or grpc:HOST:PORT[/MODEL]",
     )
     add("--reverse-scorer", metavar="SPEC", help="a model of target to source, for p(source|target)")
     add("--unknown-count", action="store_true", help="add exp(number of unknown target words)")

@@ -73,7 +73,7 @@ def _add_translation(parser: argparse.ArgumentParser) -> None:
 def _add_lists(made: argparse._ArgumentGroup) -> None:
     """The neural model, and what the lists of both systems have."""
     add = made.add_argument
-    add("--model", metavar="SPEC", help="DIR, DIR,DIR (an ensemble), ct2:DIR (CTranslate2) or grpc:HOST:PORT[/MODEL]")
+    add("--model", metavar="SPEC", help="DIR, DIR,DIR (an ensemble), ct2:DIR, hf:DIR or grpc:HOST:PORT[/MODEL]")
     add(
         "--lists",
         metavar="SIZES",

@@ -12,9 +12,9 @@ from nmt_core.base.errors import ConfigError, InputError, ModelError, NmtError
 from nmt_core.base.interfaces import PairScorer, SentencePair
 from nmt_core.base.messages import counted, say, show
 from nmt_core.base.words import count_words
-from nmt_core.ct2 import CT2
 from nmt_core.files import read_text_lines
 from nmt_core.files.reading import check_regular
+from nmt_core.transformer import TRANSFORMERS
 from smt_bridge.doctor import findings as words
 from smt_bridge.doctor import lists
 from smt_bridge.doctor.configuration import examine_ini, examine_model, language_models, readable_tables
@@ -113,7 +113,7 @@ def _examine_words(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
             yield from examine_case(source, table.source, begin)
     if not files.scorer:
         return
-    if files.scorer.startswith(CT2):
+    if files.scorer.startswith(TRANSFORMERS):
         yield from _examine_converted(files.scorer, files.source, files.reference)
         return
     for folder in files.scorer.split(","):
@@ -141,12 +141,12 @@ _BETTER = 0.8  # of the log-probability a word, from which it is no accident
 def _examine_converted(spec: str, source: str, reference: str) -> Iterator[Finding]:
     """Findings about the model; some lines of the texts are scored in both directions where both are given.
 
-    Raises ConfigError where CTranslate2 is not installed.
+    Raises ConfigError where its library is not installed.
     """
     try:
         model = open_model(spec)
     except ModelError as failure:
-        yield error(str(failure), "the model cannot be used", "give the folder that a converter of CTranslate2 wrote")
+        yield error(str(failure), "the model cannot be used", "give the folder that its library wrote")
         return
     try:
         lines = zip(*(read_text_lines(path, errors="replace") for path in (source, reference) if path), strict=False)

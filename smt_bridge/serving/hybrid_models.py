@@ -16,12 +16,12 @@ from prometheus_client.registry import Collector
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import NgramGuidance, PairScorer
-from nmt_core.ct2 import CT2
 from nmt_core.inference.guided_search import GuidedTranslator
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.loading import OpenModel
 from nmt_core.serving.models.search import RunningSearch, finish, open_finisher
 from nmt_core.serving.models.served import ServedModel
+from nmt_core.transformer import TRANSFORMERS
 from nmt_core.v1 import nmt_pb2 as pb
 from smt_bridge.hybrid.chooser import Chooser, lists_of
 from smt_bridge.hybrid.opening import graph_lists_of, graph_reader_of, moses_of, open_features
@@ -180,8 +180,8 @@ def _chooser(recipe: Recipe, open_model: OpenModel) -> Chooser | GuidedChooser:
 
 
 def _named(spec: str) -> list[str]:
-    """The directories of a model, or the name of one in CTranslate2. Raises ConfigError."""
-    return [spec] if spec.startswith(CT2) else model_folders(spec)
+    """The directories of a model, or what names a Transformer. Raises ConfigError."""
+    return [spec] if spec.startswith(TRANSFORMERS) else model_folders(spec)
 
 
 def _guide(recipe: Recipe, neural: ServedModel) -> Callable[[MosesLines | None], NgramGuidance | None] | None:

@@ -126,7 +126,7 @@ class HybridSearch:
 
     @property
     def waits(self) -> float:
-        """Until Moses answers, or a model of CTranslate2."""
+        """Until Moses answers, or a Transformer."""
         if any(one.ready or self._may_enter(one) for one in self._live.values()):
             return 0.0
         return self._search.waits if any(one.searching for one in self._live.values()) else _LOOK_AGAIN

@@ -15,11 +15,11 @@ import pytest
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.ct2.model import Ct2Model
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine.work import Unfinished
 from nmt_core.serving.models.opening import open_served_model
 from nmt_core.serving.models.search import SearchItem
+from nmt_core.transformer.ct2 import Ct2Model
 from smt_bridge.commands.main import main
 from smt_bridge.models import SearchOptions, open_model
 from smt_bridge.nbest.formats import read_entries
@@ -137,7 +137,7 @@ def test_what_such_a_model_cannot_do_is_one_line(
     for more, expected in (
         (["--scorer", f"ct2:{folder}", "--softmax", "none"], "--softmax is for models of nmt-core"),
         (["--scorer", f"ct2:{tmp_path}"], "no model of CTranslate2"),
-        (["--scorer", f"ct2:{folder},ct2:{folder}"], "models of CTranslate2 make no ensembles; give one ct2:DIR"),
+        (["--scorer", f"ct2:{folder},ct2:{folder}"], "Transformers make no ensembles; give one ct2:DIR"),
     ):
         assert main(["rescore-table", str(table), *more, *options]) == 2
         assert expected in capsys.readouterr().err

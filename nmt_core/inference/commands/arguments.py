@@ -15,9 +15,9 @@ from pydantic import Field, field_validator
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.config import YamlProblem, parse_yaml
-from nmt_core.ct2 import CT2
 from nmt_core.files import InputFile
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.transformer import TRANSFORMERS
 
 _NO_KEYS = ("beam", "nbest", "by_text", "max_length_extra")  # options of their own, and constants
 
@@ -121,7 +121,7 @@ class LanguageModel(InputFile):
 
 
 _MARKUP = ("--xml-input exclusive", "--xml-input inclusive")
-_CONVERTED = "--model ct2:DIR"
+_CONVERTED = "--model ct2:DIR or hf:DIR"
 _NOT_OF_CONVERTED = (
     *_MARKUP, "--xml-input ignore", "--guidance", "--lm", "--replace-unk", "--lexicon", "--alignments",
     "--per-word", "--word-alignment", "--softmax none",
@@ -155,7 +155,7 @@ def check_together(args: argparse.Namespace, search: SearchOptions) -> None:
     values = {f"--{name.replace('_', '-')}": value for name, value in vars(args).items()}
     values |= {f"--search {key}": getattr(search, key) for key in search.model_fields_set}
     values |= {f"{name} {values.get(name)}": True for name in ("--xml-input", "--replace-unk", "--softmax")}
-    values[_CONVERTED] = args.model.startswith(CT2)
+    values[_CONVERTED] = args.model.startswith(TRANSFORMERS)
     values |= {"--nbest": values.get("--nbest", 1) > 1, "--search samples=N": search.samples > 1}
     given = {name for name, value in values.items() if value is not None and value is not False}
     for options, why, excluded in _EXCLUDED:

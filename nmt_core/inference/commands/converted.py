@@ -1,4 +1,7 @@
-"""``nmt-core decode`` and ``score`` with a model in CTranslate2. ``arguments`` says what such a model cannot do."""
+"""``nmt-core decode`` and ``score`` with a Transformer of another program.
+
+``arguments`` says what such a model cannot do.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,18 @@ import argparse
 
 from nmt_core.base.errors import InputError
 from nmt_core.base.messages import counted
-from nmt_core.ct2 import CT2
-from nmt_core.ct2.model import Ct2Model
 from nmt_core.inference.commands.options import TranslatorOptions
 from nmt_core.inference.commands.output_lines import open_writers, written_lines
 from nmt_core.inference.commands.source_lines import LineWindow
 from nmt_core.inference.converted import ConvertedTranslator
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.jobs.outputs import Result
+from nmt_core.transformer.model import Transformer, open_transformer
 
 
-def open_converted(args: argparse.Namespace, *, device: str, threads: int = 0) -> Ct2Model:
-    """The model of ``--model ct2:DIR``. Raises ConfigError and ModelError."""
-    return Ct2Model(args.model.removeprefix(CT2), device=device, compute_type=args.dtype, threads=threads)
+def open_converted(args: argparse.Namespace, *, device: str, threads: int = 0) -> Transformer:
+    """The model of ``--model ct2:DIR`` or ``hf:DIR``. Raises ConfigError and ModelError."""
+    return open_transformer(args.model, device=device, dtype=args.dtype, threads=threads)
 
 
 class ConvertedWorker:

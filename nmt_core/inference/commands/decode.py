@@ -15,7 +15,6 @@ import torch
 
 from nmt_core.base.errors import unreadable
 from nmt_core.base.words import check_factors
-from nmt_core.ct2 import CT2
 from nmt_core.device import choose_device
 from nmt_core.inference.commands.converted import ConvertedWorker
 from nmt_core.inference.commands.options import TranslatorOptions, open_translator, translator_options
@@ -29,6 +28,7 @@ from nmt_core.jobs.run import Job, are_files, run_with_options
 from nmt_core.kenlm import NgramModel
 from nmt_core.model_directory.ensembles import signature_of
 from nmt_core.processes import keep_memory_of_tensors
+from nmt_core.transformer import TRANSFORMERS
 
 _WITHOUT_EFFECT = ("input", "output", "quiet", "jobs", "shards", "restart", "engine", "device", "debug")
 
@@ -89,7 +89,7 @@ def _open_worker(
     keep_memory_of_tensors()
     if options.device == "auto" and torch.cuda.device_count() > 1:
         options = replace(options, device=f"cuda:{number % torch.cuda.device_count()}")
-    if args.model.startswith(CT2):
+    if args.model.startswith(TRANSFORMERS):
         return ConvertedWorker(args, options, threads=0 if all_threads else 1)
     if choose_device(options.device).type == "cpu" and not all_threads:
         torch.set_num_threads(1)  # so that all work alike

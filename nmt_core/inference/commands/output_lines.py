@@ -67,7 +67,7 @@ class Notices:
 
     def add(self, counts: Mapping[str, float]) -> None:
         """Take note of a window, counted by ``DecodeWorker``."""
-        if not counts:  # of a model in CTranslate2
+        if not counts:  # of a Transformer
             return
         if self._share is None:
             hint = "" if self._args.raw else "Raw text needs --raw"

@@ -12,7 +12,6 @@ from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair, unknown_words_serve
 from nmt_core.base.messages import say
 from nmt_core.base.words import check_factors, check_words, split_words
-from nmt_core.ct2 import CT2
 from nmt_core.files import (
     open_output,
     read_parallel_lines,
@@ -32,6 +31,7 @@ from nmt_core.model_directory.loaded_model import LoadedModel, load_models
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.alignment import points_between
 from nmt_core.text.unknown_share import UnknownShare
+from nmt_core.transformer import TRANSFORMERS
 
 
 def score_files(args: argparse.Namespace) -> int:
@@ -77,8 +77,8 @@ def score_files(args: argparse.Namespace) -> int:
 
 
 def _open(args: argparse.Namespace) -> tuple[list[LoadedModel], PairScorer]:
-    """The models, none where CTranslate2 has it, and their scorer for text as it is given."""
-    if args.model.startswith(CT2):
+    """The models, none where another library has it, and their scorer for text as it is given."""
+    if args.model.startswith(TRANSFORMERS):
         return [], converted_scorer(open_converted(args, device=args.device), "raw" if args.raw else "surface")
     models = load_models(args.model.split(","), device=args.device, dtype=args.dtype)
     scorer: PairScorer = ModelPairScorer(models, softmax=args.softmax)

@@ -127,7 +127,7 @@ def _as_refusal(error: Exception) -> RpcError:
     """The error of an item that the model failed at."""
     if isinstance(error, RpcError):
         return error
-    if isinstance(error, InputError):  # of a model of CTranslate2, which alone knows what it takes
+    if isinstance(error, InputError):  # of a Transformer, which alone knows what it takes
         return invalid("", error.problem, reason="TEXT_TOO_LONG")
     _log.error("an item failed", exc_info=error)
     if is_full_gpu(error):

@@ -66,7 +66,7 @@ def _check_supported(request: pb.TranslateRequest, route: Route) -> None:
         if given:
             raise invalid(given[0], f"a hybrid searches as it was tuned to; leave out {', '.join(given)}")
     elif model.converted and (given := [name for name in _BOTH if request.HasField(name)]):
-        problem = f"{route.name!r} is a model of CTranslate2, which searches by log-probability alone"
+        problem = f"{route.name!r} is a Transformer, which searches by log-probability alone"
         raise not_supported(f"{problem}; leave out {', '.join(given)}")
     if model.copies and (request.forbid_unknown or model.defaults.forbid_unknown):
         raise not_supported(f"forbid_unknown: {route.name!r} writes unknown words as places of the source")

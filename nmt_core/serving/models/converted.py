@@ -1,4 +1,4 @@
-"""A Transformer in CTranslate2 as a server uses it.
+"""A Transformer of another library as a server uses it.
 
 Nothing can enter, leave or interrupt a search of the library. So it runs beside the device's thread, one sentence after
 the other, and requests for other models do not wait for it.
@@ -13,13 +13,12 @@ from typing import Any
 
 import torch
 
-from nmt_core.ct2 import CT2
-from nmt_core.ct2.model import Ct2Model
 from nmt_core.inference.converted import ConvertedTranslator, converted_scorer
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.models.search import SearchItem
 from nmt_core.serving.models.served import Proportions, ServedModel
+from nmt_core.transformer.model import open_transformer
 from nmt_core.v1 import nmt_pb2 as pb
 
 _LOOK_AGAIN = 0.003  # seconds
@@ -27,9 +26,8 @@ _PIECES_OF_A_WORD = 3  # what costs are reckoned with
 
 
 def open_converted(spec: str, defaults: DecodingConfig, *, device: str, dtype: str) -> ServedModel:
-    """Load ``ct2:DIR``. Raises ConfigError and ModelError."""
-    threads = torch.get_num_threads()
-    model = Ct2Model(spec.removeprefix(CT2), device=device, compute_type=dtype, threads=threads)
+    """Load ``ct2:DIR`` or ``hf:DIR``. Raises ConfigError and ModelError."""
+    model = open_transformer(spec, device=device, dtype=dtype, threads=torch.get_num_threads())
     translator = ConvertedTranslator(model)
     thread = ThreadPoolExecutor(1, thread_name_prefix="ctranslate2")  # of all its searches; ends with the model
     return ServedModel(

@@ -11,7 +11,6 @@ import numpy as np
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns
-from nmt_core.ct2 import CT2
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.embed import sentence_vectors
 from nmt_core.inference.output.finish import Finisher
@@ -31,6 +30,7 @@ from nmt_core.serving.models.served import Proportions, ServedModel, Vector
 from nmt_core.text.lexicon import Keep, Lexicon, fit_lexicon, read_lexicon
 from nmt_core.text.unknown_share import UnknownShare
 from nmt_core.text.vocabulary import UNKNOWN_ID, joint_vocabulary
+from nmt_core.transformer import TRANSFORMERS
 from nmt_core.v1 import nmt_pb2 as pb
 
 
@@ -68,7 +68,7 @@ def open_served_model(
     candidates: CandidateChoice | None = None,
 ) -> ServedModel:
     """Load a model (or ensemble) for the server. Raises ModelError, ConfigError, or InputError for the lexicon."""
-    if folders[0].startswith(CT2):
+    if folders[0].startswith(TRANSFORMERS):
         if lexicon or candidates:
             raise ConfigError(f"{folders[0]}: --lexicon and --candidates are for models of nmt-core; leave them out")
         return open_converted(",".join(folders), defaults, device=device, dtype=dtype)

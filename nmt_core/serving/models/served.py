@@ -73,7 +73,7 @@ class ServedModel:
     ``unknowns`` says what is written for <unk> where a request wants that, and ``proportions`` what requests cost.
     ``description`` is what a client may want to know of it, as in the contract. A hybrid translates with other systems,
     too, by a search that requests do not change; all else is its neural model's. ``loaded`` are the models that it was
-    made of; a ``converted`` model has none, and is CTranslate2's.
+    made of; a ``converted`` model has none, and is a Transformer.
     """
 
     scorer: PairScorer

@@ -10,13 +10,13 @@ import pytest
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
-from nmt_core.ct2.model import Ct2Model
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.methods.translate import translate
 from nmt_core.serving.models.device import Route
 from nmt_core.serving.models.opening import CandidateChoice, open_served_model
+from nmt_core.transformer.ct2 import Ct2Model
 from nmt_core.v1 import nmt_pb2 as pb
 from tests.nmt_core.serving.conftest import ServerThread
 from tests.nmt_core.serving.support import refusal_of

@@ -12,8 +12,8 @@ import pytest
 
 from nmt_core.base.errors import NmtError
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.ct2.model import Ct2Model
-from nmt_core.ct2.text import PiecesOfSide, TextOfModel
+from nmt_core.transformer.ct2 import Ct2Model
+from nmt_core.transformer.text import PiecesOfSide, TextOfModel
 from tests.numpy_transformer import END, UNKNOWN, NumpyTransformer
 
 pytest.importorskip("ctranslate2")
@@ -105,7 +105,7 @@ def test_the_source_ends_as_the_model_was_trained(
 ) -> None:
     folder = transformer.write(tmp_path / "model", **config)
     (folder / "hybridmt.yaml").write_text(settings or "text: tokenised")
-    assert Ct2Model(str(folder))._source_end == [END] * writes_end
+    assert Ct2Model(str(folder))._cut(0, [""]) == [[END] * writes_end]
 
 
 def test_an_empty_source_without_an_end_is_an_error(transformer: NumpyTransformer, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""Words of a Moses pipeline to the pieces that a CTranslate2 model reads, and its pieces to such words.
+"""Words of a Moses pipeline to what a Transformer reads, and what it writes to such words.
 
-Most such models read running text in SentencePieces, so words are unescaped and detokenised on the way in, and
+Most read running text in SentencePieces, so words are unescaped and detokenised on the way in, and
 tokenised and escaped on the way out. A model of ``text: tokenised`` reads words as they stand.
 """
 
@@ -68,14 +68,29 @@ class TextOfModel(Config):
         return TextProcessor(TextConfig(source_language=source, target_language=target))
 
 
-class PiecesOfSide:
-    """One side's words to pieces and back. Raises ConfigError where running text has no language, and InputError."""
+class WordsOfSide:
+    """One side's words to what its model reads, and back. Raises ConfigError where running text has no language."""
 
-    def __init__(self, folder: str, subwords: str | None, language: str | None, *, is_running: bool) -> None:
+    def __init__(self, folder: str, language: str | None, *, is_running: bool) -> None:
         if is_running and language is None:
             raise _unknown_languages(folder, "detokenisation needs")
         self._text = TextProcessor(TextConfig(source_language=language, target_language=language)) if language else None
         self._is_running = is_running
+
+    def text_of(self, words: str) -> str:
+        """Running text of tokenised words; the words where the model reads these."""
+        return self._text.detokenize(words) if self._text is not None and self._is_running else words
+
+    def words_of(self, text: str) -> str:
+        """The tokenised words of what the model writes."""
+        return self._text.tokenize(text) if self._text is not None and self._is_running else text
+
+
+class PiecesOfSide(WordsOfSide):
+    """The same to pieces and back. Raises InputError, too."""
+
+    def __init__(self, folder: str, subwords: str | None, language: str | None, *, is_running: bool) -> None:
+        super().__init__(folder, language, is_running=is_running)
         self._subwords: Bpe | SentencePieces | None = None
         if subwords is not None:
             model = ModelFile.read(os.path.join(folder, subwords))
@@ -83,21 +98,19 @@ class PiecesOfSide:
 
     def cut(self, words: str) -> list[str]:
         """The pieces of a tokenised text."""
-        text = self._text.detokenize(words) if self._text is not None and self._is_running else words
+        text = self.text_of(words)
         return split_words(self._subwords.apply(text) if self._subwords is not None else text)
 
     def join(self, pieces: list[str]) -> str:
         """The tokenised text of pieces."""
         text = " ".join(pieces)
-        if self._subwords is not None:
-            text = self._subwords.undo(text)
-        return self._text.tokenize(text) if self._text is not None and self._is_running else text
+        return self.words_of(self._subwords.undo(text) if self._subwords is not None else text)
 
 
 def _unknown_languages(folder: str, needed: str) -> ConfigError:
     """What is said of a directory that does not name its languages."""
     return ConfigError(
-        f"ct2:{folder}: its languages are not known, which {needed}; name the directory "
+        f"{folder}: its languages are not known, which {needed}; name the directory "
         f"…-en-fr, or write source_language and target_language into {os.path.join(folder, SETTINGS)}"
     )
 

@@ -9,8 +9,8 @@ import pytest
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.base.words import nbest_line
 from nmt_core.commands.main import main
-from nmt_core.ct2.model import Ct2Model
 from nmt_core.inference.commands.arguments import KEYS
+from nmt_core.transformer.ct2 import Ct2Model
 from tests.numpy_transformer import NumpyTransformer
 
 pytest.importorskip("ctranslate2")

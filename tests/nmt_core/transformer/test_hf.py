@@ -1,0 +1,221 @@
+"""Models of the library transformers: its bare numbers, CTranslate2's of the same model, damaged directories."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt_core.base.errors import NmtError
+from nmt_core.base.interfaces import SentencePair
+from nmt_core.commands.main import main
+from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.serving.models.opening import open_served_model
+from nmt_core.serving.models.search import SearchItem
+from nmt_core.transformer.model import Transformer, open_transformer
+from tests.random_marian import convert, log_prob, write_marian
+
+transformers = pytest.importorskip("transformers", reason="needs transformers (extra hf)")
+torch = pytest.importorskip("torch")
+# the library's own warnings are not about us
+pytestmark = pytest.mark.filterwarnings("ignore:::transformers", "ignore::FutureWarning", "ignore::DeprecationWarning")
+PAIRS = [
+    SentencePair("the old woman &apos;s house", "la maison de la vieille femme ."),
+    SentencePair("a man", "un homme"),
+    SentencePair(" ".join(["the old woman ,"] * 8), " ".join(["la femme , vieille"] * 9)),
+    SentencePair("a Quiz", "ZZ"),
+    SentencePair("the", ""),
+    SentencePair("", "la"),
+    SentencePair("a </s> <pad> man", "l&apos; </s> homme <unk>"),  # words like all others
+]
+RUNNING = ["the old woman's house", "la maison de la vieille femme."]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_marian(tmp_path_factory.mktemp("hf") / "marian-en-fr")
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Transformer:
+    return open_transformer(f"hf:{folder}")
+
+
+def test_scores_are_those_of_the_library_and_of_ctranslate2(model: Transformer, folder: Path, tmp_path: Path) -> None:
+    assert model.score(PAIRS[:1])[0].log_prob == pytest.approx(log_prob(folder, *RUNNING), abs=1e-4)
+    converted = open_transformer(f"ct2:{convert(folder, tmp_path / 'marian-en-fr')}", threads=1)
+    asked = [*PAIRS, *reversed(PAIRS)]
+    for one, other, pair in zip(model.score(asked), converted.score(asked), asked, strict=True):
+        assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4)
+        assert one.log_prob == pytest.approx(model.score([pair])[0].log_prob, abs=1e-4)
+        assert (one.unknown_source, one.unknown_target) == (other.unknown_source, other.unknown_target)
+
+
+@torch.no_grad()
+def test_what_may_follow_a_prefix_has_probability_1(model: Any) -> None:
+    (source,), (prefix,) = model._cut(0, ["the man"]), model._cut(1, ["la maison"])
+    end, padding = prefix[-1], model._padding
+    bare = model._model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([[padding, *prefix[:-1]]]))
+    before = sum(torch.log_softmax(bare.logits[0, :-1, :padding], -1).gather(1, torch.tensor(prefix[:-1])[:, None]))
+    total = math.exp(model._log_probs([source], [prefix])[0] - before)
+    for piece in set(range(padding)) - {end}:
+        longer = [*prefix[:-1], piece]
+        bare = model._model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([[padding, *longer]]))
+        ended = float(torch.log_softmax(bare.logits[0, -1, :padding], -1)[end])
+        total += math.exp(model._log_probs([source], [[*longer, end]])[0] - ended - before)
+    assert total == pytest.approx(1, abs=1e-4)
+
+
+def test_an_entry_of_a_list_has_the_score_of_its_pair(model: Transformer) -> None:
+    texts = ["the old woman reads", "", "the man"]
+    lists = model.nbest(texts, beam=4, nbest=3, forbid_unknown=True)
+    assert [len(found) for found in lists] == [3, 0, 3]
+    for text, found in zip(texts, lists, strict=True):
+        alone = model.nbest([text], beam=4, nbest=3, forbid_unknown=True)[0]
+        assert [entry.text for entry in found] == [entry.text for entry in alone]
+        scores = [one.log_prob for one in model.score([SentencePair(text, entry.text) for entry in found])]
+        assert scores == sorted(scores, reverse=True)
+        assert [entry.log_prob for entry in found] == pytest.approx(scores, abs=1e-4)
+
+
+def test_what_frames_a_text_has_no_probability(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    names = ["<s>", "<pad>", "</s>", "<unk>", *"abcde"]
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({name: n for n, name in enumerate(names)}, "<unk>"))
+    words.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    words.post_processor = tokenizers.processors.TemplateProcessing("<s> $A </s>", None, [("<s>", 0), ("</s>", 2)])
+    special = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+    transformers.PreTrainedTokenizerFast(tokenizer_object=words, **special).save_pretrained(tmp_path)
+    sizes = {f"{side}_{key}": 8 for side in ("encoder", "decoder") for key in ("ffn_dim", "layers")}
+    torch.manual_seed(1)
+    bart = transformers.BartForConditionalGeneration(
+        transformers.BartConfig(
+            vocab_size=len(names), d_model=8, max_position_embeddings=32, init_std=0.5, encoder_attention_heads=2,
+            decoder_attention_heads=2, **sizes,
+        )
+    ).eval()  # fmt: skip
+    bart.save_pretrained(tmp_path)
+    (tmp_path / "hybridmt.yaml").write_text("text: tokenised\n")
+    model = open_transformer(f"hf:{tmp_path}")
+    with torch.no_grad():
+        given = torch.tensor([[2, 0, 7, 4]])  # the decoder begins with </s>, and <s> follows whatever p it has
+        logits = bart(input_ids=torch.tensor([[0, 4, 5, 2]]), decoder_input_ids=given).logits[0]
+    logits[:, 1] = -math.inf
+    expected = torch.log_softmax(logits, -1)[range(1, 4), [7, 4, 2]].sum()
+    assert model.score([SentencePair("a b", "d a")])[0].log_prob == pytest.approx(float(expected), abs=1e-4)
+    (found,) = model.nbest(["a b"], beam=3, nbest=3, forbid_unknown=True)
+    assert found
+    assert all(set(entry.text.split()) <= set("abcde") for entry in found)
+
+
+def test_a_change_of_any_file_is_another_model(folder: Path, model: Transformer, tmp_path: Path) -> None:
+    same = shutil.copytree(folder, tmp_path / folder.name)
+    assert open_transformer(f"hf:{same}").signature == model.signature
+    vocabulary = json.loads((same / "vocab.json").read_text())
+    vocabulary["a"], vocabulary["e"] = vocabulary["e"], vocabulary["a"]
+    (same / "vocab.json").write_text(json.dumps(vocabulary))
+    assert open_transformer(f"hf:{same}").fingerprint != model.fingerprint
+
+
+def damaged(folder: Path, what: str) -> dict[str, Any]:
+    """Damage a directory; options to open it with."""
+    weights = folder / "model.safetensors"
+    if what == "cut":
+        weights.write_bytes(weights.read_bytes()[:3000])
+    elif what == "parameter":
+        load, save = (getattr(pytest.importorskip("safetensors.torch"), name) for name in ("load_file", "save_file"))
+        save({name: values for name, values in load(weights).items() if "layers.1.fc1.weight" not in name}, weights)
+    elif what == "tokeniser":
+        for name in ("vocab.json", "source.spm", "target.spm", "tokenizer_config.json"):
+            (folder / name).unlink()
+    elif what == "pieces":
+        names = json.loads((folder / "vocab.json").read_text())
+        (folder / "vocab.json").write_text(json.dumps(names | {"more": len(names)}))
+    elif what == "config":
+        (folder / "config.json").write_text("{")
+    elif what == "none":
+        shutil.rmtree(folder)
+    return {"dtype": "int8"} if what == "int8" else {}
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("cut", "is no model of transformers"),
+        ("config", "is no model of transformers"),
+        ("tokeniser", "is no model of transformers"),
+        ("parameter", "lacks 2 of the model's parameters, such as"),
+        ("pieces", "more than the model"),
+        ("none", "is no directory"),
+        ("int8", "--dtype int8: expected float32"),
+    ],
+)
+def test_a_directory_that_is_no_such_model_is_one_line(folder: Path, tmp_path: Path, what: str, message: str) -> None:
+    copy = shutil.copytree(folder, tmp_path / folder.name)
+    how = damaged(copy, what)
+    with pytest.raises(NmtError, match=message) as raised:
+        open_transformer(f"hf:{copy}", **how)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_directory_without_languages_is_one_line(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "marian")
+    with pytest.raises(NmtError, match="its languages are not known"):
+        open_transformer(f"hf:{copy}")
+
+
+def test_a_sentence_longer_than_the_model_takes_is_an_error(model: Transformer) -> None:
+    for pair in (SentencePair("the " * 600, "la"), SentencePair("the", "la " * 600)):
+        with pytest.raises(NmtError, match=r"does not take '.*…' of [\d,]+ pieces \(it takes 512\)"):
+            model.score([PAIRS[0], pair])
+    with pytest.raises(NmtError, match="does not take"):
+        model.nbest(["the " * 600], beam=1, nbest=1, forbid_unknown=False)
+
+
+def test_the_commands_write_the_model_s_numbers(
+    model: Transformer, folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("source").write_text("".join(f"{pair.source}\n" for pair in PAIRS))
+    Path("target").write_text("".join(f"{pair.target}\n" for pair in PAIRS))
+    assert main(["score", "--model", f"hf:{folder}", "source", "target"]) == 0
+    found = [float(line) for line in capfd.readouterr().out.splitlines()]
+    assert found == pytest.approx([one.log_prob for one in model.score(PAIRS)], abs=1e-4)
+    Path("text").write_text("the old woman reads\n\nthe man\n")
+    options = ["--input", "text", "--output", "out", "--scores", "--beam", "4", "--search", "forbid_unknown"]
+    assert main(["decode", "--model", f"hf:{folder}", *options]) == 0
+    lists = model.nbest(Path("text").read_text().splitlines(), beam=4, nbest=1, forbid_unknown=True)
+    lines = [line.split("\t") for line in Path("out").read_text().splitlines()]
+    assert [line[1] for line in lines] == [listed[0].text if listed else "" for listed in lists]
+    nothing = model.score([SentencePair("", "")])[0].log_prob
+    expected = [listed[0].log_prob if listed else nothing for listed in lists]
+    assert [float(line[0]) for line in lines] == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_server_has_the_model_s_numbers(model: Transformer, folder: Path) -> None:
+    served = open_served_model([f"hf:{folder}"], DecodingConfig(nbest=2), device="cpu", dtype="float32")
+    found = served.scorer.score(PAIRS)
+    assert [one.log_prob for one in found] == pytest.approx([one.log_prob for one in model.score(PAIRS)], abs=1e-4)
+    decoder, answers = served.decoder(False), list[Any]()
+    decoder.admit([(0, SearchItem("the man", served.defaults))])
+    while not answers:
+        time.sleep(decoder.waits)
+        answers = [*decoder.step()]
+    how: dict[str, Any] = {"beam": served.defaults.beam, "nbest": 2, "forbid_unknown": False}
+    assert [one.text for one in answers[0][1]] == [one.text for one in model.nbest(["the man"], **how)[0]]
+
+
+def test_without_the_library_it_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    assert main(["score", "--model", f"hf:{folder}", "source", "target"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"nmt-core score: hf:{folder} needs transformers: pip install 'hybridmt[hf]'"
+    ]
