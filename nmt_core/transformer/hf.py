@@ -56,6 +56,7 @@ class HfModel(Transformer):
                 folder, dtype=precision, output_loading_info=True, **how
             )
             self._tokenizer = library.AutoTokenizer.from_pretrained(folder, **how)
+            self._empty = self._cut(1, [""])[0]
         except Exception as error:  # of a damaged file the library raises what its parts do
             raise ModelError(f"hf:{folder} is no model of transformers: {first_line(error)}") from error
         if missing := [*found["missing_keys"], *found["mismatched_keys"]]:  # they would be random numbers
@@ -65,7 +66,6 @@ class HfModel(Transformer):
         self._library = library
         self._model.to(self._device).eval()
         self._padding, self._end = self._tokenizer.pad_token_id, self._tokenizer.eos_token_id
-        self._empty = self._cut(1, [""])[0]
         if self._end not in self._empty:
             raise ModelError(f"hf:{folder}: its tokeniser writes no end behind a text, which scores count")
         framing = {*self._tokenizer.all_special_ids, self._padding} - {self._end, self._tokenizer.unk_token_id}

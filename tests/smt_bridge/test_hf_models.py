@@ -30,10 +30,12 @@ def test_tables_and_lists_have_the_library_s_numbers(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     bare = [log_prob(folder, *pair) for pair in BARE]
-    Path("table").write_text("a man ||| un homme ||| 1 2 ||| 0-0\nthe woman &apos;s house , ||| la femme ||| 1 2 |||\n")
+    Path("table").write_text(
+        "a man ||| un homme ||| 1 2 ||| 0-0\nthe woman &apos;s house , ||| la femme ||| 1 2 ||| 0-0\n"
+    )
     options = ["--scorer", f"hf:{folder}", "--quiet"]
     capfd.readouterr()
-    assert main(["rescore-table", "table", "--output", "scored.gz", *options, "--jobs", "2"]) == 0
+    assert main(["rescore-table", "table", "--output", "scored.gz", *options, "--jobs", "1"]) == 0
     assert capfd.readouterr().err.count("faster") == 1
     scored = [line.split(" ||| ") for line in gzip.decompress(Path("scored.gz").read_bytes()).decode().splitlines()]
     found = [math.log(float(fields[2].split()[-1])) for fields in scored]
@@ -67,3 +69,16 @@ def test_doctor_says_a_directory_that_is_none(tmp_path: Path, capfd: pytest.Capt
     (tmp_path / "none-en-fr").mkdir()
     assert main(["doctor", "--scorer", f"hf:{tmp_path}/none-en-fr"]) == 1
     assert "is no model of transformers" in capfd.readouterr().out
+
+
+def test_doctor_says_a_model_of_the_other_direction(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    scores = {word: log_prob(folder, "a man", " ".join([word] * 4)) for word in ("homme", "la", "eau", "y")}
+    likely, unlikely = max(scores, key=scores.__getitem__), min(scores, key=scores.__getitem__)
+    for name, word in (("likely", likely), ("unlikely", unlikely)):
+        Path(name).write_text(f"{' '.join([word] * 4)}\n" * 60)
+    for source, reference, warnings in (("unlikely", "likely", 0), ("likely", "unlikely", 1)):
+        assert main(["doctor", "--scorer", f"hf:{folder}", "--source", source, "--reference", reference]) == 0
+        assert capfd.readouterr().out.count("is it of the other direction") == warnings
