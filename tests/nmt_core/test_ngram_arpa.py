@@ -62,6 +62,12 @@ def refusal(path: Path, content: bytes) -> InputError:
     return caught.value
 
 
+def test_an_undamaged_one_has_its_order_and_words(tmp_path: Path) -> None:
+    (tmp_path / "model").write_text(ARPA)
+    model = NgramModel(str(tmp_path / "model"))
+    assert (model.order, "groupe" in model, "neuf" in model) == (2, True, False)
+
+
 @pytest.mark.parametrize("name", DAMAGED)
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
 def test_a_damaged_one_is_a_line(tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:

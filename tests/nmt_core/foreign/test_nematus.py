@@ -78,11 +78,13 @@ def test_dropout_of_old_models_is_a_factor(tmp_path: Path, kind: Any) -> None:
     assert_scores(checkpoint, PAIRS, kept=lambda name: 1 - dropped.get(name, 0.0))
 
 
-def test_settings_may_have_another_place_and_default_values(tmp_path: Path) -> None:
+def test_settings_may_have_another_place_and_default_values_and_languages_are_kept(tmp_path: Path) -> None:
     checkpoint = NematusCheckpoint(tmp_path, Kind())
     (tmp_path / "old.json").write_text(json.dumps({"dim": DIM, "dim_word": DIM_WORD}))
-    checkpoint.more = ["--settings", str(tmp_path / "old.json")]
+    checkpoint.more = ["--settings", str(tmp_path / "old.json"), "--source-language", "de", "--target-language", "en"]
     assert_scores(checkpoint, PAIRS)
+    text = load_model(str(tmp_path / "model")).config.text
+    assert (text.source_language, text.target_language) == ("de", "en")
 
 
 @pytest.mark.parametrize(

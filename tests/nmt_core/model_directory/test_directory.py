@@ -179,6 +179,19 @@ def test_an_error_while_saving_is_one_line_and_leaves_the_old_model(
     assert _words(folder) == 1 and not any(name.startswith(".") for name in os.listdir(folder))
 
 
+def test_tensors_and_then_their_name_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsync, path = os.fsync, tmp_path / "training.safetensors"
+    synced: list[tuple[bool, bool]] = []
+
+    def noted(descriptor: int) -> None:
+        fsync(descriptor)
+        synced.append((os.readlink(f"/proc/self/fd/{descriptor}") == str(tmp_path), path.exists()))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    save_tensors(str(path), {"a": torch.zeros(1)})
+    assert synced == [(False, False), (True, True)]
+
+
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
 def test_files_have_the_permissions_of_the_umask(tmp_path: Path, umask: int, mode: int) -> None:
     before = os.umask(umask)

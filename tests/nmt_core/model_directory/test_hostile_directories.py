@@ -44,7 +44,7 @@ def folder(valid: Path, tmp_path: Path) -> Path:
 
 
 def _refused(folder: Path) -> str:
-    """What a process with another 200 MiB and 20 seconds says of the folder."""
+    """What a process with another 200 MiB and 20 seconds of processor time says of the folder."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -61,7 +61,8 @@ def _load_within_bounds(folder: str, writer: int) -> NoReturn:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + 200 * _MIB
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    signal.alarm(20)
+    resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+    signal.alarm(250)  # where it waits for something
     code, message = 0, ""
     try:
         load_model(folder)

@@ -15,6 +15,7 @@ from nmt_core.models.build import new_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.vocabulary import Vocabulary
+from tests.annotated_models import make_annotated
 from tests.prepared_models import KINDS, make_model
 
 OTHERS: dict[str, object] = {
@@ -88,6 +89,14 @@ def test_tensors_words_and_their_order_are_in_the_fingerprint(folder: Path, tmp_
         found.add(fingerprint(tmp_path / str(number)))
     change(folder, "target_order", "right-to-left")
     assert len(found | {fingerprint(folder)}) == 5
+
+
+@pytest.mark.parametrize("key", ["copying", "lexicon"])
+def test_how_annotated_text_is_read_is_in_the_fingerprint(tmp_path: Path, key: str) -> None:
+    folder = Path(make_annotated(tmp_path, "m", "posall")[0])
+    before = fingerprint(folder)
+    change(folder, key, None)
+    assert fingerprint(folder) != before
 
 
 def test_how_and_where_a_model_was_trained_is_no_part_of_it(folder: Path, tmp_path: Path) -> None:

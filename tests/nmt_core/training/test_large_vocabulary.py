@@ -77,6 +77,9 @@ def test_only_the_chosen_rows_change_and_as_a_restricted_softmax_wants(optimizer
             words = part.local(batch).target.words_BL[batch.target.mask_BL]
             expected = torch.nn.functional.cross_entropy(logits, words, reduction="sum")
         tables.narrow(part.source.words_C, part.target.words_C)
+        with tables.whole():
+            assert len(model.output.bias) == WORDS + 2
+        assert len(model.output.bias) == 26
         updater.zero_grad()
         loss = backpropagate(model, part.local(batch)).objective
         assert loss.item() == pytest.approx(expected.item(), rel=1e-5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import os
 from pathlib import Path
@@ -51,6 +52,17 @@ def test_scores_are_those_of_numpy_whatever_is_scored_together(model: Ct2Model, 
         assert score.log_prob == pytest.approx(model.score([pair])[0].log_prob, abs=1e-5)
     unknown = model.score([PAIRS[3]])[0]
     assert (unknown.unknown_source, unknown.unknown_target) == (1, 1)
+
+
+def test_each_side_has_a_vocabulary_of_its_own(transformer: NumpyTransformer, tmp_path: Path) -> None:
+    folder = transformer.write(tmp_path / "model")
+    shared = (folder / "shared_vocabulary.json").rename(folder / "target_vocabulary.json")
+    upper = [piece.upper() if piece in WORDS else piece for piece in json.loads(shared.read_bytes())]
+    (folder / "source_vocabulary.json").write_text(json.dumps(upper))
+    (score,) = Ct2Model(str(folder), threads=1).score([SentencePair("THE the OLD", "la vieille femme")])
+    assert (score.unknown_source, score.unknown_target) == (1, 0)
+    expected = sum(transformer.log_probs(["the", UNKNOWN, "old"], ["la", "vieille", "femme"]))
+    assert score.log_prob == pytest.approx(expected, abs=1e-4)
 
 
 def test_what_may_follow_a_prefix_has_probability_1(model: Ct2Model, transformer: NumpyTransformer) -> None:
