@@ -168,7 +168,6 @@ class WordTables:
         for _, embedding in self._model.embeddings():
             for parameter in embedding.parameters():
                 parameter.requires_grad_(False)
-                parameter.grad = None
 
 
 def _moments(optimizer: torch.optim.Optimizer, parameter: nn.Parameter) -> dict[str, Tensor]:

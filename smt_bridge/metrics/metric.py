@@ -40,7 +40,7 @@ def chrf(statistics: npt.ArrayLike) -> Floats:
     """Corpus chrF2 in 0..100 of summed counts (..., 18): hypothesis, reference, matches of each order."""
     counts = np.asarray(statistics, dtype=np.float64)
     hypothesis, reference, matches = counts[..., 0::3], counts[..., 1::3], counts[..., 2::3]
-    usable = (hypothesis > 0) & (reference > 0)
+    usable = hypothesis > 0  # of orders that the reference has none of, sacreBLEU counts none in the hypothesis
     orders = np.maximum(usable.sum(axis=-1), 1)
     precision = np.where(usable, matches / np.where(usable, hypothesis, 1.0), 0.0).sum(axis=-1) / orders
     recall = np.where(usable, matches / np.where(usable, reference, 1.0), 0.0).sum(axis=-1) / orders

@@ -51,7 +51,7 @@ def rule_symbols(phrase: bytes) -> list[bytes | None]:
 
 
 def _symbol(token: bytes) -> bytes | None:
-    if not (token.startswith(b"[") and token.endswith(b"]") and len(token) > 1):
+    if not (token.startswith(b"[") and token.endswith(b"]")):
         return token
     if is_non_terminal(token):
         return None
