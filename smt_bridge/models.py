@@ -243,6 +243,7 @@ class _Elsewhere:
     """
 
     usual_share = 0.0
+    models: Sequence[Any] = ()
 
     def __init__(self, spec: str, scorer: PairScorer, search: SearchOptions | None, *, owner: str) -> None:
         self._spec, self._scorer, self._search, self._owner = spec, scorer, search or SearchOptions(), owner
@@ -268,6 +269,10 @@ class _Elsewhere:
         """Raises ConfigError."""
         raise self._cannot("does not search in graphs")
 
+    def own_text(self) -> RawText:
+        """What makes words of raw text, and back. Raises ConfigError where the model's languages are not known."""
+        raise ConfigError("--raw needs --preparation, or a model that is no server's, which has the languages")
+
     def finish(self) -> None:
         """Nothing is left to be said."""
 
@@ -291,9 +296,8 @@ class Converted(_Elsewhere):
         self._model = open_transformer(spec, **how)
         super().__init__(spec, self._model, search, owner="a Transformer")
 
-    @property
-    def raw_text(self) -> RawText:
-        """What makes words of raw text, and back. Raises ConfigError for a model whose languages are not known."""
+    def own_text(self) -> RawText:
+        """That of the converted model."""
         return self._model.raw_text
 
     def _translate(self, sentences: Sequence[str]) -> Sequence[Iterable[Any]]:

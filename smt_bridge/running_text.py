@@ -6,7 +6,7 @@ the steps that cut words (compounds, subwords), or Moses' tokeniser for the lang
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from nmt_core.preparation.bundled import BundledPreprocessor, PreparedText
@@ -22,11 +22,17 @@ def read_preparation(recipe: Recipe) -> BundledPreprocessor | None:
     return BundledPreprocessor.read(recipe.preparation) if recipe.preparation else None
 
 
-def open_running_text(preparation: BundledPreprocessor | None, models: Sequence[Any]) -> RunningText:
+def open_running_text(
+    preparation: BundledPreprocessor | None, models: Sequence[Any], own: Callable[[], RunningText] | None
+) -> RunningText:
     """By the recipe's ``preparation``, or the one that its loaded neural ``models`` carry.
 
-    Raises ConfigError for models that were prepared differently.
+    There are none of a model that another program runs: it has its ``own``. Raises ConfigError for models that were
+    prepared differently, and as ``own``.
     """
+    if preparation is None and not models:
+        assert own is not None
+        return own()
     from nmt_core.model_directory.ensembles import shared_preparation  # with PyTorch, which Remote does without
 
     found = preparation or shared_preparation(models)

@@ -14,6 +14,8 @@ from nmt_core.base.words import unescape
 from nmt_core.files import read_lines, read_text_lines
 from nmt_core.text.unknown_share import MORE
 from nmt_core.text.vocabulary import Vocabulary
+from smt_bridge.model_checks import FEWER
+from smt_bridge.nbest.checks import MANY_GLUED, share_of_glued
 
 Level = Literal["error", "warning", "note"]
 
@@ -46,9 +48,6 @@ def note(place: str, problem: str, remedy: str) -> Finding:
 
 
 _ESCAPED = re.compile(r"&(?:apos|quot|amp|lt|gt|#124|#91|#93);")
-_GLUED = re.compile(r"^(?!.*&(?:\w+|#\d+);$).*\w[.,!?;:]$")  # an escape such as l&apos; is no such word
-_FEW = 0.02  # share of words from which it is no accident
-_FEWER = 1 / 3  # of the unknown words, that the other side of a model does not know
 _POOR = 0.15  # share of unknown words from which something is wrong
 
 
@@ -62,10 +61,6 @@ class Words(NamedTuple):
     def total(self) -> int:
         """Running words."""
         return self.counts.total()
-
-    def share(self, pattern: re.Pattern[str]) -> float:
-        """Share of the running words that match."""
-        return sum(count for word, count in self.counts.items() if pattern.search(word)) / max(self.total, 1)
 
     def unknown(self, vocabulary: Vocabulary | frozenset[str]) -> float:
         """Share of the running words outside ``vocabulary``."""
@@ -111,7 +106,7 @@ def examine_text(path: str, *, most: int, tokenised: bool) -> Iterator[Finding]:
         yield warning(
             f"{path}:{first_blank}", f"{counted(blank, 'line is', 'lines are')} blank", "make sure that this is meant"
         )
-    if tokenised and words_of_file(path, most=most).share(_GLUED) > _FEW:
+    if tokenised and share_of_glued(islice(read_text_lines(path, errors="replace"), most or None)) > MANY_GLUED:
         yield warning(path, "punctuation is glued to words: it is not tokenised", "run Moses' tokenizer.perl on it")
 
 
@@ -144,7 +139,7 @@ def examine_coverage(words: Words, vocabulary: Vocabulary, *, other: Vocabulary,
     if unknown < max(_POOR, vocabulary.unknown_share + MORE) or not words.total:
         return
     problem = f"{unknown:.0%} of the words are unknown to {model}"
-    if words.unknown(other) < _FEWER * unknown:
+    if words.unknown(other) < FEWER * unknown:
         yield warning(words.place, problem, "it is a model of the other direction: give one of this")
         return
     changes = {

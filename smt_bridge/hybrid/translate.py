@@ -17,7 +17,6 @@ from nmt_core.base.messages import counted, say
 from nmt_core.base.words import check_factors, check_words, count_words, without_markup
 from nmt_core.files import open_output, read_text_lines
 from nmt_core.files.progress import progress_bar
-from nmt_core.preparation.bundled import BundledPreprocessor
 from smt_bridge.features.base import Feature
 from smt_bridge.hybrid.chooser import GIVEN_UP, UNTRANSLATED, Choice, Chooser
 from smt_bridge.hybrid.opening import column_signatures, graph_lists_of, graph_reader_of, moses_of, open_features
@@ -25,10 +24,8 @@ from smt_bridge.hybrid.options import recipe_by_options
 from smt_bridge.hybrid.translator import GuidedChooser, HybridTranslator
 from smt_bridge.metadata import Metadata, new_metadata, write_metadata
 from smt_bridge.models import (
-    Converted,
     Local,
     ModelOptions,
-    Remote,
     SearchOptions,
     check_takes_guidance,
     open_model,
@@ -94,7 +91,8 @@ def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack)
         raise ConfigError("--raw: the neural model reads words with factors, which raw text has not")
     decoder = opened(recipe.model)
     preparation = read_preparation(recipe)
-    text = _running_text(preparation, decoder) if args.raw else None
+    own_text = None if isinstance(decoder, Local) else decoder.own_text
+    text = open_running_text(preparation, decoder.models, own_text) if args.raw else None
     if guidance:
         if not isinstance(decoder, Local):
             raise ConfigError("guidance_weight needs a model of nmt-core in a folder")
@@ -104,17 +102,6 @@ def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack)
     chooser = Chooser(recipe, features)
     hybrid = HybridTranslator(moses, decoder, GuidedChooser() if guidance else chooser, graphs, guidance)
     return _System(hybrid, decoder, moses, chooser, features, factors, text)
-
-
-def _running_text(preparation: BundledPreprocessor | None, decoder: Local | Converted | Remote) -> RunningText:
-    """What makes words of raw text, and back. Raises ConfigError where nothing says how."""
-    if isinstance(decoder, Local):
-        return open_running_text(preparation, decoder.models)
-    if preparation is not None:
-        return open_running_text(preparation, [])
-    if isinstance(decoder, Converted):
-        return decoder.raw_text
-    raise ConfigError("--raw needs --preparation, or a model that is no server's, which has the languages")
 
 
 def _translate_input(

@@ -1,35 +1,17 @@
-"""Reference translations, the counts of n-best lists against them, and plain text of Moses-tokenised hypotheses."""
+"""Reference translations, and the counts of n-best lists against them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 
 from nmt_core.base.errors import InputError
-from nmt_core.base.languages import check_language
 from nmt_core.base.messages import counted
 from nmt_core.base.words import check_words
 from nmt_core.files import read_text_lines
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.metric import BLEU, Metric, counter
+from smt_bridge.metrics.plain_text import detokenizer
 from smt_bridge.nbest.entry import NbestEntry, NbestList
-
-
-def detokenizer(language: str) -> Callable[[str], str]:
-    """Return a function that joins the words of a line as ``language`` is written and undoes Moses' escapes.
-
-    Raises ConfigError for what is no code of a language.
-    """
-    from sacremoses import MosesDetokenizer  # takes half a second, which tokenised text does without
-
-    check_language(language, f"--detokenize {language}")
-    moses = MosesDetokenizer(lang=language)
-
-    @lru_cache(maxsize=1 << 16)
-    def detokenize(line: str) -> str:
-        return str(moses.detokenize(line.split(" "))) if line else ""
-
-    return detokenize
 
 
 def statistics_against(

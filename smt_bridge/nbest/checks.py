@@ -103,19 +103,44 @@ def looks_unrelated(samples: Iterable[SampledPair], *, text: str = "source") -> 
     return f"long {text}s do not have long hypotheses (correlation {correlation:.2f} over {len(pairs)} sentences)"
 
 
-def warnings_of_references(
-    firsts: Sequence[tuple[int, str]], references: Iterable[tuple[str, Sequence[str]]], *, of: str
-) -> Iterator[str]:
-    """A warning for each of ``references`` (name, a line per sentence) that looks like one of another set than ``of``.
+_GLUED = re.compile(r"^(?!.*&(?:\w+|#\d+);$).*\w[.,!?;:]$")  # an escape such as l&apos; is no such word
+MANY_GLUED = 0.02  # share of words from which a text is not tokenised; abbreviations are fewer
 
-    ``firsts`` are first hypotheses with their sentences.
+
+def share_of_glued(texts: Iterable[str]) -> float:
+    """The share of words that end in punctuation: next to none in tokenised text, a tenth in running text."""
+    counts = Counter(word for text in texts for word in text.replace("\t", " ").split(" ") if word)
+    return sum(count for word, count in counts.items() if _GLUED.search(word)) / max(counts.total(), 1)
+
+
+def warnings_of_references(
+    firsts: Sequence[tuple[int, str]],
+    references: Iterable[tuple[str, Sequence[str]]],
+    *,
+    of: str,
+    detokenize: str | None,
+    tokenize: str | None = None,
+) -> Iterator[str]:
+    """A warning for each of ``references`` (name, a line per sentence) that cannot be compared with the list.
+
+    It looks like one of another set than ``of``, or like running text where words are compared as they stand (without
+    ``detokenize``, and without a tokeniser), or tokenised where they are not. ``firsts`` are first hypotheses with
+    their sentences.
     """
+    hypotheses = share_of_glued(text for _, text in firsts)
     for path, lines in references:
         sources = (text_of(lines[sentence].encode("utf-8", "replace")) for sentence, _ in firsts)
         samples = (SampledPair(source, text) for source, (_, text) in zip(sources, firsts, strict=True))
         reason = looks_unrelated(samples, text="reference")
         if reason is not None:
             yield f"warning: is {path} a reference of the sentences of {of}? {reason}"
+        if detokenize:
+            if any("&apos;" in line or "&quot;" in line for line in lines):
+                problem = "has Moses' escapes, but with --detokenize it must be plain text: scores will be too low"
+                yield f"warning: {path} {problem}"
+        elif tokenize in (None, "none") and share_of_glued(lines[:MOST_LOOKED_AT]) > hypotheses + MANY_GLUED:
+            problem = "is not tokenised as the list is: scores will be too low"
+            yield f"warning: {path} {problem}; give the tokenised reference, or --detokenize LANG"
 
 
 def _shifted(pairs: Sequence[SampledPair], shift: int) -> list[SampledPair]:

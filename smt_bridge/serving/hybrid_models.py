@@ -104,11 +104,7 @@ class HybridModels(Collector):
             decoder=lambda attention: HybridSearch(parts),
             finish=HybridFinish(parts, complete),
             defaults=DecodingConfig.from_mapping({**search._asdict(), "nbest": 1}, origin=path),
-            processor=(
-                neural.processor
-                if neural.converted and preparation is None
-                else functools.partial(open_running_text, preparation, neural.loaded)
-            ),
+            processor=functools.partial(open_running_text, preparation, neural.loaded, neural.processor),
             description=description,
         )
 

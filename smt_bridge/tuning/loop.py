@@ -209,7 +209,8 @@ class _Loop:
                 there = counted(len(text), "line")
                 _say(f"warning: {path} has {there}, but {args.source} {sentences:,}; is it of another set?")
         texts = [(sentence, entry.text) for sentence, entry in firsts.items()]
-        for warning in warnings_of_references(texts, named, of=args.source):
+        form = {"detokenize": args.detokenize, "tokenize": args.tokenize}
+        for warning in warnings_of_references(texts, named, of=args.source, **form):
             _say(warning)
 
     def _say_round(self, number: int, found: Round, firsts: Mapping[int, NbestEntry]) -> None:

@@ -133,7 +133,9 @@ def _watched(
         yield group
     if missing:
         _say(f"{missing:,} of {len(references[0]):,} reference lines have no list, and are left out")
-    for warning in warnings_of_references(firsts, zip(args.reference, references, strict=True), of=args.nbest):
+    named = zip(args.reference, references, strict=True)
+    form = {"detokenize": args.detokenize, "tokenize": args.tokenize}
+    for warning in warnings_of_references(firsts, named, of=args.nbest, **form):
         _say(warning)
 
 

@@ -69,7 +69,7 @@ def test_words_of_both_languages_hide_no_wrong_direction(tmp_path: Path) -> None
     path.write_text("".join(f"{a} . ||| {b} . ||| 0.5\n" for a, b in sorted(zip(SOURCE, TARGET, strict=True))))
     forward = OneDirection(frozenset(["."]))
     with pytest.raises(
-        WiringError, match="the reverse scorer does not know 80 of 160 words, but with source and target"
+        WiringError, match="the reverse scorer does not know 80 of 160 words, and with source and target"
     ):
         rescore_table(path, tmp_path / "new", forward, reverse_scorer=forward)
     turned = [f"{word} ." for word in TARGET]
@@ -79,6 +79,18 @@ def test_words_of_both_languages_hide_no_wrong_direction(tmp_path: Path) -> None
     with pytest.raises(WiringError, match=r"the scorer .* model of the other direction; give one of source to target"):
         add_scores(read_nbest(tmp_path / "list"), turned, forward)
     assert len(add_scores(read_nbest(tmp_path / "list"), turned, forward, name="R0", reverse=True)) == 40
+
+
+def test_a_small_vocabulary_hides_no_wrong_direction(tmp_path: Path) -> None:
+    """Six of ten words are unknown in the right direction, too."""
+    pairs = list(zip(SOURCE, TARGET, strict=True))
+    small = OneDirection()
+    small.known = (frozenset(SOURCE[:16]), frozenset(TARGET[:16]))
+    for name, sides in (("right", pairs), ("wrong", [(b, a) for a, b in pairs])):
+        (tmp_path / name).write_text("".join(f"{a} ||| {b} ||| 0.5\n" for a, b in sorted(sides)))
+    assert rescore_table(tmp_path / "right", tmp_path / "new", small).unknown_source == 24
+    with pytest.raises(WiringError, match="does not know 80 of 80 words, and with source and target exchanged only 48"):
+        rescore_table(tmp_path / "wrong", tmp_path / "new", small)
 
 
 def test_a_part_of_a_table_does_not_end_the_work(tmp_path: Path) -> None:
@@ -141,3 +153,30 @@ def test_a_reference_of_another_set_is_warned_of(
     warnings = [line for line in capsys.readouterr().err.splitlines() if "warning: is" in line]
     assert len(warnings) == bool(said)
     assert not said or said in warnings[0]
+
+
+@pytest.mark.parametrize("command", ["rerank", "tune"])
+@pytest.mark.parametrize(
+    ("reference", "more", "said"),
+    [
+        ("Ann , s1 &apos; s2 sleeps .", [], ""),
+        ("Ann, s1's2 sleeps.", [], "reference is not tokenised as the list is: scores will be too low; give the token"),
+        ("Ann, s1's2 sleeps.", ["--detokenize", "en"], ""),
+        ("Ann , s1 &apos; s2 sleeps .", ["--detokenize", "en"], "reference has Moses' escapes, but with --detokenize"),
+    ],
+    ids=["words", "text for words", "text", "words for text"],
+)
+def test_a_reference_of_another_form_is_warned_of(
+    tmp_path: Path, command: str, reference: str, more: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The list is tokenised: without ``--detokenize`` its words are compared as they stand."""
+    lines = [f"0 ||| {start} , s1 &apos; s2 sleeps . ||| A= {len(start)} B= 1 ||| 0\n" for start in ("Ann", "An")]
+    (tmp_path / "list").write_text("".join(lines))
+    (tmp_path / "reference").write_text(f"{reference}\n")
+    (tmp_path / "weights").write_text("A= 1\nB= 1\n")
+    given = {"rerank": ["--weights", str(tmp_path / "weights")], "tune": ["--tuner", "runs=1"]}[command]
+    files = ["--nbest", str(tmp_path / "list"), "--reference", str(tmp_path / "reference")]
+    assert main([command, *files, *given, *more, "--output", str(tmp_path / "out")]) == 0
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "warning:" in line]
+    assert len(warnings) == (said != "")
+    assert said == "" or f"{command}: warning: {tmp_path / said}" in warnings[0]

@@ -25,7 +25,8 @@ import numpy as np
 
 from nmt_core.base.errors import NmtError
 from nmt_core.files import read_text_lines
-from smt_bridge.metrics.references import detokenizer, read_references, statistics_against
+from smt_bridge.metrics.plain_text import detokenizer
+from smt_bridge.metrics.references import read_references, statistics_against
 from smt_bridge.metrics.significance import SystemScore, compare
 from smt_bridge.nbest.order import ordered_lists
 from smt_bridge.nbest.recompute import recomputed_columns

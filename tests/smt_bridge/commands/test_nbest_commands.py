@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 import pkgutil
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -194,3 +196,14 @@ def test_lines_of_too_many_words_are_named(files: Path) -> None:
     (files / "reference").write_text("the cat\nno\nit is a very small house for a cat\n")
     with pytest.raises(InputError, match=r"reference:3: has 9 words; up to 8 are taken: .*--max-words"):
         call(tune, *options, "--max-words", "8")
+
+
+@pytest.mark.parametrize("module", ["numpy", "sacrebleu", "pydantic", "torch"])
+def test_mere_reranking_does_not_load(tmp_path: Path, module: str) -> None:
+    """What judges a choice takes longer to load than a small list to rerank."""
+    (tmp_path / "list").write_text("0 ||| a ||| A= 1 ||| 0\n0 ||| b ||| A= 2 ||| 0\n")
+    (tmp_path / "weights").write_text("A= 1\n")
+    words = ["rerank", "--nbest", str(tmp_path / "list"), "--weights", str(tmp_path / "weights")]
+    code = f"import sys; from smt_bridge.commands.main import main; main({words}); print('{module}' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[3])
+    assert found.stdout == "b\nFalse\n", found.stderr
