@@ -231,7 +231,7 @@ def tune(
     joined = join_lists(lists)
     _check_references(references, joined)
     statistics = statistics_against(references, tokenize=tokenize, language=detokenize, metric=METRICS[metric])
-    pool = pool_from_lists(joined, statistics, path=_NAME, metric=METRICS[metric])
+    pool = pool_from_lists(((one, statistics(one)) for one in joined), path=_NAME, metric=METRICS[metric])
     return tune_by_plan(pool, plan_for_list(pool, start, options or TuningOptions()))
 
 

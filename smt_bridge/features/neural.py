@@ -160,11 +160,12 @@ class SharedScorer:
     """A ``PairScorer`` that remembers its last answers.
 
     Features of one list ask the same pairs one after the other; the scorer behind is asked once, for
-    everything that any of them announced with ``expect``.
+    everything that any of them announced with ``expect``. ``words`` and ``unknown`` are those of all it was asked.
     """
 
     def __init__(self, scorer: PairScorer) -> None:
         self._scorer = scorer
+        self.words = self.unknown = 0
         self._per_word = False
         self._attention = False
         self._pairs: list[SentencePair] = []
@@ -192,6 +193,8 @@ class SharedScorer:
             self._pairs, self._answers = [], []  # let the old ones go before the new ones come
             if wanted:
                 self._answers = self._scorer.score(wanted, per_word=self._per_word, attention=self._attention)
+                self.words += sum(text.count(" ") + 1 for pair in wanted for text in pair if text)
+                self.unknown += sum(score.unknown_source + score.unknown_target for score in self._answers)
             self._pairs = wanted
         return self._answers
 

@@ -12,7 +12,7 @@ from importlib import metadata
 from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError, NmtError
-from nmt_core.base.interfaces import PairScorer
+from nmt_core.base.interfaces import PairScorer, unknown_words_serve
 from smt_bridge.features.base import AdaptedFeature, Feature
 from smt_bridge.features.kenlm import KenLMFeature
 from smt_bridge.features.lengths import LengthRatio, WordCount
@@ -38,27 +38,51 @@ GROUP = "smt_bridge.features"
 _Opener = Callable[[str], PairScorer]
 
 
+class WordCounts(NamedTuple):
+    """The words that a scorer was asked for, those it does not know, and the share of these that is usual for it.
+
+    ``serve`` is 1 for a model to which unknown words serve.
+    """
+
+    words: float
+    unknown: float
+    serve: float
+    usual: float
+
+
 class SharedScorers:
-    """The scorers of a command: each spec is opened once, and asked once for all features of a direction."""
+    """The scorers of a command: each spec is opened once, and asked once for all features of the same pairs."""
 
     def __init__(self, opener: _Opener) -> None:
         self._opener = opener
         self._opened: dict[str, PairScorer] = {}
-        self._shared: dict[tuple[str, Direction], SharedScorer] = {}
+        self._shared: dict[tuple[str, str], SharedScorer] = {}
 
-    def scorer(self, spec: str) -> PairScorer:
-        """The scorer of ``spec`` itself; raises as ``open_model``."""
+    def scorer(self, spec: str, pairs: str) -> SharedScorer:
+        """The scorer of ``spec`` for features that ask the same ``pairs``; raises as ``open_model``."""
         if spec not in self._opened:
             self._opened[spec] = self._opener(spec)
-        return self._opened[spec]
+        return self._shared.setdefault((spec, pairs), SharedScorer(self._opened[spec]))
 
     def feature(
         self, spec: str, measure: PairMeasure, *, direction: Direction = "forward", names: tuple[str, ...] | None = None
     ) -> PairFeature:
         """The columns of ``measure`` from the scorer of ``spec``; raises as ``open_model``."""
-        shared = self._shared.setdefault((spec, direction), SharedScorer(self.scorer(spec)))
+        shared = self.scorer(spec, direction)
         shared.expect(per_word=measure.per_word, attention=measure.attention)
         return PairFeature(shared, measure, direction=direction, names=names)
+
+    def take_counts(self) -> dict[str, WordCounts]:
+        """What each scorer was asked since the last call, by its spec."""
+        found = {}
+        for spec, scorer in self._opened.items():
+            shared = [one for (other, _), one in self._shared.items() if other == spec]
+            words, unknown = sum(one.words for one in shared), sum(one.unknown for one in shared)
+            serve, usual = unknown_words_serve(scorer.signature), getattr(scorer, "usual_share", 0.0)
+            found[spec] = WordCounts(words, unknown, float(serve), usual)
+            for one in shared:
+                one.words = one.unknown = 0
+        return found
 
 
 Make = Callable[[str, SharedScorers], Feature]
@@ -82,8 +106,8 @@ _OF_A_MODEL: Mapping[str, Make] = {
     "nmtunk": _pair(UNKNOWN_WORDS),
     "coverage": _pair(COVERAGE),
     "nmtreverse": _pair(LOG_PROB, "reverse"),
-    "phrases": lambda spec, scorers: PhraseSum(scorers.scorer(spec)),
-    "phrasesreverse": lambda spec, scorers: PhraseSum(scorers.scorer(spec), "reverse"),
+    "phrases": lambda spec, scorers: PhraseSum(scorers.scorer(spec, "phrases")),
+    "phrasesreverse": lambda spec, scorers: PhraseSum(scorers.scorer(spec, "phrasesreverse"), "reverse"),
     "rnnlm": _pair(LOG_PROB, "target", ("RNNLM0",)),
     "cslm": _pair(CONTINUOUS_SPACE, "target"),
 }

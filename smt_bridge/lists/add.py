@@ -20,7 +20,7 @@ from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.run import Job, are_files, run_with_options
 from smt_bridge.errors import FormatError
 from smt_bridge.features.registry import compares_hypotheses
-from smt_bridge.lists.worker import FACTORS, NAME, Request, UnknownWords, feature_specs, models_of, open_worker
+from smt_bridge.lists.worker import FACTORS, NAME, FeatureWorker, Request, UnknownWords, feature_specs, models_of
 from smt_bridge.metadata import Metadata, known_columns, new_metadata, write_metadata
 from smt_bridge.models import count_jobs
 from smt_bridge.moses_lines import look_factored, parse_factors
@@ -116,7 +116,7 @@ def _add(request: Request, lists: _Input) -> int:
     job = _job(request, lists)
     if job.journaled:
         next(_windows(request, lists.read), None)  # a bad list leaves no job behind
-    open_features = functools.partial(open_worker, request)
+    open_features = functools.partial(FeatureWorker, request)
     shown: dict[str, Any] = {"name": NAME, "unit": " hyp", "quiet": request.args.quiet}
     run_with_options(request.args, job, open_features, jobs=jobs, seen=unknown.add, on_complete=describe, **shown)
     return 0

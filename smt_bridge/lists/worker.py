@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair, unknown_words_serve
 from nmt_core.base.messages import counted
-from nmt_core.base.words import MOST_WORDS, check_factors, check_words
+from nmt_core.base.words import check_factors, check_words
 from nmt_core.files import read_lines
 from nmt_core.jobs.outputs import Result
 from nmt_core.text.unknown_share import UnknownShare
 from smt_bridge.errors import FormatError
 from smt_bridge.features.annotate import annotate, column_names
 from smt_bridge.features.base import AdaptedFeature, Feature, for_factored_sources, signatures_of
-from smt_bridge.features.registry import BUILT_IN, SharedScorers, numbered, open_feature
-from smt_bridge.models import Converted, Local, ModelOptions, Remote, open_model, start_worker
+from smt_bridge.features.registry import BUILT_IN, SharedScorers, WordCounts, numbered, open_feature
+from smt_bridge.models import open_model, start_worker
 from smt_bridge.moses_lines import LINES_FOR_FACTORS, look_factored, parse_factors, pick_factor, text_of
 from smt_bridge.nbest.entry import NbestList, format_entry
 
 NAME = "add-features"
 FACTORS = "the words have factors (das|ART), which {} not read; say with --factor which one to take"
 _OF_SCORER = "unknown words: "  # begins the names of counts, which are a scorer's
-_COUNTED = ("words", "unknown", "serve", "usual")
 
 
 @dataclass(frozen=True)
@@ -46,18 +43,18 @@ class Request:
 class FeatureWorker:
     """Adds columns to windows of lists."""
 
-    def __init__(
-        self,
-        features: Sequence[Feature],
-        sources: Sequence[str],
-        *,
-        path: str,
-        most_words: int = MOST_WORDS,
-        scorers: Sequence[_CountingScorer] = (),
-    ) -> None:
-        column_names(features)
-        self._features, self._sources, self._path = features, sources, path
-        self._most_words, self._scorers = most_words, scorers
+    def __init__(self, request: Request, number: int) -> None:
+        """Open the features, in worker process ``number``."""
+        self._path, self._args = request.nbest, request.args
+        args, specs = request.args, feature_specs(request)
+        options = start_worker(args, number, models_of(specs))
+        lines = [line.removesuffix(b"\r") for line in read_lines(request.source_text, shown=args.source)]
+        self._scorers = SharedScorers(lambda spec: open_model(spec, options))
+        self._features = _with_factors(_build_features(specs, args.names, self._scorers), lines, args)
+        self._sources = [text_of(line) for line in lines]
+        for line, source in enumerate(self._sources, start=1):
+            check_words(source, args.max_words, path=args.source, line=line)
+        column_names(self._features)
 
     @property
     def description(self) -> dict[str, Any]:
@@ -68,26 +65,13 @@ class FeatureWorker:
         """The lines of the lists with their new columns."""
         entries = [entry for group in lists for entry in group.entries]
         for entry in entries:
-            check_words(entry.text, self._most_words, path=self._path, line=entry.line)
+            check_words(entry.text, self._args.max_words, path=self._path, line=entry.line)
         rich = annotate(entries, self._features, self._sources, path=self._path, window=len(lists))
         content = b"".join(format_entry(entry) + b"\n" for entry in rich)
         counts = {"hypotheses": float(len(entries)), "sentences": float(len({group.sentence for group in lists}))}
-        for scorer in self._scorers:
-            counts |= {f"{_OF_SCORER}{name} {scorer.name}": number for name, number in scorer.take_counts().items()}
+        for scorer, words in self._scorers.take_counts().items():
+            counts |= {f"{_OF_SCORER}{name} {scorer}": number for name, number in words._asdict().items()}
         return Result((content,), counts)
-
-
-def open_worker(request: Request, number: int) -> FeatureWorker:
-    """Open the features."""
-    args, specs = request.args, feature_specs(request)
-    options = start_worker(args, number, models_of(specs))
-    lines = [line.removesuffix(b"\r") for line in read_lines(request.source_text, shown=args.source)]
-    scorers: list[_CountingScorer] = []
-    features = _with_factors(_build_features(specs, args.names, options, scorers), lines, args)
-    sources = [text_of(line) for line in lines]
-    for line, source in enumerate(sources, start=1):
-        check_words(source, args.max_words, path=args.source, line=line)
-    return FeatureWorker(features, sources, path=request.nbest, most_words=args.max_words, scorers=scorers)
 
 
 class UnknownWords:
@@ -101,7 +85,7 @@ class UnknownWords:
         """Take note of a window's counts."""
         first = f"{_OF_SCORER}words "
         for scorer in (key.removeprefix(first) for key in window if key.startswith(first)):
-            words, unknown, serve, usual = (window[f"{_OF_SCORER}{name} {scorer}"] for name in _COUNTED)
+            words, unknown, serve, usual = (window[f"{_OF_SCORER}{name} {scorer}"] for name in WordCounts._fields)
             if scorer not in self._shares:
                 self._shares[scorer] = UnknownShare(scorer, self._warn, hint="", serve=serve > 0, usual=usual)
             self._shares[scorer].add(words=int(words), unknown=int(unknown))
@@ -154,55 +138,13 @@ def models_of(specs: Sequence[str]) -> list[str]:
     return [argument for name, _, argument in parted if name in BUILT_IN and BUILT_IN[name].argument == "SPEC"]
 
 
-def _build_features(
-    specs: Sequence[str],
-    names: str | None,
-    options: ModelOptions,
-    counting: list[_CountingScorer],
-) -> list[Feature]:
+def _build_features(specs: Sequence[str], names: str | None, scorers: SharedScorers) -> list[Feature]:
     """Open the features; raises ConfigError where ``names`` (--names) does not fit."""
-    scorers = SharedScorers(functools.partial(_open_counting, options=options, counting=counting))
     features = numbered([open_feature(spec, scorers) for spec in specs])
     if names is None:
         return features
     given = iter(_given_names(names, [name for feature in features for name in feature.names]))
     return [AdaptedFeature(feature, names=tuple(next(given) for _ in feature.names)) for feature in features]
-
-
-class _CountingScorer:
-    """A scorer that counts the words it scores, and how many of them it does not know; ``name`` is its spec."""
-
-    def __init__(self, name: str, scorer: Local | Converted | Remote) -> None:
-        self.name, self._scorer = name, scorer
-        self._words = self._unknown = 0
-
-    @property
-    def signature(self) -> str:
-        """The scorer's own."""
-        return self._scorer.signature
-
-    def score(
-        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
-    ) -> list[PairScore]:
-        """The scorer's own numbers."""
-        scores = self._scorer.score(pairs, per_word=per_word, attention=attention)
-        for pair, score in zip(pairs, scores, strict=True):
-            self._words += sum(text.count(" ") + 1 for text in pair if text)
-            self._unknown += score.unknown_source + score.unknown_target
-        return scores
-
-    def take_counts(self) -> dict[str, float]:
-        """What was counted since this was asked last, and what it is compared with."""
-        serve = unknown_words_serve(self.signature)
-        found = dict(zip(_COUNTED, (self._words, self._unknown, float(serve), self._scorer.usual_share), strict=True))
-        self._words = self._unknown = 0
-        return found
-
-
-def _open_counting(spec: str, *, options: ModelOptions, counting: list[_CountingScorer]) -> PairScorer:
-    """The scorer that a spec names, which joins those that count."""
-    counting.append(_CountingScorer(spec, open_model(spec, options)))
-    return counting[-1]
 
 
 def _given_names(option: str, names: Sequence[str]) -> Sequence[str]:

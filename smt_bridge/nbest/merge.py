@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
-from smt_bridge.moses_lines import SEPARATOR
+from smt_bridge.moses_lines import SEPARATOR, phrase_of
 from smt_bridge.nbest.entry import (
     NbestEntry,
     NbestList,
@@ -158,9 +158,10 @@ class _System:
         best: dict[bytes, NbestEntry] = {}
         for entry in group.entries:
             _check(self._part, entry, self._path)
-            known = best.setdefault(distinct_text(entry), entry)
+            text = phrase_of(entry.hypothesis)  # equal for equal translations
+            known = best.setdefault(text, entry)
             if self._part.totals and (entry.total or 0.0) > (known.total or 0.0):
-                best[distinct_text(entry)] = entry
+                best[text] = entry
         return best
 
     def _values(self, entry: NbestEntry) -> dict[str, Values]:
@@ -201,11 +202,6 @@ def side_by_side(lists: Mapping[str, Iterator[NbestList]]) -> Iterator[tuple[int
         groups = {name: group for name, group in heads.items() if group is not None and group.sentence == sentence}
         yield sentence, groups
         heads |= {name: next(lists[name], None) for name in groups}
-
-
-def distinct_text(entry: NbestEntry) -> bytes:
-    """The words of a hypothesis, one blank between them: equal for equal translations."""
-    return b" ".join(word for word in entry.hypothesis.replace(b"\t", b" ").split(b" ") if word)
 
 
 def _check(part: Columns, entry: NbestEntry, path: str) -> None:

@@ -12,7 +12,7 @@ import argparse
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -139,9 +139,7 @@ class _Loop:
         firsts = {part.sentence: part.entries[0] for part in runs_of_sentence(iter(entries))}
         if number == 1:
             self._warn_of_references(firsts)
-        pool = pool_from_lists(
-            self._known.lists(), self._known.counts, path=self._args.working_dir, metric=self._metric
-        )
+        pool = pool_from_lists(self._known.lists(), path=self._args.working_dir, metric=self._metric)
         used = self._used(weights, pool)
         found = Round(used, self._score_of_first(firsts), pool.entries, new)
         if new and number < self._args.max_rounds:
@@ -249,13 +247,10 @@ class _Known:
             self._counts.setdefault(sentence, []).append(self._count(NbestList(sentence, found)))
         return sum(map(len, new.values()))
 
-    def lists(self) -> Iterable[NbestList]:
-        """All of them, by ascending sentence."""
-        return (NbestList(sentence, list(self._lists[sentence].values())) for sentence in sorted(self._lists))
-
-    def counts(self, group: NbestList) -> Counts:
-        """The counts of a sentence's hypotheses."""
-        return np.concatenate(self._counts[group.sentence])
+    def lists(self) -> Iterator[tuple[NbestList, Counts]]:
+        """All of them with their counts, by ascending sentence."""
+        for sentence in sorted(self._lists):
+            yield NbestList(sentence, list(self._lists[sentence].values())), np.concatenate(self._counts[sentence])
 
 
 def _change(before: Weights, after: Weights) -> float:

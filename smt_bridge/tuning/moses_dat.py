@@ -19,6 +19,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -40,57 +41,43 @@ def pool_from_moses(features_paths: Sequence[str], scores_paths: Sequence[str]) 
 
     Raises FormatError for other contents and where the two kinds of files do not agree.
     """
-    files = _Files(features_paths, scores_paths)
-    return pool_from_lists(files.lists(), files.counts, path=features_paths[0])
+    return pool_from_lists(_counted_lists(features_paths, scores_paths), path=features_paths[0])
 
 
-class _Files:
-    """The lists of all files, and for each list, when it was given, its counts."""
+def _counted_lists(features_paths: Sequence[str], scores_paths: Sequence[str]) -> Iterator[tuple[NbestList, Counts]]:
+    """The lists in the order of the files, each with its counts."""
+    names: tuple[str, ...] = ()
+    for features_path, scores_path in zip(features_paths, scores_paths, strict=True):
+        scores, used = _scores_by_id(scores_path), Counter[int]()
+        for block in _read_blocks(features_path, "FEATURES"):
+            names = names or block.names
+            if block.names != names:
+                problem = "has other features than the lists before; join files of one extractor and ini"
+                raise FormatError(features_path, problem, line=block.line)
+            group, sentence = _list(block, features_path), block.sentence
+            if sentence not in scores:
+                problem = f"has no list of sentence {sentence}, which {features_path} has"
+                raise FormatError(scores_path, f"{problem}; give files of one extractor run")
+            begin = used[sentence]
+            used[sentence] += len(group.entries)
+            yield group, _counts_of_moses(scores[sentence][begin : used[sentence]])
+        if not names:
+            raise FormatError(features_path, "is empty; expected features.dat of Moses' extractor")
+        for sentence, rows in scores.items():
+            if used[sentence] != len(rows):
+                problem = f"sentence {sentence} has {len(rows)} rows, but {used[sentence]} in {features_path}"
+                raise FormatError(scores_path, problem)
 
-    def __init__(self, features_paths: Sequence[str], scores_paths: Sequence[str]) -> None:
-        self._features_paths, self._scores_paths = features_paths, scores_paths
-        self._names: tuple[str, ...] = ()
-        self._features_path = self._scores_path = ""
-        self._scores: dict[int, list[list[float]]] = {}
-        self._used: dict[int, int] = {}
 
-    def lists(self) -> Iterator[NbestList]:
-        """The lists in the order of the files."""
-        for features_path, scores_path in zip(self._features_paths, self._scores_paths, strict=True):
-            self._features_path, self._scores_path = features_path, scores_path
-            self._scores = _scores_by_id(scores_path)
-            self._used = dict.fromkeys(self._scores, 0)
-            for block in _read_blocks(features_path, "FEATURES"):
-                yield self._list(block)
-            if not self._names:
-                raise FormatError(features_path, "is empty; expected features.dat of Moses' extractor")
-            for sentence, rows in self._scores.items():
-                if self._used[sentence] != len(rows):
-                    problem = f"sentence {sentence} has {len(rows)} rows, but {self._used[sentence]} in {features_path}"
-                    raise FormatError(scores_path, problem)
-
-    def counts(self, group: NbestList) -> Counts:
-        """The counts of the list that ``lists`` gave last."""
-        if group.sentence not in self._scores:
-            problem = f"has no list of sentence {group.sentence}, which {self._features_path} has"
-            raise FormatError(self._scores_path, f"{problem}; give files of one extractor run")
-        begin = self._used[group.sentence]
-        self._used[group.sentence] += len(group.entries)
-        return _counts_of_moses(self._scores[group.sentence][begin : self._used[group.sentence]])
-
-    def _list(self, block: _Block) -> NbestList:
-        self._names = self._names or block.names
-        if block.names != self._names:
-            problem = "has other features than the lists before; join files of one extractor and ini"
-            raise FormatError(self._features_path, problem, line=block.line)
-        features = [name.rpartition("_")[0] if _NUMBERED.fullmatch(name) else name for name in block.names]
-        entries = []
-        for line, (values, sparse) in enumerate(block.rows, start=block.line + 1):
-            if len(values) != len(features):
-                problem = f"has {counted(len(values), 'value')}, but the list announces {len(features)}"
-                raise FormatError(self._features_path, problem, line=line)
-            entries.append(NbestEntry(block.sentence, b"", _features(features, values, sparse), None, line))
-        return NbestList(block.sentence, entries)
+def _list(block: _Block, path: str) -> NbestList:
+    features = [name.rpartition("_")[0] if _NUMBERED.fullmatch(name) else name for name in block.names]
+    entries = []
+    for line, (values, sparse) in enumerate(block.rows, start=block.line + 1):
+        if len(values) != len(features):
+            problem = f"has {counted(len(values), 'value')}, but the list announces {len(features)}"
+            raise FormatError(path, problem, line=line)
+        entries.append(NbestEntry(block.sentence, b"", _features(features, values, sparse), None, line))
+    return NbestList(block.sentence, entries)
 
 
 _NUMBERED = re.compile(r".+_[0-9]{1,9}")  # LM0_0 is the value 0 of the feature LM0

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -195,18 +195,16 @@ class NbestPool(NamedTuple):
         return spreads
 
 
-def pool_from_lists(
-    lists: Iterable[NbestList], statistics: Callable[[NbestList], Counts], *, path: str, metric: Metric = BLEU
-) -> NbestPool:
-    """Build a pool; ``statistics`` gives the counts (N, C) of a list for ``metric``. Lists of equal id become one.
+def pool_from_lists(lists: Iterable[tuple[NbestList, Counts]], *, path: str, metric: Metric = BLEU) -> NbestPool:
+    """Build a pool of lists with the counts (N, C) of their entries for ``metric``. Lists of equal id become one.
 
     A name with ``_`` is a sparse feature and 0 where it is missing, as Moses has it. Up to 500 columns are dense, of
     more only those that every hypothesis has. Raises FormatError, with the line, when another feature is missing or
     has another number of values than before.
     """
     builder = _Builder(path)
-    for group in lists:
-        builder.add(group, statistics(group))
+    for group, counts in lists:
+        builder.add(group, counts)
     return builder.build(metric)
 
 

@@ -113,7 +113,7 @@ def _load_pool(args: argparse.Namespace) -> NbestPool:
         if ordered.sorted_here:
             _say(f"{args.nbest} is not grouped by id: lines of the same id were put together")
         lists = _watched(args, ordered.lists, references)
-        return pool_from_lists(lists, statistics, path=args.nbest, metric=metric)
+        return pool_from_lists(((group, statistics(group)) for group in lists), path=args.nbest, metric=metric)
 
 
 def _watched(

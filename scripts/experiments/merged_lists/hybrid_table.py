@@ -67,7 +67,13 @@ def load(argument: str, language: str) -> Lists:
     lines = list(read_text_lines(reference))
     texts = [[entry.text for entry in group.entries] for group in groups]
     kept = [lines[group.sentence] for group in groups]
-    return Lists(pool_from_lists(groups, count, path=path), texts, kept, language, recomputed_columns(path))
+    return Lists(
+        pool_from_lists(((group, count(group)) for group in groups), path=path),
+        texts,
+        kept,
+        language,
+        recomputed_columns(path),
+    )
 
 
 class Row(NamedTuple):

@@ -66,7 +66,7 @@ def load(path: str, reference: str, language: str) -> Lists:
     texts = [[entry.text for entry in group.entries] for group in groups]
     lines = list(read_text_lines(reference))
     kept = [lines[group.sentence] for group in groups]
-    pool = pool_from_lists(groups, count, path=path)
+    pool = pool_from_lists(((group, count(group)) for group in groups), path=path)
     return Lists(pool, [[plain(text) for text in row[:1]] + row[1:] for row in texts], kept)
 
 

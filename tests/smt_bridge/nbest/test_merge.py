@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smt_bridge.errors import FormatError
+from smt_bridge.moses_lines import phrase_of
 from smt_bridge.nbest.entry import NbestEntry, NbestList, format_entry
-from smt_bridge.nbest.merge import ExactValue, distinct_text, layout, merged, side_by_side
+from smt_bridge.nbest.merge import ExactValue, layout, merged, side_by_side
 from smt_bridge.nbest.moses import parse_entry
 
 MOSES = """0 ||| the house ||| LM0= -5 TM0= -1 -2 ||| -3 ||| 0-0
@@ -155,4 +156,4 @@ def test_indicators_of_a_half_choose_its_first(
 
 def test_text_is_compared_by_words() -> None:
     entry = parse_entry(b"0 |||  a \t b\xc2\xa0c ||| X= 1", path="x", number=1)
-    assert distinct_text(entry) == b"a b\xc2\xa0c"
+    assert phrase_of(entry.hypothesis) == b"a b\xc2\xa0c"

@@ -225,7 +225,7 @@ def sparse_pool(columns: int = 3000, sentences: int = 60, entries: int = 10) -> 
         NbestList(sentence, [NbestEntry(sentence, b"", features, None, 1) for features in group])
         for sentence, group in enumerate(lists)
     )
-    return pool_from_lists(groups, count, path="list")
+    return pool_from_lists(((group, count(group)) for group in groups), path="list")
 
 
 @TUNERS
@@ -250,7 +250,7 @@ def test_a_sparse_feature_with_weight_keeps_all_its_values() -> None:
         )
         for number, more in enumerate([features, {}, {}])
     ]
-    pool = pool_from_lists(iter(groups), lambda group: np.ones((2, 10)), path="list")
+    pool = pool_from_lists(((group, np.ones((2, 10))) for group in groups), path="list")
     weights = np.array([0.5 * (column.name == "a_b" and column.component == 1) for column in pool.columns])
     start = Tuned(weights, 1.0)
     assert pool.dense == 1

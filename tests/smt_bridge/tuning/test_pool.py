@@ -18,7 +18,7 @@ def pool_of(*lines: bytes) -> NbestPool:
     def count(group: NbestList) -> Counts:
         return np.zeros((len(group.entries), COLUMNS), dtype=np.int64)
 
-    return pool_from_lists(runs_of_sentence(entries), count, path="list")
+    return pool_from_lists(((group, count(group)) for group in runs_of_sentence(entries)), path="list")
 
 
 def test_lists_of_unequal_length_are_padded() -> None:
