@@ -150,10 +150,15 @@ def read_metadata(path: str) -> Metadata:
     try:
         return Metadata.model_validate(read_json(path))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        wrong = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        problem = f"is not metadata of add-features or rescore-table ({wrong:.80}); remove it or write it again"
+        wrong = f"{first_problem(error):.80}"
+        problem = f"is not metadata of add-features or rescore-table ({wrong}); remove it or write it again"
         raise InputError(path, problem) from error
+
+
+def first_problem(error: ValidationError) -> str:
+    """What is wrong first, and where."""
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 def new_metadata(output: str) -> str | None:

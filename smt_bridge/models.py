@@ -225,28 +225,19 @@ class Local:
         self._unknown.add(words=len(words), unknown=sum(word not in self._translator.source for word in words))
         return _lists(sentences, found, self._words.write)
 
-    def searcher(self, *, beam: int, nbest: int) -> Any:
-        """What searches among the strings that guides allow. Raises ConfigError for models that cannot."""
-        from nmt_core.inference.guided_search import GuidedTranslator
-
-        return GuidedTranslator(self.models, beam=beam, nbest=nbest)
-
     def finish(self) -> None:
         """Say what there is to be said of the words of a text that is not long."""
         self._unknown.finish()
 
 
 class _Elsewhere:
-    """A model that another program runs: it scores and makes lists, and takes no guidance.
-
-    ``owner`` names the program in errors.
-    """
+    """A model that another program runs: it scores and makes lists, and takes no guidance."""
 
     usual_share = 0.0
     models: Sequence[Any] = ()
 
-    def __init__(self, spec: str, scorer: PairScorer, search: SearchOptions | None, *, owner: str) -> None:
-        self._spec, self._scorer, self._search, self._owner = spec, scorer, search or SearchOptions(), owner
+    def __init__(self, scorer: PairScorer, search: SearchOptions | None) -> None:
+        self._scorer, self._search = scorer, search or SearchOptions()
 
     @property
     def signature(self) -> str:
@@ -260,14 +251,9 @@ class _Elsewhere:
         return self._scorer.score(pairs, per_word=per_word, attention=attention)
 
     def nbest(self, sentences: Sequence[str], guidance: Sequence[NgramGuidance | None] = ()) -> list[list[NbestEntry]]:
-        """As ``Local.nbest``. Raises ConfigError for n-gram guidance."""
-        if any(guidance):
-            raise self._cannot("takes no n-gram guidance")
+        """As ``Local.nbest``, without guidance."""
+        assert not any(guidance)
         return _lists(sentences, self._translate(sentences), str)
-
-    def searcher(self, **how: int) -> Any:
-        """Raises ConfigError."""
-        raise self._cannot("does not search in graphs")
 
     def own_text(self) -> RawText:
         """What makes words of raw text, and back. Raises ConfigError where the model's languages are not known."""
@@ -278,9 +264,6 @@ class _Elsewhere:
 
     def _translate(self, sentences: Sequence[str]) -> Sequence[Iterable[Any]]:
         raise NotImplementedError
-
-    def _cannot(self, what: str) -> ConfigError:
-        return ConfigError(f"{self._spec}: {self._owner} {what}; give the folder of a model of nmt-core")
 
 
 class Converted(_Elsewhere):
@@ -294,7 +277,7 @@ class Converted(_Elsewhere):
             raise ConfigError(f"{spec}: --softmax is for models of nmt-core; leave it out")
         how: dict[str, Any] = {"device": options.device, "dtype": options.dtype, "threads": options.threads}
         self._model = open_transformer(spec, **how)
-        super().__init__(spec, self._model, search, owner="a Transformer")
+        super().__init__(self._model, search)
 
     def own_text(self) -> RawText:
         """That of the converted model."""
@@ -313,7 +296,7 @@ class Remote(_Elsewhere):
         address, model = server_address(spec)
         scorer = RemotePairScorer(address, model=model or None)
         self.client = NmtClient(address, model=scorer.model, one_model=scorer.one_model)
-        super().__init__(spec, scorer, search, owner="a server")
+        super().__init__(scorer, search)
 
     def _translate(self, sentences: Sequence[str]) -> Sequence[Iterable[Any]]:
         return [answer.translations for answer in self.client.translate(sentences, **self._search._asdict())]
@@ -388,6 +371,19 @@ def joins_words(models: Sequence[Any]) -> bool:
 
     preparation = shared_preparation(models)
     return preparation is not None and preparation.joins("target")
+
+
+def check_ours(spec: str) -> None:
+    """Raise ConfigError for a model that another program runs: it takes no guidance and does not search in graphs."""
+    if spec.startswith((REMOTE, *TRANSFORMERS)):
+        raise ConfigError(f"guidance and graphs need a model of nmt-core, not {spec}; give its folder")
+
+
+def searcher_of(models: Sequence[Any], *, beam: int, nbest: int) -> Any:
+    """What searches with models among the strings that guides allow. Raises ConfigError for models that cannot."""
+    from nmt_core.inference.guided_search import GuidedTranslator
+
+    return GuidedTranslator(models, beam=beam, nbest=nbest)
 
 
 def check_takes_guidance(models: Sequence[Any]) -> None:

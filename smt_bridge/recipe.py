@@ -17,7 +17,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.files import open_output
 from nmt_core.files.reading import json_bytes, read_json
-from smt_bridge.metadata import OF_THE_MACHINE, without_fields
+from smt_bridge.metadata import OF_THE_MACHINE, first_problem, without_fields
 from smt_bridge.moses.process import check_further_options
 from smt_bridge.nbest.entry import LARGEST
 from smt_bridge.nbest.merge import Columns
@@ -133,9 +133,7 @@ def parse_recipe(content: Any, path: str) -> Recipe:
     try:
         recipe = TypeAdapter(Recipe).validate_json(json.dumps(fields), strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise InputError(path, f"is a damaged recipe ({place}: {first['msg']}); tune again with --recipe") from error
+        raise InputError(path, f"is a damaged recipe ({first_problem(error)}); tune again with --recipe") from error
     _check_columns(recipe, path)
     if recipe.guidance and (recipe.weights or recipe.columns or recipe.features or recipe.exact or recipe.graph):
         raise InputError(

@@ -24,18 +24,6 @@ class FeatureSpec(InputFile):
         return "" if name == "mbrbleu" else file  # whose argument is a kind of weights
 
 
-def add_nbest_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--nbest``, which must be given, and ``--nbest-format``."""
-    parser.add_argument(
-        "--nbest",
-        type=InputFile,
-        required=True,
-        metavar="FILE",
-        help="n-best list, plain, gzip, xz or zstd, '-' for stdin",
-    )
-    add_format_argument(parser)
-
-
 def add_format_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--nbest-format``; its value is the ``format`` of ``read_entries`` and ``ordered_lists``."""
     parser.add_argument(

@@ -6,7 +6,7 @@ import argparse
 
 from nmt_core.commands.options import add_word_limit
 from nmt_core.files import InputFile, OutputFile
-from smt_bridge.commands.options import add_nbest_arguments
+from smt_bridge.commands.options import add_format_argument
 
 RUN = "smt_bridge.lists.rerank:rerank"
 _EXAMPLE = """example:
@@ -25,8 +25,9 @@ docs/lists.md)."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
-    add_nbest_arguments(parser)
-    add = parser.add_argument
+    add, packed = parser.add_argument, "plain, gzip, xz or zstd, '-' for stdin"
+    add("--nbest", type=InputFile, required=True, metavar="FILE", help=f"n-best list, {packed}")
+    add_format_argument(parser)
     add("--weights", type=InputFile, required=True, metavar="FILE", help="weights of `tune`, or a moses.ini")
     add("--source", type=InputFile, metavar="FILE", help="tokenised source text: says how many lines there must be")
     add("--output", type=OutputFile, default="-", metavar="FILE", help="where the best hypotheses go ('-')")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from nmt_core.base.words import split_words
 from nmt_core.kenlm import NgramModel
@@ -20,7 +19,7 @@ class KenLMFeature:
 
     def __init__(self, path: str) -> None:
         self.names: tuple[str, ...] = ("KENLM0", "KenLMoov0")
-        self._path, self._model = path, _load(path)
+        self._path, self._model = path, NgramModel(path)
 
     @property
     def signature(self) -> str:
@@ -36,9 +35,3 @@ class KenLMFeature:
     def _score(self, text: str) -> tuple[float, ...]:
         words = split_words(text)
         return self._model.log_prob(words), float(sum(word not in self._model for word in words))
-
-
-@lru_cache(maxsize=4)
-def _load(path: str) -> NgramModel:
-    """The model of a file; features of the same file share it."""
-    return NgramModel(path)

@@ -18,7 +18,7 @@ from smt_bridge.graphs.phrase_graph import PhraseGraph, within_gap
 from smt_bridge.graphs.reading import read_graphs, with_lines
 from smt_bridge.graphs.search import FEATURE, WINDOW, Searcher, search_window
 from smt_bridge.graphs.strings import best_strings, nbest_entry
-from smt_bridge.models import REMOTE, ModelOptions, open_model
+from smt_bridge.models import Local, check_ours, searcher_of
 from smt_bridge.moses_lines import text_of
 from smt_bridge.nbest.entry import NbestEntry, format_entry
 from smt_bridge.nbest.order import ordered_lists
@@ -117,7 +117,8 @@ def _search_graphs(
 ) -> Iterator[tuple[PhraseGraph, list[NbestEntry]]]:
     """The graphs in their order, and their lists, which are empty where Moses found no translation."""
     weight = _nmt_weight(args, features)
-    searcher = _open_searcher(args)
+    check_ours(args.model)
+    searcher: Searcher = searcher_of(Local(args.model).models, beam=args.beam, nbest=args.nbest)
     pairs = with_lines(graphs, args.source, path=args.graphs)
     pruned = ((line, within_gap(graph, features.scores(graph), args.gap)) for line, graph in pairs)
     sentences = ((_source(args, line, graph), graph) for line, graph in pruned)
@@ -142,14 +143,6 @@ def _source(args: argparse.Namespace, line: bytes, graph: PhraseGraph) -> str:
         raise WiringError(f"{problem}; give the text that Moses translated")
     check_words(text, args.max_words, path=args.source, line=graph.sentence + 1)
     return text
-
-
-def _open_searcher(args: argparse.Namespace) -> Searcher:
-    if args.model.startswith(REMOTE):
-        raise ConfigError(f"{args.model}: a server does not search in graphs; give the folder of its model")
-    model = open_model(args.model, ModelOptions())
-    found: Searcher = model.searcher(beam=args.beam, nbest=args.nbest)
-    return found
 
 
 class _Counts:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from nmt_core.base.interfaces import PairScorer
 from smt_bridge.features.base import Feature, for_factored_sources, signatures_of
 from smt_bridge.features.registry import SharedScorers, numbered, open_feature
 from smt_bridge.graphs.features import GraphFeatures
-from smt_bridge.graphs.search import GraphLists, GraphReader, Searcher
+from smt_bridge.graphs.search import GraphLists, GraphReader
+from smt_bridge.models import searcher_of
 from smt_bridge.moses.process import MosesOptions
 from smt_bridge.nbest.merge import Columns
 from smt_bridge.nbest.recompute import exact_signatures
-from smt_bridge.recipe import NEURAL, GraphSearch, Recipe, check_signatures
+from smt_bridge.recipe import NEURAL, Recipe, check_signatures
 
 
 def open_features(recipe: Recipe, open_scorer: Callable[[str], PairScorer]) -> list[Feature]:
@@ -59,8 +61,9 @@ def graph_reader_of(recipe: Recipe) -> GraphReader | None:
     return None if recipe.graph is None else GraphReader(GraphFeatures(recipe.moses_ini), recipe.graph.gap)
 
 
-def graph_lists_of(recipe: Recipe, open_searcher: Callable[[GraphSearch], Searcher]) -> GraphLists | None:
-    """What searches in them; raises as ``GraphFeatures``, and as ``open_searcher``."""
+def graph_lists_of(recipe: Recipe, models: Sequence[Any]) -> GraphLists | None:
+    """What searches in them with its loaded ``models``; raises as ``GraphFeatures``, and as ``searcher_of``."""
     if recipe.graph is None:
         return None
-    return GraphLists(GraphFeatures(recipe.moses_ini), open_searcher(recipe.graph))
+    searcher = searcher_of(models, beam=recipe.graph.beam, nbest=recipe.graph.nbest)
+    return GraphLists(GraphFeatures(recipe.moses_ini), searcher)

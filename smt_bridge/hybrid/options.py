@@ -13,7 +13,7 @@ from pydantic import Field
 from nmt_core.base.errors import ConfigError
 from nmt_core.config import Config, with_overrides
 from nmt_core.inference.search.ngram_guidance import FACTORS
-from smt_bridge.models import REMOTE
+from smt_bridge.models import check_ours
 from smt_bridge.moses.process import check_further_options
 from smt_bridge.recipe import GraphSearch, GuidanceOptions, Recipe, check_names, read_recipe
 
@@ -36,7 +36,10 @@ class SearchKeys(Config):
 def recipe_by_options(args: argparse.Namespace) -> Recipe:
     """The recipe, or how lists are made without one. Raises ConfigError."""
     given = [name for name in _IN_RECIPE if getattr(args, name)]
-    return _given_recipe(args, given) if args.recipe else _new_recipe(args, given)
+    recipe = _given_recipe(args, given) if args.recipe else _new_recipe(args, given)
+    if recipe.guidance or recipe.graph:
+        check_ours(recipe.model)
+    return recipe
 
 
 def _search_keys(assignments: Sequence[str]) -> SearchKeys:
@@ -83,7 +86,7 @@ def _new_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
         moses_threads=args.moses_threads,
         moses_timeout=args.moses_timeout,
         degrade=args.degrade,
-        graph=_graph_search(args, search, graph),
+        graph=_graph_search(search, graph),
         guidance=_guidance_of(args, search),
         preparation=args.preparation,
     )
@@ -99,7 +102,7 @@ def _sizes(text: str) -> tuple[int, int, int]:
     return int(found[1]), int(found[2]), int(found[3] or 0)
 
 
-def _graph_search(args: argparse.Namespace, search: SearchKeys, size: int) -> GraphSearch | None:
+def _graph_search(search: SearchKeys, size: int) -> GraphSearch | None:
     """How search graphs are searched; None where they are not. Raises ConfigError."""
     if not size:
         for key in search.model_fields_set & {"graph_gap", "graph_beam"}:
@@ -107,8 +110,6 @@ def _graph_search(args: argparse.Namespace, search: SearchKeys, size: int) -> Gr
         return None
     if search.guidance_weight is not None:
         raise ConfigError("--lists with graph: is for lists to tune with; guidance_weight translates without weights")
-    if args.model.startswith(REMOTE):
-        raise ConfigError(f"{args.model}: a server does not search in graphs; give the folder of its model")
     return GraphSearch(nbest=size, beam=max(search.graph_beam, size), gap=search.graph_gap)
 
 
@@ -123,6 +124,4 @@ def _guidance_of(args: argparse.Namespace, search: SearchKeys) -> GuidanceOption
     for option in ("exact", "feature"):
         if getattr(args, option):
             raise ConfigError(f"--{option} is for lists to tune with; guidance_weight translates without weights")
-    if args.model.startswith(REMOTE):
-        raise ConfigError("guidance_weight needs a model in a folder")
     return GuidanceOptions(search.guidance_weight, FACTORS, search.guidance_scale)

@@ -94,10 +94,8 @@ def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack)
     own_text = None if isinstance(decoder, Local) else decoder.own_text
     text = open_running_text(preparation, decoder.models, own_text) if args.raw else None
     if guidance:
-        if not isinstance(decoder, Local):
-            raise ConfigError("guidance_weight needs a model of nmt-core in a folder")
         check_takes_guidance(decoder.models)
-    graphs = graph_lists_of(recipe, lambda how: decoder.searcher(beam=how.beam, nbest=how.nbest))
+    graphs = graph_lists_of(recipe, decoder.models)
     moses = _moses(args, recipe, stack)
     chooser = Chooser(recipe, features)
     hybrid = HybridTranslator(moses, decoder, GuidedChooser() if guidance else chooser, graphs, guidance)

@@ -33,9 +33,7 @@ def rerank(args: argparse.Namespace) -> int:
     weights = read_weights(args.weights)
     reranker = Reranker(weights, path=args.nbest, weights_path=args.weights, lenient=args.lenient)
     plain = detokenizer(args.detokenize) if args.detokenize else None
-    with ordered_lists(args.nbest, format=args.nbest_format) as ordered:
-        if ordered.sorted_here:
-            _say(f"{args.nbest} is not grouped by id: lines of the same id were put together")
+    with ordered_lists(args.nbest, format=args.nbest_format, say=_say) as ordered:
         source, lines = _read_source(args, ordered)
         judging = _judging(args, source, lines, reranker, plain) if args.reference else None
         lists = _watched(args, fill_gaps(ordered.lists, lines), source)

@@ -59,12 +59,10 @@ class MergedFiles:
         """The merged lists by ascending ids; at their end, what looks wrong is said. Raises as ``merged``."""
         paths = {name: one.path for name, one in self._lists.items()}
         with contextlib.ExitStack() as stack:
-            lists = {}
-            for name, one in self._lists.items():
-                ordered = stack.enter_context(ordered_lists(one.readable, shown=one.path))
-                lists[name] = ordered.lists
-                if ordered.sorted_here:
-                    self._say(f"{one.path} is not grouped by id: lines of the same id were put together")
+            lists = {
+                name: stack.enter_context(ordered_lists(one.readable, shown=one.path, say=self._say)).lists
+                for name, one in self._lists.items()
+            }
             watch = _Watch(self._source, paths)
             for sentence, groups in side_by_side(lists):
                 watch.see(sentence, groups)

@@ -8,7 +8,7 @@ where they do not, all are read, those of equal id joined, and sorted. What cann
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from nmt_core.files import readable_again
@@ -18,22 +18,20 @@ from smt_bridge.nbest.formats import AUTO, read_entries, read_ids
 
 
 class OrderedLists(NamedTuple):
-    """Lists with ascending ids, the highest id plus one, and whether the lists had to be sorted for this.
-
-    ``missing`` is how many ids below the highest have no list.
-    """
+    """Lists with ascending ids, the highest id plus one, and how many ids below that have no list."""
 
     lists: Iterator[NbestList]
     sentences: int
-    sorted_here: bool
     missing: int
 
 
 @contextlib.contextmanager
-def ordered_lists(path: str, *, shown: str | None = None, format: str = AUTO) -> Iterator[OrderedLists]:
+def ordered_lists(
+    path: str, *, shown: str | None = None, format: str = AUTO, say: Callable[[str], None] = lambda _: None
+) -> Iterator[OrderedLists]:
     """Open an n-best list of any format for reading by ascending id, in errors called ``shown``.
 
-    Raises FormatError as ``read_entries`` does.
+    ``say`` is called where it has to be sorted. Raises FormatError as ``read_entries`` does.
     """
     shown = shown or path
     with readable_again(path) as readable:
@@ -41,10 +39,11 @@ def ordered_lists(path: str, *, shown: str | None = None, format: str = AUTO) ->
         lists = runs_of_sentence(read_entries(readable, shown=shown, format=format))
         lists = _as_scanned(lists, sentences, ascending=ascending, shown=shown)
         if ascending:
-            yield OrderedLists(lists, sentences, False, sentences - runs)
+            yield OrderedLists(lists, sentences, sentences - runs)
             return
         joined = join_lists(lists)
-        yield OrderedLists(iter(joined), sentences, True, sentences - len(joined))
+        say(f"{shown} is not grouped by id: lines of the same id were put together")
+        yield OrderedLists(iter(joined), sentences, sentences - len(joined))
 
 
 def _as_scanned(lists: Iterable[NbestList], sentences: int, *, ascending: bool, shown: str) -> Iterator[NbestList]:

@@ -16,7 +16,6 @@ from prometheus_client.registry import Collector
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import NgramGuidance, PairScorer
-from nmt_core.inference.guided_search import GuidedTranslator
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.loading import OpenModel
 from nmt_core.serving.models.search import RunningSearch, finish, open_finisher
@@ -30,6 +29,7 @@ from smt_bridge.models import (
     REMOTE,
     Remote,
     SearchOptions,
+    check_ours,
     check_takes_guidance,
     joins_words,
     model_folders,
@@ -76,9 +76,9 @@ class HybridModels(Collector):
             raise ConfigError(
                 f"{path}: its neural model is that of a server; a hybrid is served with a model in a folder"
             )
+        if recipe.guidance or recipe.graph:
+            check_ours(recipe.model)
         neural, preparation = open_model(_named(recipe.model)), read_preparation(recipe)
-        if neural.converted and (recipe.guidance or recipe.graph):
-            raise ConfigError(f"{path}: guidance and graphs need a model of nmt-core, not {recipe.model}")
         search = SearchOptions(recipe.beam, recipe.nmt_nbest, recipe.forbid_unknown)
         config = DecodingConfig.from_mapping(search._asdict(), origin=path)
         chooser, guide = _chooser(recipe, open_model), _guide(recipe, neural)
@@ -92,7 +92,7 @@ class HybridModels(Collector):
             moses=self._moses(name, recipe),
             degrade=recipe.degrade,
             degraded=self._degraded[name],
-            graphs=graph_lists_of(recipe, lambda how: GuidedTranslator(neural.loaded, beam=how.beam, nbest=how.nbest)),
+            graphs=graph_lists_of(recipe, neural.loaded),
             guide=guide,
         )
         description = pb.Model()

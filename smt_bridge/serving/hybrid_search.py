@@ -35,9 +35,10 @@ from smt_bridge.recipe import GRAPH, MOSES
 from smt_bridge.serving.moses_queue import REST, MosesQueue, Ticket
 
 _LOOK_AGAIN = 0.003  # seconds
-WITHOUT_GRAPH, _UNREADABLE = "without_graph", "unreadable"
+_UNREADABLE = "unreadable"
 REASONS = ("failed", GIVEN_UP, UNTRANSLATED, _UNREADABLE)
 """Why a sentence was translated without Moses."""
+WITHOUT_GRAPH = "without_graph"
 """What sentences count as that have a list of Moses, but none of its search graph."""
 
 _log = logging.getLogger(__name__)

@@ -152,16 +152,18 @@ def _new_path(table: str, feature: FeatureFunction) -> str:
 
 def _remarks(table: str, feature: FeatureFunction, weights: Sequence[float], *, rules: bool) -> list[str]:
     scores = feature.num_features + len(weights)
+    source, target = (feature.options.get(key, "0").count(",") + 1 for key in ("input-factor", "output-factor"))
+    factors = (source, target)
     shown = " ".join(f"{weight:g}" for weight in weights)
     made_of = f"{feature.num_features} and {len(weights)} new, weights {shown}"
     remarks = [f"{feature.name} now has {counted(scores, 'score')} ({made_of})"]
     if feature.facts.role == "binary":
-        command = _binariser(feature.kind, table, feature, scores)
+        command = binarising_command(feature.kind, table, scores=scores, factors=factors)
         remarks.append(f"{feature.kind} reads a binarised table, so make it again: {command}")
     else:
         remarks.append("to binarise, give the number of scores, or the decoder crashes:")
         kinds = _BINARISED_RULES if rules else _BINARISED
-        remarks += [f"  {_binariser(kind, table, feature, scores)}" for kind in kinds]
+        remarks += [f"  {binarising_command(kind, table, scores=scores, factors=factors)}" for kind in kinds]
     return remarks
 
 
@@ -173,9 +175,3 @@ def _filtering(ini: MosesIni, scores: int) -> str:
             " scores (not CreateProbingPT: processLexicalTableMin, for the reordering table, would refuse --num-scores)"
         )
     return f'; and in filter-model-given-input.pl say -Binarizer "CreateProbingPT --num-scores {scores}"'
-
-
-def _binariser(kind: str, table: str, feature: FeatureFunction, scores: int) -> str:
-    """The command that makes a table of that kind."""
-    source, target = (feature.options.get(key, "0").count(",") + 1 for key in ("input-factor", "output-factor"))
-    return binarising_command(kind, table, scores=scores, factors=(source, target))

@@ -106,12 +106,10 @@ def _load_pool(args: argparse.Namespace) -> NbestPool:
     if args.features_dat:
         return pool_from_moses(args.features_dat, args.scores_dat)
     metric = METRICS[args.metric]
-    with ordered_lists(args.nbest, format=args.nbest_format) as ordered:
+    with ordered_lists(args.nbest, format=args.nbest_format, say=_say) as ordered:
         sentences, most = ordered.sentences, args.max_words
         references = [read_references(path, sentences, path=args.nbest, most_words=most) for path in args.reference]
         statistics = statistics_against(references, tokenize=args.tokenize, language=args.detokenize, metric=metric)
-        if ordered.sorted_here:
-            _say(f"{args.nbest} is not grouped by id: lines of the same id were put together")
         lists = _watched(args, ordered.lists, references)
         return pool_from_lists(((group, statistics(group)) for group in lists), path=args.nbest, metric=metric)
 

@@ -173,7 +173,7 @@ def test_real_graphs(
         (["--beam", "10001"], "beam"),
         (["--gap", "-1"], "--gap must be a number from 0 on"),
         (["--model", "absent"], "'absent' is not a model folder"),
-        (["--model", "grpc:localhost:1"], "a server does not search in graphs"),
+        (["--model", "grpc:localhost:1"], "guidance and graphs need a model of nmt-core, not grpc:localhost:1"),
         (["--model", "backwards"], "backwards writes right-to-left"),
         (["--source", "short"], "id 2 is beyond short, which has 2 lines (ids begin at 0)"),
         (["--source", "blank"], "sentence 1, but that line of blank has no words"),

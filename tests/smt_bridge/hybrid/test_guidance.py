@@ -104,7 +104,10 @@ def test_a_recipe_translates_alike(folder: Path, moses: str, capsys: pytest.Capt
         ([*ADVISED, *WEIGHT, "--exact", "WordPenalty0"], "--exact is for lists to tune with"),
         ([*ADVISED, "--nbest-output", "l", "--write-recipe", "r"], "--write-recipe is for guidance_weight"),
         (["--recipe", "r", "--write-recipe", "s"], "--write-recipe and --recipe exclude one another"),
-        (["--moses-ini", "i", "--model", "grpc:h:1", *WEIGHT], "guidance_weight needs a model in a folder"),
+        (
+            ["--moses-ini", "i", "--model", "grpc:h:1", *WEIGHT],
+            "guidance and graphs need a model of nmt-core, not grpc:h:1",
+        ),
     ],
 )
 def test_options_that_do_not_go_with_it(

@@ -19,8 +19,10 @@ def write(path: Path, ids: list[int]) -> str:
 
 @pytest.mark.parametrize(("ids", "sorted_here"), [([0, 0, 2, 5], False), ([2, 0, 5, 0], True)])
 def test_lists_ascend_with_gaps_kept(tmp_path: Path, ids: list[int], sorted_here: bool) -> None:
-    with ordered_lists(write(tmp_path / "list", ids)) as ordered:
-        assert (ordered.sentences, ordered.sorted_here) == (6, sorted_here)
+    path, said = write(tmp_path / "list", ids), list[str]()
+    with ordered_lists(path, say=said.append) as ordered:
+        assert ordered.sentences == 6
+        assert said == [f"{path} is not grouped by id: lines of the same id were put together"] * sorted_here
         found = [(group.sentence, [entry.hypothesis for entry in group.entries]) for group in ordered.lists]
     assert [sentence for sentence, _ in found] == [0, 2, 5]
     expected = [b"h%d" % place for place, sentence in enumerate(ids) if sentence == 0]
