@@ -21,7 +21,7 @@ import argparse
 import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 import numpy as np
@@ -50,13 +50,12 @@ class Text:
 
 @dataclass(frozen=True)
 class Order:
-    """The n-grams of one length: number of the first n - 1 words, of the last n - 1, last word, probability.
+    """The n-grams of one length: number of the first n - 1 words, last word, probability.
 
     ``log10_backoff`` is that of the n-gram as a context (0 where nothing follows it; None in the highest order).
     """
 
     prefix: Ints
-    suffix: Ints
     last: Ints
     log10_probability: Floats
     log10_backoff: Floats | None
@@ -111,13 +110,14 @@ def estimate(text: Text, order: int, *, fallback: Sequence[float] | None = None)
         with np.errstate(divide="ignore", invalid="ignore"):
             left = np.bincount(ngrams.prefix, weights=taken, minlength=contexts) / total
         if number > 1:
-            orders[-1] = _with_backoff(orders[-1], left)
+            backoff = np.log10(np.where(np.isnan(left), 1.0, left))  # 1 where nothing follows
+            orders[-1] = replace(orders[-1], log10_backoff=backoff)
         below = np.full(len(counts), 1.0 / (len(text.words) - 1)) if lower is None else lower[ngrams.suffix]
         probability = (counts - taken) / total[ngrams.prefix] + left[ngrams.prefix] * below
         if number == 1:
             probability[BEGIN_ID] = 1.0  # never predicted; ARPA files say so with log10 p = 0
         lower = probability
-        orders.append(Order(ngrams.prefix, ngrams.suffix, ngrams.last, np.log10(probability), None))
+        orders.append(Order(ngrams.prefix, ngrams.last, np.log10(probability), None))
     return orders
 
 
@@ -166,12 +166,6 @@ def _discounts(counts: Ints, order: int, fallback: Sequence[float] | None) -> Fl
             "give more text, a lower --order, or --discount-fallback"
         )
     return np.array([0.0, *fallback])
-
-
-def _with_backoff(lower: Order, left: Floats) -> Order:
-    """Back-off weights of contexts; of n-grams that nothing follows they are 1."""
-    log10 = np.log10(np.where(np.isnan(left), 1.0, left))
-    return Order(lower.prefix, lower.suffix, lower.last, lower.log10_probability, log10)
 
 
 _BLANKS = bytes.maketrans(b"\0\t\r", b"   ")

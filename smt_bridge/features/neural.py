@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
+from nmt_core.base.words import count_words
 from smt_bridge.errors import BridgeError, WiringError
 from smt_bridge.features.base import Candidates
 from smt_bridge.metadata import field_of, with_field
@@ -128,8 +129,7 @@ class PairFeature:
 
 def per_word(pair: SentencePair, score: PairScore) -> tuple[float]:
     """Log p by the words of the scored side and its end: what length costs is left to the word count's weight."""
-    words = sum(map(bool, pair.target.split(" ")))
-    return (score.log_prob / (words + 1),)
+    return (score.log_prob / (count_words(pair.target) + 1),)
 
 
 LENGTH_NORMALISED = PairMeasure("nmtnorm", ("NMTnorm",), per_word, norm="words")

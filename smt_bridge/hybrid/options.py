@@ -42,11 +42,6 @@ def recipe_by_options(args: argparse.Namespace) -> Recipe:
     return recipe
 
 
-def _search_keys(assignments: Sequence[str]) -> SearchKeys:
-    values = [key if equals else f"{key}=true" for key, equals in ((one, "=" in one) for one in assignments)]
-    return SearchKeys.from_mapping(with_overrides({}, values), origin="--search")
-
-
 def _given_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
     """The recipe in a file; ``given`` are options that it excludes.
 
@@ -62,7 +57,8 @@ def _given_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
 
 def _new_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
     """How lists are made by the options; ``given`` are those that are not as by default."""
-    search = _search_keys(args.search)
+    keys = [one if "=" in one else f"{one}=true" for one in args.search]
+    search = SearchKeys.from_mapping(with_overrides({}, keys), origin="--search")
     if not (args.model and args.moses_ini and (args.nbest_output or search.guidance_weight is not None)):
         raise ConfigError(
             "give --recipe, or --model, --moses-ini and --nbest-output to make lists to tune with (--search"

@@ -22,6 +22,7 @@ import re
 from collections.abc import Mapping, Sequence, Sized
 
 from nmt_core.base.errors import ConfigError
+from nmt_core.base.words import split_words
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
 from smt_bridge.moses.feature_functions import (
@@ -118,7 +119,7 @@ def _parsed(line: str, path: str, number: int) -> tuple[str, tuple[float, ...]]:
 def _overwritten(line: str, values: Mapping[str, Sequence[float]], path: str, number: int) -> _Values:
     """``Name= w x`` several times in a line; ``x`` keeps the weight that is there."""
     found: dict[str, list[str]] = {}
-    for token in _tokens(line):
+    for token in split_words(line):
         if token.endswith("="):
             found[token[:-1]] = []
         elif found:
@@ -167,7 +168,7 @@ _NAMELESS = (
 
 def _with_label(line: str) -> str:
     """``name value`` as ``name= value`` (names of sparse features may hold ``#``); nothing for other lines."""
-    tokens = _tokens(line)
+    tokens = split_words(line)
     if len(tokens) == 2 and not tokens[0].endswith("=") and not _NUMBER.fullmatch(tokens[0]):
         return f"{tokens[0]}= {tokens[1]}"
     return ""
@@ -178,18 +179,13 @@ def parse_weight_line(line: str) -> tuple[str, tuple[float, ...]]:
 
     Raises ValueError, whose text says what is wrong, for any other line.
     """
-    label, *numbers = _tokens(line)
+    label, *numbers = split_words(line)
     if not label.endswith("=") or len(label) == 1 or not numbers:
         raise ValueError(f"expected `Name= 0.1 0.2` (blank after the =, none before it) but found {line[:60]!r}")
     for number in numbers:
         if not _NUMBER.fullmatch(number) or abs(float(number)) > LARGEST:
             raise ValueError(f"a weight of {label[:-1]} must be a plain number up to 3.4e38 but is {number[:30]!r}")
     return label[:-1], tuple(float(number) for number in numbers)
-
-
-def _tokens(line: str) -> list[str]:
-    """What stands between spaces and tabs; other blanks, such as U+00A0, can be part of a word and of a name."""
-    return [token for token in line.replace("\t", " ").split(" ") if token]
 
 
 def check_weights(weights: Mapping[str, Sequence[float]]) -> None:
@@ -211,13 +207,12 @@ def format_weights(weights: Mapping[str, Sequence[float]]) -> str:
     without sections. Raises ConfigError as ``check_weights``, for what could not be read again.
     """
     check_weights(weights)
-    if any("#" in name for name in weights):
-        return "".join(f"{_line_without_section(name, weights[name])}\n" for name in weights)
-    return f"[{SECTION}]\n" + "".join(f"{format_weight_line(name, weights[name])}\n" for name in weights)
-
-
-def _line_without_section(name: str, values: Sequence[float]) -> str:
-    return f"{name} {values[0]:.9g}" if "#" in name else format_weight_line(name, values)
+    header = "" if any("#" in name for name in weights) else f"[{SECTION}]\n"
+    lines = (
+        f"{name} {values[0]:.9g}" if "#" in name else format_weight_line(name, values)
+        for name, values in weights.items()
+    )
+    return header + "".join(f"{line}\n" for line in lines)
 
 
 def format_weight_line(name: str, values: Sequence[float]) -> str:

@@ -22,14 +22,14 @@ import functools
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import log, nan
+from math import log
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
 from nmt_core.base.words import whole_number
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
-from smt_bridge.moses_lines import BLANKS, SEPARATOR, look_factored
+from smt_bridge.moses_lines import BLANKS, SEPARATOR, look_factored, number_of
 from smt_bridge.nbest.entry import NbestEntry, OriginalLine, is_usable, rounded
 from smt_bridge.nbest.moses import clean_words, is_row_of_numbers, parse_entry, parse_id
 
@@ -94,19 +94,12 @@ def read_fairseq_entries(lines: Iterable[bytes], path: str) -> Iterator[NbestEnt
         score, tab, text = found[2].partition(b"\t")
         if not tab:
             raise FormatError(path, "expected 'H-id', the score and the hypothesis between tabs", line=number)
-        total = rounded(_number(score, path, number) * _TO_NATURAL)
+        base_2 = number_of(score)
+        if base_2 is None or not is_usable(base_2):
+            shown = score.decode("utf-8", "replace")[:40]
+            raise FormatError(path, f"expected a finite number but found '{shown}'", line=number)
+        total = rounded(base_2 * _TO_NATURAL)
         yield _bare(int(found[1]), text, path, number)._replace(features={NORMALISED: (total,)}, total=total)
-
-
-def _number(field: bytes, path: str, number: int) -> float:
-    try:
-        value = float(field)
-    except ValueError:
-        value = nan
-    if not is_usable(value):
-        shown = field.decode("utf-8", "replace")[:40]
-        raise FormatError(path, f"expected a finite number but found '{shown}'", line=number)
-    return value
 
 
 AUTO = "auto"

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
-from smt_bridge.moses_lines import BLANKS, SEPARATOR, pick_factor, split_tokens
+from smt_bridge.moses_lines import BLANKS, SEPARATOR, number_of, pick_factor, split_tokens
 from smt_bridge.nbest.entry import LARGEST, UNLABELLED, NbestEntry, OriginalLine, checked_features
 
 RESCORED = "Rescored0"
@@ -117,27 +117,18 @@ def _total(field: bytes) -> tuple[float, tuple[float, ...]]:
     return first, tuple(more)
 
 
-def _number(token: bytes) -> float | None:
-    """Read a number as Moses does: no ``1_000``, which Python would take."""
-    try:
-        number = float(token)
-    except ValueError:
-        return None
-    return None if b"_" in token else number
-
-
 def is_row_of_numbers(field: bytes, *, size: int | None = None) -> bool:
     """Whether a field holds numbers and nothing else, and ``size`` of them if that is given."""
     tokens = split_tokens(field)
     wanted = bool(tokens) if size is None else len(tokens) == size
-    return wanted and all(_number(token) is not None for token in tokens)
+    return wanted and all(number_of(token) is not None for token in tokens)
 
 
 def _parse_features(field: bytes) -> dict[str, tuple[float, ...]]:
     values: dict[str, list[float]] = {}
     current: list[float] | None = None
     for token in split_tokens(field):
-        number = None if token[-1] == _EQUALS else _number(token)
+        number = None if token[-1] == _EQUALS else number_of(token)
         if number is None:
             name, number = _parse_label(token)
             current = values.setdefault(name, [])
@@ -155,7 +146,7 @@ def _parse_label(token: bytes) -> tuple[str, float | None]:
     """Take a label apart: ``Name=``, ``name:`` or ``Name=number`` (cdec may put ``;`` behind the number)."""
     name, equals, value = token.rpartition(b"=")
     if equals and name:
-        number = _number(value.rstrip(b";"))
+        number = number_of(value.rstrip(b";"))
         if number is not None or not value:
             return name.decode("utf-8", "surrogateescape"), number
     if token.endswith(b":") and len(token) > 1:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nmt_core.base.messages import counted
-from nmt_core.base.words import MOST_WORDS, check_words
+from nmt_core.base.words import MOST_WORDS, check_words, count_words
 from nmt_core.version import VERSION
 from smt_bridge.metrics.bleu import Counts, bleu_plus_one
 from smt_bridge.metrics.metric import BLEU, counter
@@ -157,7 +157,7 @@ def judge(sentences: Sequence[Sentence], setting: Setting) -> Judgement:
     """Judge the choice from every list."""
     outputs, references = outputs_of(sentences), setting.references
     comparisons = compare(outputs, references, tokenize=setting.tokenize)
-    lengths = [sum(map(bool, text.split(" "))) for text in setting.source or references[0]]
+    lengths = list(map(count_words, setting.source or references[0]))
     before, after = outputs[comparisons[0].best.system], outputs[RERANKED]
     bleu = sacrebleu_metric("BLEU", tokenize=setting.tokenize)
     by_length = score_by_length(lengths, before, after, references, metric=bleu)

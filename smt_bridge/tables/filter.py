@@ -126,7 +126,7 @@ class SourceFilter:
         rules = are_rules(path, beginning)
         sources = [line.partition(SEPARATOR)[0] for line in beginning]
         if rules:
-            self._has = self._has_rule
+            self._has = lambda field: self._text.has_rule(rule_symbols(field))
             sources = [_words_of_rule(path, number, source) for number, source in enumerate(sources, start=1)]
         of_sources, of_text = _factors(sources), _factors(self._text.lines[:LOOKED_AT])
         if of_sources is not None and of_text is not None and of_sources != of_text:
@@ -135,9 +135,6 @@ class SourceFilter:
                 " give the text with the factors that moses.ini has as input-factor of this table"
             )
             raise FormatError(path, problem, line=1)
-
-    def _has_rule(self, field: bytes) -> bool:
-        return self._text.has_rule(rule_symbols(field))
 
     def occurs(self, path: str, number: int, source: bytes) -> bool:
         """Whether the source of that line does; FormatError for one that is no rule in a table of rules."""
@@ -159,11 +156,6 @@ def _factors(texts: Sequence[bytes]) -> int | None:
     if sum(len(split_tokens(text)) for text in texts) < FEWEST_WORDS:
         return None
     return factors_of(next(text for text in texts if split_tokens(text))) if look_factored(texts) else 1
-
-
-def read_source_text(paths: Sequence[str]) -> SourceText:
-    """The lines of the files."""
-    return SourceText(line.removesuffix(b"\r") for path in paths for line in read_lines(path))
 
 
 NAME = "filter-table"
@@ -219,7 +211,7 @@ def _with_beginning(blocks: Iterator[bytes]) -> Iterator[bytes]:
 def filter_table(args: argparse.Namespace) -> int:
     """Filter, write the metadata, say what went."""
     metadata, has_metadata = find_metadata(args.input), new_metadata(args.output) is not None
-    text = read_source_text(args.sources)
+    text = SourceText(line.removesuffix(b"\r") for path in args.sources for line in read_lines(path))
     if not any(text.lines):
         raise ConfigError(f"--sources {args.sources[0]}: has no words, so that nothing of the table would be left")
     kept = lines = 0

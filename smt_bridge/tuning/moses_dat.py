@@ -17,7 +17,6 @@ the two files belong together by their ids.
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,9 +25,11 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt_core.base.messages import counted
+from nmt_core.base.words import whole_number
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
 from smt_bridge.metrics.bleu import COLUMNS, ORDER, REFERENCE_LENGTH, SYSTEM_LENGTH, Counts
+from smt_bridge.moses_lines import number_of
 from smt_bridge.nbest.entry import LARGEST, NbestEntry, NbestList, is_usable
 from smt_bridge.tuning.pool import NbestPool, pool_from_lists
 
@@ -120,7 +121,7 @@ def _read_blocks(path: str, kind: str) -> Iterator[_Block]:
     lines = enumerate(read_lines(path), start=1)
     for number, line in lines:
         header = [token.decode("utf-8", "surrogateescape") for token in line.split()]
-        if len(header) < 4 or header[0] != f"{kind}_TXT_BEGIN_0" or not all(map(_is_count, header[1:4])):
+        if len(header) < 4 or header[0] != f"{kind}_TXT_BEGIN_0" or None in map(whole_number, header[1:4]):
             raise FormatError(path, f"expected '{kind}_TXT_BEGIN_0 id rows width ...' (text, not binary)", line=number)
         count, names = int(header[2]), tuple(header[4:])
         if kind == "FEATURES" and len(names) != int(header[3]):
@@ -136,21 +137,14 @@ def _read_blocks(path: str, kind: str) -> Iterator[_Block]:
         yield _Block(number, int(header[1]), names, rows)
 
 
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 16
-
-
 def _read_row(text: bytes, path: str, number: int) -> tuple[list[float], dict[str, float]]:
     """The numbers of a row, and its ``name=value`` tokens."""
     values: list[float] = []
     sparse: dict[str, float] = {}
     for token in text.split():
         name, equals, value = token.rpartition(b"=")
-        try:
-            parsed = float(value)
-        except ValueError:
-            parsed = math.nan
-        if not is_usable(parsed) or b"_" in value:
+        parsed = number_of(value)
+        if parsed is None or not is_usable(parsed):
             shown = token[:40].decode("utf-8", "replace")
             problem = f"`{shown}` is neither a number (up to {LARGEST:.2g}) nor name=number"
             raise FormatError(path, problem, line=number)

@@ -56,7 +56,3 @@ class TuningOptions(BaseModel, frozen=True, extra="forbid"):
         if unused is not None:
             raise ConfigError(f"--tuner {unused}= is a key of {_KEYS_OF_ONE[unused]}; {options.tuner} does not use it")
         return options
-
-    def seeded(self) -> list[TuningOptions]:
-        """The options of each run."""
-        return [self.model_copy(update={"seed": self.seed + run}) for run in range(self.runs)]

@@ -278,8 +278,9 @@ class _Builder:
         for place, rows in enumerate(sentences):
             statistics[place, : len(rows.sizes)] = np.concatenate(rows.counts)
             padding[place, : len(rows.sizes)] = 0.0
+        firsts = [place * longest + np.arange(len(rows.sizes)) for place, rows in enumerate(sentences)]
         every = SparseRows(
-            np.concatenate([_rows_of(rows.sizes) + place * longest for place, rows in enumerate(sentences)]),
+            np.concatenate([np.repeat(first, rows.sizes) for first, rows in zip(firsts, sentences, strict=True)]),
             np.concatenate([np.array(rows.columns, dtype=np.intp) for rows in sentences]),
             np.concatenate([np.array(rows.values, dtype=np.float64) for rows in sentences]),
         )
@@ -309,8 +310,3 @@ class _Builder:
             problem = f"has {dense} values in every line; besides sparse features, at most {MAXIMAL_COLUMNS} are tuned"
             raise FormatError(self._path, problem)
         return np.argsort(~everywhere, kind="stable"), dense
-
-
-def _rows_of(sizes: array[int]) -> Integers:
-    """For every value the row it is in."""
-    return np.repeat(np.arange(len(sizes)), np.array(sizes, dtype=np.intp))

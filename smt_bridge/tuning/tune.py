@@ -105,7 +105,8 @@ def search(pool: NbestPool, start: Start | None, options: TuningOptions) -> Sear
     if note:
         return Search(begun, (begun,), note)
     tuner = TUNERS[options.tuner]
-    return Search(begun, tuple(tuner(pool, weights, one, searched) for one in options.seeded()), "")
+    seeded = [options.model_copy(update={"seed": options.seed + run}) for run in range(options.runs)]
+    return Search(begun, tuple(tuner(pool, weights, one, searched) for one in seeded), "")
 
 
 def tune(pool: NbestPool, start: Start | None, options: TuningOptions) -> TuningReport:
