@@ -39,7 +39,7 @@ MEAN = 0.999  # what the mean of the parameters keeps at an update
 
 
 class Recipe(NamedTuple):
-    """Sizes of the model and how it is trained: Adam, a linear warm-up, then 1/sqrt(update), or linear to 0."""
+    """Sizes of the model and how it is trained: Adam, a linear warm-up, then a rate by 1/sqrt(update)."""
 
     layout: str  # marian: normalised after each sublayer; m2m_100: before
     layers: int
@@ -50,7 +50,6 @@ class Recipe(NamedTuple):
     rate: float
     warm_up: int
     tokens: int  # of a batch, both sides, with padding
-    decay: str = "root"
 
 
 RECIPES = {
@@ -148,6 +147,8 @@ def build(recipe: Recipe, tokenizer: Any) -> Any:
     )
     model = library.AutoModelForSeq2SeqLM.from_config(config, attn_implementation="eager")  # faster for sentences
     for name, values in model.named_parameters():
+        if not values.requires_grad:  # sines and cosines
+            continue
         if "embed_tokens" in name or "shared" in name:
             torch.nn.init.normal_(values, std=recipe.width**-0.5)
             with torch.no_grad():
@@ -158,13 +159,9 @@ def build(recipe: Recipe, tokenizer: Any) -> Any:
     return model
 
 
-def rate(recipe: Recipe, update: int, updates: int) -> float:
+def rate(recipe: Recipe, update: int) -> float:
     """The learning rate at an update, from 1."""
-    if update < recipe.warm_up:
-        return recipe.rate * update / recipe.warm_up
-    if recipe.decay == "root":
-        return recipe.rate * math.sqrt(recipe.warm_up / update)
-    return recipe.rate * max(0.0, (updates - update) / (updates - recipe.warm_up))
+    return recipe.rate * min(update / recipe.warm_up, math.sqrt(recipe.warm_up / update))
 
 
 def loss(model: Any, pairs: Sequence[tuple[list[int], list[int]]], *, smoothing: float = 0.0) -> torch.Tensor:
@@ -230,7 +227,7 @@ def train(args: argparse.Namespace) -> None:
             update, place = update + 1, place + 1
             torch.manual_seed(args.seed + update)  # of dropout: as if it had not been stopped
             for group in optimizer.param_groups:
-                group["lr"] = rate(recipe, update, args.updates)
+                group["lr"] = rate(recipe, update)
             with torch.autocast("cpu", torch.bfloat16, enabled=args.bfloat16):
                 total = loss(model, chosen, smoothing=0.1)
             optimizer.zero_grad()
@@ -256,11 +253,8 @@ def train(args: argparse.Namespace) -> None:
             with (out / "log.tsv").open("a") as log:
                 log.write(f"{line}\n")
             print(line, file=sys.stderr)
-            at = (update, epoch, place)
-            save(
-                checkpoint,
-                {"model": current, "optimizer": optimizer.state_dict(), "mean": mean, "at": at, "spent": spent},
-            )
+            state = {"model": current, "optimizer": optimizer.state_dict(), "mean": mean, "spent": spent}
+            save(checkpoint, state | {"at": (update, epoch, place)})
             if stops:
                 return
         epoch, place = epoch + 1, 0
