@@ -70,6 +70,9 @@ class HfModel(Transformer):
             raise ModelError(f"hf:{folder}: its tokeniser writes no end behind a text, which scores count")
         framing = {*self._tokenizer.all_special_ids, self._padding} - {self._end, self._tokenizer.unk_token_id}
         self._framing = torch.tensor(sorted(framing), device=self._device)
+        settings = (self._model.generation_config, self._model.config)
+        starts = (getattr(one, "decoder_start_token_id", None) for one in settings)
+        self._start = next((one for one in starts if one is not None), self._empty[-1])  # mBART's is the language
         self._most = getattr(self._model.config, "max_position_embeddings", math.inf)
         self.fingerprint = self._fingerprint(sorted(one.name for one in os.scandir(folder) if one.is_file()))
         _say_that_it_is_slow()
@@ -103,12 +106,11 @@ class HfModel(Transformer):
         for batch in _batches(sources, targets):
             yield_point()
             source, target = self._padded(sources[batch]), self._padded(targets[batch])
-            logits = self._model(
-                **source, decoder_input_ids=self._before(target["input_ids"]), use_cache=False
-            ).logits.float()
+            labels = target["input_ids"]
+            before = torch.cat([torch.full_like(labels[:, :1], self._start), labels[:, :-1]], 1)
+            logits = self._model(**source, decoder_input_ids=before, use_cache=False).logits.float()
             if self._padding != self._end:
                 logits[..., self._padding] = -math.inf  # is no word: the others sum to 1
-            labels = target["input_ids"]
             nats = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view_as(labels)
             framing = torch.isin(labels, self._framing) | ~target["attention_mask"].bool()
             answers += nats.double().masked_fill(framing, 0.0).sum(1).neg().tolist()
@@ -126,7 +128,7 @@ class HfModel(Transformer):
             num_return_sequences=beam,
             length_penalty=0.0,
             max_new_tokens=int(min(longest, self._most - 1)),
-            decoder_start_token_id=int(self._before(torch.tensor([self._empty], device=self._device))[0, 0]),
+            decoder_start_token_id=self._start,
             forced_bos_token_id=first if first in self._framing else None,
             pad_token_id=self._padding,
             eos_token_id=self._end,
@@ -141,11 +143,6 @@ class HfModel(Transformer):
             texts = [self._sides[1].words_of(text) for text in found]
             answers += [texts[one : one + beam] for one in range(0, len(texts), beam)]
         return answers
-
-    def _before(self, labels: Tensor) -> Tensor:
-        """What stands before each piece of the targets, as this model's decoder begins."""
-        found: Tensor = self._model.prepare_decoder_input_ids_from_labels(labels=labels)
-        return found
 
     def _check(self, texts: Iterable[Sequence[int]]) -> None:
         for pieces in texts:

@@ -4,14 +4,15 @@
     scripts/experiments/judges/measure_scoring.py --data DIR --nbest val.nbest100.gz --out runs/judge-speed [--lists N]
 
 The model has the size of OPUS-MT (6 and 6 layers, width 512, inner 2,048, 58,101 pieces) and random parameters; its
-subwords are learned from DIR/train.tok.{en,fr}.gz. The first N lists (5) are scored by one thread in turn, --rounds
-times (3): by `score_batch` alone on pieces that are cut already, in its own batches; by `ct2:`, which detokenises and
-cuts; and the first list by `hf:`. Printed is the CPU time, the best of the rounds, and pairs a second.
+subwords are learned from DIR/train.tok.{en,fr}.gz. The first N lists (3) are scored by one thread in turn, --rounds
+times (3): by `score_batch` alone on pieces that are cut already, by `ct2:`, which detokenises and cuts, and by `hf:`.
+Printed is the CPU time, the best of the rounds, and pairs a second.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import gzip
 import importlib
 import json
@@ -78,24 +79,25 @@ def measure(args: argparse.Namespace) -> None:
     sources = ours._cut(0, [pair.source for pair in distinct])
     targets = ours._cut(1, [pair.target for pair in distinct])
     options = {"max_batch_size": 2048, "batch_type": "tokens", "max_input_length": 0}
-    few = pairs[: len(pairs) // args.lists]
-    ways: dict[str, tuple[int, Callable[[], object]]] = {
-        "score_batch": (len(distinct), lambda: ours._translator.score_batch(sources, targets, **options)),
-        "ct2:": (len(distinct), lambda: ours.score(pairs)),
-        "hf:": (len(set(few)), lambda: other.score(few)),
+    ways: dict[str, Callable[[], object]] = {
+        "score_batch": lambda: ours._translator.score_batch(sources, targets, **options),
+        "ct2:": lambda: ours.score(pairs),
+        "hf:": lambda: other.score(pairs),
     }
+    for start, path, dtype in (("ct2", converted, "int8"), ("hf", folder, "bfloat16")):
+        model = open_transformer(f"{start}:{path}", dtype=dtype, threads=1)
+        ways[f"{start}: --dtype {dtype}"] = functools.partial(model.score, pairs)
     found: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(args.rounds):
-        for name, (_, work) in ways.items():
+        for name, work in ways.items():
             before = time.process_time()
             work()
             found[name].append(time.process_time() - before)
-    print("| | pairs | CPU seconds | pairs/s |\n|---|---|---|---|")
-    for name, (count, _) in ways.items():
-        seconds = min(found[name])
-        print(f"| `{name}` | {count:,} | {seconds:.2f} | {count / seconds:,.1f} |")
-    differences = (a.log_prob - b.log_prob for a, b in zip(ours.score(few), other.score(few), strict=True))
-    print(f"largest difference of the two, in nats: {max(map(abs, differences)):.1e}")
+    print(f"{len(distinct):,} distinct pairs\n\n| | CPU seconds | pairs/s |\n|---|---|---|")
+    for name, seconds in found.items():
+        print(f"| `{name}` | {min(seconds):.2f} | {len(distinct) / min(seconds):,.1f} |")
+    differences = (a.log_prob - b.log_prob for a, b in zip(ours.score(pairs), other.score(pairs), strict=True))
+    print(f"\nlargest difference of the two, in nats: {max(map(abs, differences)):.1e}")
 
 
 def main() -> None:
@@ -104,7 +106,7 @@ def main() -> None:
     parser.add_argument("--data", required=True, metavar="DIR")
     parser.add_argument("--nbest", required=True, metavar="FILE", help="lists of val")
     parser.add_argument("--out", required=True, metavar="DIR")
-    parser.add_argument("--lists", type=int, default=5, metavar="N")
+    parser.add_argument("--lists", type=int, default=3, metavar="N")
     parser.add_argument("--rounds", type=int, default=3, metavar="N")
     measure(parser.parse_args())
 

@@ -201,7 +201,8 @@ def train(args: argparse.Namespace) -> None:
     recipe, out = RECIPES[args.recipe], Path(args.out)
     prepare(Path(args.data), out, args.pieces, recipe.layout)
     folder, checkpoint = out / "model-en-fr", out / "checkpoint.pt"
-    tokenizer = library.MarianTokenizer.from_pretrained(str(folder), local_files_only=True)
+    # CTranslate2's converter wants a name for the beginning, too
+    tokenizer = library.MarianTokenizer.from_pretrained(str(folder), local_files_only=True, bos_token=END)
     pairs = [pair for pair in read_ids(out, "train", tokenizer) if max(map(len, pair)) <= LONGEST]
     held_out = read_ids(out, "val", tokenizer)
     with gzip.open(Path(args.data) / "val.tok.fr.gz", "rt", encoding="utf-8") as lines:

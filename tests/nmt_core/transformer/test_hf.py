@@ -84,7 +84,18 @@ def test_an_entry_of_a_list_has_the_score_of_its_pair(model: Transformer) -> Non
         assert [entry.log_prob for entry in found] == pytest.approx(scores, abs=1e-4)
 
 
-def test_what_frames_a_text_has_no_probability(tmp_path: Path) -> None:
+SIZES = {f"{side}_{key}": size for side in ("encoder", "decoder")
+         for key, size in (("ffn_dim", 8), ("layers", 2), ("attention_heads", 2))}  # fmt: skip
+SIZES |= {"d_model": 8, "max_position_embeddings": 32, "init_std": 0.5}
+T5 = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 2, "num_heads": 2, "pad_token_id": 1, "eos_token_id": 2}
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "start"),
+    [("bart", SIZES, 2), ("m2m_100", SIZES, 2), ("mbart", SIZES | {"decoder_start_token_id": 2}, 2),
+     ("t5", T5 | {"decoder_start_token_id": 1}, 1)],
+)  # fmt: skip
+def test_what_frames_a_text_has_no_probability(tmp_path: Path, kind: str, sizes: dict[str, Any], start: int) -> None:
     tokenizers = pytest.importorskip("tokenizers")
     names = ["<s>", "<pad>", "</s>", "<unk>", *"abcde"]
     words = tokenizers.Tokenizer(tokenizers.models.WordLevel({name: n for n, name in enumerate(names)}, "<unk>"))
@@ -92,20 +103,15 @@ def test_what_frames_a_text_has_no_probability(tmp_path: Path) -> None:
     words.post_processor = tokenizers.processors.TemplateProcessing("<s> $A </s>", None, [("<s>", 0), ("</s>", 2)])
     special = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
     transformers.PreTrainedTokenizerFast(tokenizer_object=words, **special).save_pretrained(tmp_path)
-    sizes = {f"{side}_{key}": 8 for side in ("encoder", "decoder") for key in ("ffn_dim", "layers")}
     torch.manual_seed(1)
-    bart = transformers.BartForConditionalGeneration(
-        transformers.BartConfig(
-            vocab_size=len(names), d_model=8, max_position_embeddings=32, init_std=0.5, encoder_attention_heads=2,
-            decoder_attention_heads=2, **sizes,
-        )
-    ).eval()  # fmt: skip
-    bart.save_pretrained(tmp_path)
+    config = transformers.AutoConfig.for_model(kind, vocab_size=len(names), **sizes)
+    bare = transformers.AutoModelForSeq2SeqLM.from_config(config).eval()
+    bare.save_pretrained(tmp_path)
     (tmp_path / "hybridmt.yaml").write_text("text: tokenised\n")
     model = open_transformer(f"hf:{tmp_path}")
     with torch.no_grad():
-        given = torch.tensor([[2, 0, 7, 4]])  # the decoder begins with </s>, and <s> follows whatever p it has
-        logits = bart(input_ids=torch.tensor([[0, 4, 5, 2]]), decoder_input_ids=given).logits[0]
+        given = torch.tensor([[start, 0, 7, 4]])  # <s> follows the decoder's start, whatever p it has
+        logits = bare(input_ids=torch.tensor([[0, 4, 5, 2]]), decoder_input_ids=given).logits[0]
     logits[:, 1] = -math.inf
     expected = torch.log_softmax(logits, -1)[range(1, 4), [7, 4, 2]].sum()
     assert model.score([SentencePair("a b", "d a")])[0].log_prob == pytest.approx(float(expected), abs=1e-4)
