@@ -66,7 +66,6 @@ def settings(args: argparse.Namespace) -> dict[str, Any]:
         del filters["local_ratelimit"]["typed_config"]["rate_limits"]  # a token that nobody checks says nothing
         for route in http["route_config"]["virtual_hosts"][0]["routes"]:
             route.get("typed_per_filter_config", {}).pop("envoy.filters.http.api_key_auth", None)
-    filters["grpc_json_transcoder"]["typed_config"]["max_response_body_size"] = limits.message_bytes + _HEAD
     if args.server:
         servers = [{"endpoint": {"address": one}} for server in args.server for one in _addresses(server)]
         cluster["load_assignment"]["endpoints"] = [{"lb_endpoints": servers}]

@@ -77,7 +77,7 @@ def test_the_settings_have_the_tokens_and_limits_of_the_server(tmp_path: Path) -
     settings = yaml.safe_load(text)
     filters = {one["name"].rpartition(".")[2]: one["typed_config"] for one in http_settings(settings)["http_filters"]}
     assert filters["api_key_auth"]["credentials"] == [{"key": TOKEN, "client": "alice"}]
-    assert filters["grpc_json_transcoder"]["max_response_body_size"] == (40 << 20) + 5
+    assert filters["grpc_json_transcoder"]["max_response_body_size"] == 4 << 20  # whatever the server would send
     assert f"max_request_bytes: {(3 << 20) + 5}\n" in text
     assert http_settings(settings)["common_http_protocol_options"]["max_connection_duration"] == "1000000s"
     (cluster,) = settings["static_resources"]["clusters"]
@@ -237,6 +237,18 @@ def test_an_answer_may_be_larger_than_the_buffers_of_a_connection(proxy: Proxy) 
     answer = Http(proxy).ask("Score", {"pairs": pairs, "per_word": True})
     assert len(answer["scores"]) == 6000
     assert len(json.dumps(answer)) > 1 << 20
+
+
+@needs_envoy
+def test_an_answer_that_takes_long_to_convert_is_rejected(both, tmp_path: Path) -> None:
+    proxy = Proxy(tmp_path, both.address)
+    pair = {"source": "un", "target": " ".join(["one"] * 31)}  # 280 bytes of an answer
+    try:
+        for count, expected in ((10_000, 200), (20_000, 500)):
+            asked = json.dumps({"pairs": [pair] * count, "per_word": True}).encode()
+            assert Http(proxy).raw("/v1/models/search:score", asked)[0] == expected
+    finally:
+        proxy.stop()
 
 
 @needs_envoy
