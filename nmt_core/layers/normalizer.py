@@ -23,8 +23,8 @@ from nmt_core.device import on_device
 from nmt_core.native import kernels
 from nmt_core.native.tiles import TiledWords
 
-ROWS = 2048  # rows of a block of logits, and
-_BLOCK = 8 << 20  # its bytes, between the sizes of caches
+ROWS = 2048  # rows of a block of logits at most, and
+_BLOCK = 8 << 20  # its bytes, between the sizes of caches: of few rows it has more words
 _FOR_SHIFT = 1024  # words whose largest logit keeps exp in range, and likely words near 0, where bfloat16 is finest
 _FAR = 40.0  # above the shift exponentials, and logits in bfloat16, are less exact, and from 88 on infinite
 _AT_ONCE = 1 << 18  # logits exponentiated and summed together: 1 MiB in float32, within the second-level cache
@@ -119,7 +119,7 @@ class BlockNormalizer:
         rows = inputs_ND.shape[0]
         inputs_NJ = F.pad(inputs_ND, (0, 3, 0, bucket_rows(rows, inputs_ND) - rows), value=1.0)  # for bias and shift
         inputs_NJ[:, -1] = 0.0
-        size = _BLOCK // (ROWS * inputs_NJ.itemsize)
+        size = _BLOCK // (len(inputs_NJ) * inputs_NJ.itemsize)
         blocks = self._wide_VJ.split(size)
         logits_NV = inputs_NJ.new_empty(inputs_NJ.shape[0], len(blocks[0]))
         shift_N = (inputs_NJ @ self._wide_VJ[:_FOR_SHIFT].t()).amax(dim=1)
