@@ -52,12 +52,11 @@ class BatchSpeed:
     """A line through the sizes and times of batches, by least squares with weights that fall exponentially.
 
     The time of a batch is ``start + each * tokens``: a search or a scorer takes as many steps for one sentence as for
-    twenty, and a step has costs that do not depend on its rows. ``rate`` (tokens a second) is believed until the first
-    batch is done.
+    twenty, and a step has costs that do not depend on its rows.
     """
 
-    def __init__(self, rate: float) -> None:
-        self._start, self._each = 0.0, 1 / rate
+    def __init__(self) -> None:
+        self._start, self._each = 0.0, 1 / _RATE
         self._tokens = self._seconds = 0.0  # means
         self._variance = self._covariance = 0.0  # of tokens; of tokens and seconds
 
@@ -105,7 +104,7 @@ class BatchWork:
         most: int = 100_000,
     ) -> None:
         self.kind, self._run, self._choose, self._most = kind, run, choose, most
-        self._speed = BatchSpeed(_RATE)
+        self._speed = BatchSpeed()
         self._entries: list[Entry] = []
 
     def room(self, seconds: float) -> int:

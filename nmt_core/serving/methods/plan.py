@@ -11,6 +11,7 @@ with the mean length of the model's words. All other numbers are exact.
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from nmt_core.base.messages import counted
 from nmt_core.base.pauses import yield_point
 from nmt_core.base.words import count_words, factors_problem
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.engine.work import LARGE, Item
+from nmt_core.serving.engine.work import LARGE, BatchSpeed, Item
 from nmt_core.serving.errors import RpcError, internal, invalid
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.models.device import Route
@@ -34,6 +35,9 @@ INTERACTIVE_ITEMS = 32
 
 LONG = 16
 """A search that needs more than this part of a full batch is in the class ``long``, as is all ``LARGE`` work."""
+
+LONGEST_WHOLE = 5.0
+"""Seconds of a text or pair that nothing can interrupt, by the speed of the last texts: Transformers have no slices."""
 
 _FLOAT, _DOUBLE, _TAG = 4, 8, 3  # bytes of numbers in messages, and of a field's tag and length
 _ITEM = 64  # of the numbers that every item has
@@ -105,11 +109,14 @@ def make_plan(
 ) -> Plan:
     """The plan for items, of a ``priority`` of the contract. Raises RpcError where it costs too much.
 
-    Items that may take long are in a part of their own, that others do not wait for them.
+    Items that may take long are in a part of their own, that others do not wait for them. Those that would take too
+    long without a pause are errors.
     """
     if priority not in pb.Priority.values():
         raise invalid("priority", f"there is no priority {priority}")
     check_cost(limits, answer=cost.answer, steps=cost.steps)
+    if key.model.speed is not None:
+        items = [one if isinstance(one, RpcError) else _bounded(one, key.model.speed) for one in items]
     few = priority == pb.PRIORITY_UNSPECIFIED and len(items) <= INTERACTIVE_ITEMS
     name = "interactive" if few or priority == pb.PRIORITY_INTERACTIVE else "bulk"
     most = key.model.proportions.together // LONG if key.kind == "translate" else LARGE
@@ -121,6 +128,14 @@ def make_plan(
     known: Sequence[Any] = items
     parts = {name: [known[index] for index in some] for name, some in classes.items()}
     return Plan(key, items, parts, list(classes.values()), cost, reply)
+
+
+def _bounded(item: Item, speed: BatchSpeed) -> Item | RpcError:
+    seconds = speed.seconds_for(item.tokens)
+    if not LONGEST_WHOLE < seconds < math.inf:  # before the first one nothing is known
+        return item
+    problem = f"the model would work on this for about {seconds:.0f} s without a pause; at most {LONGEST_WHOLE:.0f}"
+    return invalid("", f"{problem}, send a shorter text or a smaller beam", reason="TOO_COSTLY")
 
 
 def _as_refusal(error: Exception) -> RpcError:

@@ -1,12 +1,14 @@
 """A Transformer of another library as a server uses it.
 
 Nothing can enter, leave or interrupt a search of the library. So it runs beside the device's thread, one sentence after
-the other, and requests for other models do not wait for it.
+the other, and requests for other models do not wait for it. By the speed of the last sentences a longer one is rejected
+before it begins (``methods.plan``).
 """
 
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -16,6 +18,7 @@ import torch
 from nmt_core.inference.converted import ConvertedTranslator, converted_scorer
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.serving.engine.work import BatchSpeed
 from nmt_core.serving.models.search import SearchItem
 from nmt_core.serving.models.served import Proportions, ServedModel
 from nmt_core.transformer.model import open_transformer
@@ -30,14 +33,15 @@ def open_converted(spec: str, defaults: DecodingConfig, *, device: str, dtype: s
     model = open_transformer(spec, device=device, dtype=dtype, threads=torch.get_num_threads())
     translator = ConvertedTranslator(model)
     thread = ThreadPoolExecutor(1, thread_name_prefix="ctranslate2")  # of all its searches; ends with the model
+    speed = BatchSpeed()
     return ServedModel(
         scorer=model,
         scorers=functools.partial(converted_scorer, model),
-        decoder=lambda attention: ConvertedSearch(translator, thread),
+        decoder=lambda attention: ConvertedSearch(translator, thread, speed),
         processor=lambda: model.raw_text,
         defaults=defaults,
         proportions=Proportions(tokens_of_a_word=_PIECES_OF_A_WORD),
-        converted=True,
+        speed=speed,
         description=pb.Model(
             kind=pb.MODEL_KIND_NEURAL,
             version=model.fingerprint,
@@ -50,10 +54,10 @@ def open_converted(spec: str, defaults: DecodingConfig, *, device: str, dtype: s
 
 
 class ConvertedSearch:
-    """A ``StepDecoder`` of searches that run as a whole, in a ``thread`` that they share."""
+    """A ``StepDecoder`` of searches that run as a whole, in a ``thread`` and with a ``speed`` that they share."""
 
-    def __init__(self, translator: ConvertedTranslator, thread: ThreadPoolExecutor) -> None:
-        self._translator, self._thread = translator, thread
+    def __init__(self, translator: ConvertedTranslator, thread: ThreadPoolExecutor, speed: BatchSpeed) -> None:
+        self._translator, self._thread, self._speed = translator, thread, speed
         self._live: dict[int, tuple[int, Future[list[Translation] | Exception]]] = {}
 
     @property
@@ -70,7 +74,7 @@ class ConvertedSearch:
         """Let sentences in."""
         for key, item in requests:
             tokens = (item.text.count(" ") + 3) * item.config.beam
-            self._live[key] = tokens, self._thread.submit(self._translate, item)
+            self._live[key] = tokens, self._thread.submit(self._translate, item, tokens)
 
     def step(self) -> list[tuple[int, Any]]:
         """The sentences that are translated; an answer is the list of one, or why it has none."""
@@ -83,8 +87,12 @@ class ConvertedSearch:
             if key in self._live:
                 self._live.pop(key)[1].cancel()
 
-    def _translate(self, item: SearchItem) -> list[Translation] | Exception:
+    def _translate(self, item: SearchItem, tokens: int) -> list[Translation] | Exception:
+        begin, worked = time.monotonic(), time.process_time()
         try:
-            return self._translator.translate([item.text], item.config)[0]
+            found = self._translator.translate([item.text], item.config)[0]
         except Exception as error:  # belongs to this sentence: the others go on
             return error
+        # a machine with other work, or a process with other threads, makes no sentence longer
+        self._speed.note(tokens, min(time.monotonic() - begin, time.process_time() - worked))
+        return found

@@ -20,7 +20,7 @@ from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.scoring.forms import OTHER_FORMS, FormReader, FormScorer, TextForm
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.model_directory.loaded_model import LoadedModel
-from nmt_core.serving.engine.work import BatchWork, StepDecoder, StepWork, Unfinished, Work
+from nmt_core.serving.engine.work import BatchSpeed, BatchWork, StepDecoder, StepWork, Unfinished, Work
 from nmt_core.serving.errors import not_supported
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.models.search import SearchItem
@@ -73,7 +73,7 @@ class ServedModel:
     ``unknowns`` says what is written for <unk> where a request wants that, and ``proportions`` what requests cost.
     ``description`` is what a client may want to know of it, as in the contract. A hybrid translates with other systems,
     too, by a search that requests do not change; all else is its neural model's. ``loaded`` are the models that it was
-    made of; a ``converted`` model has none, and is a Transformer.
+    made of. A Transformer has none, but the ``speed`` of its sentences, each of which runs as a whole.
     """
 
     scorer: PairScorer
@@ -87,12 +87,17 @@ class ServedModel:
     proportions: Proportions = dataclasses.field(default_factory=Proportions)
     description: pb.Model = dataclasses.field(default_factory=pb.Model)
     loaded: Sequence[LoadedModel] = ()
-    converted: bool = False
+    speed: BatchSpeed | None = None
 
     @property
     def attends(self) -> bool:
         """Whether there is attention."""
         return self.description.attends
+
+    @property
+    def converted(self) -> bool:
+        """Whether it is a Transformer."""
+        return self.speed is not None
 
     @functools.cached_property
     def spells(self) -> bool:

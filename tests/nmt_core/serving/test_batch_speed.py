@@ -25,7 +25,7 @@ def sizes(speed: BatchSpeed, *, start: float, each: float, turns: int = 60, nois
 @pytest.mark.parametrize("each", [1e-6, 1e-4, 1e-2])
 @pytest.mark.parametrize("start", [0.0, 0.001, 0.015, 0.03, 0.5])
 def test_a_batch_takes_the_time_it_may_or_twice_its_start(start: float, each: float, noise: float) -> None:
-    made = sizes(BatchSpeed(20_000), start=start, each=each, noise=noise)[20:]
+    made = sizes(BatchSpeed(), start=start, each=each, noise=noise)[20:]
     best = max(1, min(100_000, max(TURN - start, start) / each))
     assert 0.5 * best - 1 <= sorted(made)[len(made) // 2] <= 2 * best + 1
 
@@ -33,7 +33,7 @@ def test_a_batch_takes_the_time_it_may_or_twice_its_start(start: float, each: fl
 @pytest.mark.parametrize("start", [0.018, 0.03, 0.5])
 def test_a_start_of_the_length_of_a_turn_does_not_shrink_batches_to_single_items(start: float) -> None:
     each = 1e-4
-    speed = BatchSpeed(20_000)
+    speed = BatchSpeed()
     for tokens in (20, 10, 20, 10):  # small, as they are when few wait
         speed.note(tokens, start + each * tokens)
     reached = sizes(speed, start=start, each=each)[-1]
@@ -41,7 +41,7 @@ def test_a_start_of_the_length_of_a_turn_does_not_shrink_batches_to_single_items
 
 
 def test_batches_of_one_size_keep_what_is_known_of_the_start() -> None:
-    speed = BatchSpeed(20_000)
+    speed = BatchSpeed()
     for tokens in (100, 200, 100, 200):
         speed.note(tokens, 0.03 + 1e-4 * tokens)
     for _ in range(200):
@@ -50,7 +50,7 @@ def test_batches_of_one_size_keep_what_is_known_of_the_start() -> None:
 
 
 def test_one_slow_batch_does_not_make_the_next_one_many_times_as_large() -> None:
-    speed = BatchSpeed(20_000)
+    speed = BatchSpeed()
     for _ in range(20):
         speed.note(100, 0.02)
     speed.note(101, 3.0)
@@ -58,7 +58,7 @@ def test_one_slow_batch_does_not_make_the_next_one_many_times_as_large() -> None
 
 
 def test_times_too_short_to_be_measured_count_as_a_tenth_of_a_millisecond() -> None:
-    speed = BatchSpeed(20_000)
+    speed = BatchSpeed()
     speed.note(10, 0.0)
     assert speed.tokens_in(TURN) == pytest.approx(2000, rel=0.01)
 

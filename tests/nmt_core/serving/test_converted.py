@@ -13,6 +13,7 @@ from nmt_core.commands.main import main
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.limits import Limits
+from nmt_core.serving.methods.score import score
 from nmt_core.serving.methods.translate import translate
 from nmt_core.serving.models.device import Route
 from nmt_core.serving.models.opening import CandidateChoice, open_served_model
@@ -26,7 +27,7 @@ pytest.importorskip("ctranslate2")
 WORDS = ["the", "old", "woman", ".", "la", "vieille", "femme"]
 SOURCES = ["the old woman", "woman", "", "old old the strange", "the"]
 TARGETS = ["la vieille femme", "femme la", "", "vieille", ""]
-LONG = "old " * 900
+LONG = "old " * 90
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +99,25 @@ def test_few_sentences_are_interactive_and_more_are_bulk(folder: str) -> None:
     for texts, expected in ((SOURCES, "interactive"), (SOURCES * 7, "bulk")):
         plan = translate(pb.TranslateRequest(texts=texts), Route("t", served), Limits())
         assert [*plan.parts] == [expected]
+
+
+def test_what_would_take_long_without_a_pause_is_an_error_of_its_own(folder: str) -> None:
+    served = open_served_model([f"ct2:{folder}"], DecodingConfig(), device="cpu", dtype="float32")
+    route, text = Route("t", served), "the old woman " * 30
+    texts = pb.TranslateRequest(texts=["the", text], beam=12)
+    pairs = pb.ScoreRequest(pairs=[pb.Pair(source="the", target="la"), pb.Pair(source=text * 4, target=text * 4)])
+
+    def reasons() -> list[list[str]]:
+        plans = translate(texts, route, Limits()), score(pairs, route, Limits())
+        return [[getattr(one, "reason", "") for one in plan.items] for plan in plans]
+
+    assert reasons() == [["", ""], ["", ""]]  # nothing is known of its speed
+    served.warm_up()
+    assert reasons() == [["", ""], ["", ""]]
+    for _ in range(20):
+        served.speed.note(100, 1.0)
+    assert reasons() == [["", "TOO_COSTLY"], ["", "TOO_COSTLY"]]  # 11 s and 7 s
+    assert translate(pb.TranslateRequest(texts=[text], beam=4), route, Limits()).parts
 
 
 def test_options_that_its_search_does_not_have_are_rejected(server: ServerThread, folder: str) -> None:
