@@ -6,13 +6,16 @@ import itertools
 from collections.abc import Sequence
 
 from google.protobuf.message import Message
+from grpc_health.v1 import health_pb2
 
 from nmt_core.v1 import nmt_pb2 as pb
 
 Requests = Sequence[tuple[str, Message]]
-"""Methods, and their messages."""
+"""Methods of the service, or whole paths, and their messages."""
 
 _INTERACTIVE = pb.PRIORITY_INTERACTIVE
+_HEALTH = "/grpc.health.v1.Health/Check"
+_CALLS = 200
 
 
 def hostile_requests(texts: Sequence[str]) -> dict[str, Requests]:
@@ -34,11 +37,22 @@ def hostile_requests(texts: Sequence[str]) -> dict[str, Requests]:
         "1,000 words, beam 200": pb.TranslateRequest(texts=[long], beam=200),
         "8 MiB that cost too much": pb.TranslateRequest(texts=[long[:1750]] * 4_700),
         "25 MiB": pb.TranslateRequest(texts=[long[:1750]] * 15_000),
+        "40 sentences of 60 words, 200-best": pb.TranslateRequest(
+            texts=[long[:119]] * 40, beam=200, nbest=200, priority=_INTERACTIVE
+        ),
         "400 queued sentences": pb.TranslateRequest(texts=[*texts, *texts], priority=_INTERACTIVE),
     }
     return {
         **{name: [("Score", request)] for name, request in score.items()},
         **{name: [("Translate", request)] for name, request in translate.items()},
+    }
+
+
+def floods() -> dict[str, Requests]:
+    """Cheap calls, of which many are open at once."""
+    return {
+        f"{_CALLS} calls of GetModel": [("GetModel", pb.GetModelRequest(name="m"))] * _CALLS,
+        f"{_CALLS} calls of health": [(_HEALTH, health_pb2.HealthCheckRequest())] * _CALLS,
     }
 
 

@@ -42,7 +42,7 @@ import grpc
 from common import SHARED, machine, nbest_pairs, table, table_pairs
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from health_probe import HealthProbe, bare_server
-from server_attacks import Requests, hostile_requests, interactive_requests
+from server_attacks import Requests, floods, hostile_requests, interactive_requests
 
 from nmt_core.base.errors import ServiceError
 from nmt_core.serving.client.aio import AsyncNmtClient
@@ -359,7 +359,7 @@ def _attacked(args: argparse.Namespace, server: Server, probe: HealthProbe) -> l
     texts = sentences(200)
     hostile = hostile_requests(texts)
     together = list(itertools.chain(*hostile.values()))
-    requests = {"none": [], **hostile, "all at once": together, **interactive_requests(texts)}
+    requests = {"none": [], **hostile, "all at once": together, **interactive_requests(texts), **floods()}
     seconds = args.seconds / 4
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         pool.submit(os.getpid).result()  # the process is there
@@ -409,7 +409,7 @@ def _attack(address: str, kinds: Sequence[tuple[str, bytes]], seconds: float) ->
 
     async def ask(method: str, message: bytes) -> None:
         async with grpc.aio.insecure_channel(address, options=OPTIONS) as channel:
-            call = channel.unary_unary(f"/{SERVICE}/{method}", None, None)
+            call = channel.unary_unary(method if "/" in method else f"/{SERVICE}/{method}", None, None)
             try:
                 await call(message, timeout=30, metadata=metadata)
                 outcomes["answered"] += 1
