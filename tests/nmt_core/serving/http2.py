@@ -11,6 +11,7 @@ from typing import Self
 
 _DATA, _HEADERS, _RESET, _SETTINGS, _PING, _GOAWAY, _WINDOW, _CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
 _END_STREAM, _ACK, _END_HEADERS = 1, 1, 4
+_CANCEL = 8
 _FRAME = 16_384
 
 
@@ -49,6 +50,15 @@ class RudeClient:
         self._windows[stream] = self._initial
         self._frame(_HEADERS, _END_HEADERS, stream, b"".join(_literal(*one) for one in headers))
         return stream
+
+    def begin_and_reset(self, path: str, metadata: Sequence[tuple[str, str]], calls: int) -> int:
+        """Begin so many calls, and take each back at once; how many there were until the server hung up."""
+        for number in range(calls):
+            try:
+                self._frame(_RESET, 0, self.call(path, metadata), struct.pack(">I", _CANCEL))
+            except OSError:
+                return number
+        return calls
 
     def send_metadata(self, path: str, size: int) -> int:
         """Begin a call, and send so many bytes of metadata that have no end; what was sent until the server hung up."""

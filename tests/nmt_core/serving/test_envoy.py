@@ -440,6 +440,48 @@ def test_a_client_that_floods_the_proxy_with_calls_takes_none_of_another(guarded
 
 
 @needs_envoy
+def test_calls_that_are_begun_and_taken_back_end_their_connection(guarded: Guarded, rude) -> None:
+    """CVE-2023-44487. None of them reaches the server, and others are answered."""
+    before, client = taken(guarded.server), rude(guarded.proxy.address, context=guarded.proxy.context)
+    assert client.begin_and_reset(SCORE, METADATA, 1_000_000) < 1_000_000
+    assert taken(guarded.server) == before
+    guarded.answers()
+
+
+@needs_envoy
+async def test_a_server_that_ends_amid_a_thousand_streams_ends_all_of_them(start, folder: str, tmp_path: Path) -> None:
+    options = [word for one in ("streams=1000", "client_streams=1000") for word in ("--limit", one)]
+    server = start("--model", f"m={folder}", *options)
+    proxy = Proxy(tmp_path, server.address, *options)
+    request = pb.TranslateStreamRequest(request=pb.TranslateRequest(texts=["un"]))
+    credentials = grpc.ssl_channel_credentials(Path(proxy.ca).read_bytes())
+    own = [("grpc.use_local_subchannel_pool", 1)]  # a connection of its own, which has 256 streams at most
+    channels = [grpc.aio.secure_channel(proxy.address, credentials, options=own) for _ in range(4)]
+
+    async def opened(number: int) -> Any:
+        stream = nmt_pb2_grpc.NmtServiceStub(channels[number % 4]).TranslateStream()
+        await stream.write(request)
+        assert (await stream.read()).response.sentences
+        return stream
+
+    async def code(stream: Any) -> grpc.StatusCode:
+        with pytest.raises(grpc.aio.AioRpcError) as error:
+            await stream.read()
+        return error.value.code()
+
+    try:
+        streams = [one for first in range(0, 1000, 100) for one in await asyncio.gather(*map(opened, range(100)))]
+        server.terminate()
+        assert set(await asyncio.gather(*map(code, streams))) == {grpc.StatusCode.UNAVAILABLE}
+        assert await asyncio.to_thread(server.wait) == 0
+        assert proxy.process.poll() is None
+    finally:
+        for channel in channels:
+            await channel.close()
+        proxy.stop()
+
+
+@needs_envoy
 def test_no_call_fails_where_one_of_two_servers_ends(guarded: Guarded, start, folder: str, tmp_path: Path) -> None:
     """Which takes health checks some seconds to notice; this client does not try again."""
     (tmp_path / "tokens").write_text(f"alice {TOKEN}\n")
