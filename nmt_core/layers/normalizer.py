@@ -119,7 +119,7 @@ class BlockNormalizer:
         rows = inputs_ND.shape[0]
         inputs_NJ = F.pad(inputs_ND, (0, 3, 0, bucket_rows(rows, inputs_ND) - rows), value=1.0)  # for bias and shift
         inputs_NJ[:, -1] = 0.0
-        size = _BLOCK // (len(inputs_NJ) * inputs_NJ.itemsize)
+        size = _BLOCK // max(1, len(inputs_NJ) * inputs_NJ.itemsize)  # there may be no rows
         blocks = self._wide_VJ.split(size)
         logits_NV = inputs_NJ.new_empty(inputs_NJ.shape[0], len(blocks[0]))
         shift_N = (inputs_NJ @ self._wide_VJ[:_FOR_SHIFT].t()).amax(dim=1)
