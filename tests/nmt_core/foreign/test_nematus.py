@@ -96,6 +96,10 @@ def test_settings_may_have_another_place_and_default_values_and_languages_are_ke
         (lambda one: one.arrays.update(decoder_Wc=np.zeros((9, 10))), "decoder_Wc has the shape 9x10, expected 10x10"),
         (lambda one: one.settings.update(encoder="lstm"), "encoder is 'lstm'; only models with 'gru' can be read"),
         (lambda one: one.settings.update(factors=2), "factors is 2"),
+        (
+            lambda one: setattr(one, "target", {"eos": 0, "<GO>": 1, "<UNK>": 2}),
+            "target.json: has <GO>, as TensorFlow's",
+        ),
         (lambda one: one.settings.update(dim=6), "dim is 6; only models with 5 can be read"),
         (lambda one: one.settings.update(layer_normalisation=True), "has no array encoder_W_lns"),
         (lambda one: one.settings.update(enc_recurrence_transition_depth=2), "is 2, but the arrays are of 1"),

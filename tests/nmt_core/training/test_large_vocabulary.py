@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -39,6 +41,9 @@ def test_partitions_are_the_corpus_in_order_with_all_its_words(seed: int, senten
     partitions = list(cut_into_partitions(corpus, plan, words=words, **SIZES))
     assert [indices.tolist() for part in partitions for indices in part.batches] == [one.tolist() for one in plan]
     assert [part.first for part in partitions] == np.cumsum([0, *(len(p.batches) for p in partitions)])[:-1].tolist()
+    for part, following in itertools.pairwise(partitions):  # whose first minibatch had no place in the one before
+        targets = [make_batch(corpus, indices.tolist()).target for indices in (*part.batches, following.batches[0])]
+        assert len(torch.cat([torch.tensor([0, 1]), *(one.words_BL[one.mask_BL] for one in targets)]).unique()) > words
     for part in partitions:
         chosen = part.target.words_C
         assert len(chosen) == min(words, WORDS + 2)
