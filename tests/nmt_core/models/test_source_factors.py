@@ -27,6 +27,7 @@ from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.data.corpus import encode_corpus, make_batch
+from tests.nmt_core.arpa import ARPA
 from tests.nmt_core.models import luong_reference, reference
 from tests.nmt_core.models.runs import train
 
@@ -228,16 +229,21 @@ def test_going_on_and_starting_from_a_model_need_its_factors(trained: Path, caps
     assert "data.source_factor_vocabularies was not given and is [1]" in capsys.readouterr().err
 
 
+COMMANDS = ["decode", "score", "tab", "embed", "train", "dev", "tune-lm"]
 BAD_TEXT = ["a|N b", "a|N b|N|x", "a|N |N", "a|N b|"]
 
 
 @pytest.mark.parametrize(
-    ("command", "line"), list(zip(["decode", "score", "tab", "embed", "train", "dev"], BAD_TEXT * 2, strict=False))
+    ("command", "line"),
+    list(zip(COMMANDS, BAD_TEXT * 2, strict=False)),
 )
 def test_a_wrong_number_of_factors_is_one_line(
     trained: Path, tmp_path: Path, line: str, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bad, run = tmp_path / "bad", str(trained / "run")
+    if command == "tune-lm":
+        pytest.importorskip("kenlm")
+    bad, run, lm = tmp_path / "bad", str(trained / "run"), str(tmp_path / "lm")
+    Path(lm).write_text(ARPA)
     bad.write_text(f"a|N b|V\n{line}\n")
     (tmp_path / "t").write_text("a\nb\n")
     (tmp_path / "tab").write_text(f"a|N\tb\n{line}\tc\n")
@@ -247,6 +253,7 @@ def test_a_wrong_number_of_factors_is_one_line(
         "score": ["score", "--model", run, str(bad), str(tmp_path / "t")],
         "tab": ["score", "--model", run, str(tmp_path / "tab")],
         "embed": ["embed", "--model", run, str(bad)],
+        "tune-lm": ["tune-lm", "--model", run, "--lm", lm, "--source", str(bad), "--reference", str(tmp_path / "t")],
         "train": [*train, f"data.source={bad}", "--set", f"data.target={tmp_path / 't'}"],
         "dev": [*train, f"data.dev_source={bad}", "--set", f"data.dev_target={tmp_path / 't'}"],
     }
