@@ -44,15 +44,6 @@ def text_of(field: bytes) -> str:
     return phrase_of(field).decode("utf-8", "replace")
 
 
-def number_of(token: bytes) -> float | None:
-    """A number as Moses reads it, None for what is none: so is ``1_000``, which Python would take."""
-    try:
-        number = float(token)
-    except ValueError:
-        return None
-    return None if b"_" in token else number
-
-
 _BAR = b"|"
 FEWEST_WORDS = 3  # before the check for factors counts
 LINES_FOR_FACTORS = 500  # lines of a file, from its first, by which factors are recognised

@@ -29,9 +29,9 @@ from nmt_core.base.messages import counted
 from nmt_core.base.words import whole_number
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
-from smt_bridge.moses_lines import BLANKS, SEPARATOR, look_factored, number_of
+from smt_bridge.moses_lines import BLANKS, SEPARATOR, look_factored
 from smt_bridge.nbest.entry import NbestEntry, OriginalLine, is_usable, rounded
-from smt_bridge.nbest.moses import clean_words, is_row_of_numbers, parse_entry, parse_id
+from smt_bridge.nbest.moses import clean_words, is_row_of_numbers, number_of, parse_entry, parse_id
 
 SCORE = "Score0"
 

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
-from smt_bridge.moses_lines import BLANKS, SEPARATOR, number_of, pick_factor, split_tokens
+from smt_bridge.moses_lines import BLANKS, SEPARATOR, pick_factor, split_tokens
 from smt_bridge.nbest.entry import LARGEST, UNLABELLED, NbestEntry, OriginalLine, checked_features
 
 RESCORED = "Rescored0"
@@ -115,6 +115,15 @@ def _total(field: bytes) -> tuple[float, tuple[float, ...]]:
     """The total, and what stands behind it."""
     first, *more = [float(token) for token in split_tokens(field)]
     return first, tuple(more)
+
+
+def number_of(token: bytes) -> float | None:
+    """A number as Moses reads it, None for what is none: so is ``1_000``, which Python would take."""
+    try:
+        number = float(token)
+    except ValueError:
+        return None
+    return None if b"_" in token else number
 
 
 def is_row_of_numbers(field: bytes, *, size: int | None = None) -> bool:

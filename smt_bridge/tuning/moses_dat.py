@@ -29,8 +29,8 @@ from nmt_core.base.words import whole_number
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
 from smt_bridge.metrics.bleu import COLUMNS, ORDER, REFERENCE_LENGTH, SYSTEM_LENGTH, Counts
-from smt_bridge.moses_lines import number_of
 from smt_bridge.nbest.entry import LARGEST, NbestEntry, NbestList, is_usable
+from smt_bridge.nbest.moses import number_of
 from smt_bridge.tuning.pool import NbestPool, pool_from_lists
 
 _WIDTH = 2 * ORDER + 1
