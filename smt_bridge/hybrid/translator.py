@@ -10,8 +10,8 @@ sentence before its search begins.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from nmt_core.base.interfaces import NgramGuidance
@@ -110,13 +110,16 @@ class HybridTranslator:
         self, for_moses: Sequence[bytes], texts: Sequence[str]
     ) -> tuple[Sequence[MosesLines | None], list[list[NbestEntry]]]:
         """The lists of both at the same time."""
-        other = _InBackground(self.moses, for_moses)
-        try:
-            neural = self._neural.nbest(texts)
-            return other.result(), neural
-        except BaseException:  # Ctrl-C above all: the answer of Moses is not needed any more
-            other.stop()
-            raise
+        if self.moses is None:
+            return [None for _ in texts], self._neural.nbest(texts)
+        with ThreadPoolExecutor(1) as background:
+            phrase_based = background.submit(self.moses.translate, for_moses)
+            try:
+                neural = self._neural.nbest(texts)
+                return phrase_based.result(), neural
+            except BaseException:  # Ctrl-C above all: the answer of Moses is not needed any more
+                self.moses.stop()
+                raise
 
     def _search_graphs(self, texts: Sequence[str], answers: Sequence[MosesLines | None]) -> list[list[NbestEntry]]:
         if self._graphs is None:
@@ -124,33 +127,3 @@ class HybridTranslator:
         return self._graphs.lists(
             texts, [answer.graph.graph if answer and answer.graph else None for answer in answers]
         )
-
-
-class _InBackground:
-    """Moses' answers, waited for in a thread."""
-
-    def __init__(self, moses: MosesProcess | None, sentences: Sequence[bytes]) -> None:
-        self._moses = moses
-        self._found: list[MosesLines | None] = [None] * len(sentences)
-        self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._run, args=(sentences,), daemon=True)
-        self._thread.start()
-
-    def _run(self, sentences: Sequence[bytes]) -> None:
-        try:
-            if self._moses is not None:
-                self._found = self._moses.translate(sentences)
-        except Exception as error:  # for the thread that waits
-            self._error = error
-
-    def stop(self) -> None:
-        """End Moses, and with it the thread."""
-        if self._moses is not None:
-            self._moses.stop()
-        self._thread.join()
-
-    def result(self) -> list[MosesLines | None]:
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._found

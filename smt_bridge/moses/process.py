@@ -245,7 +245,7 @@ class MosesChild:
         count = min(sent - found, self._marks.count(b"\n"))
         if not count:
             return []
-        del self._marks[: _end_of_line(self._marks, count)]
+        self._marks[:] = self._marks.split(b"\n", count)[count]
         for pipe in (self._list_pipe, *self._graph_pipes):
             self._drain(pipe)
         lists = {self.answered + place: MosesLines() for place in range(count)}
@@ -308,14 +308,6 @@ def _foreign(sentence: int, expected: int) -> str:
         f"Moses wrote a list with the id {sentence} where sentence {expected} is next; ids must count from 0:"
         " does moses.ini have [start-translation-id], or is this another program?"
     )
-
-
-def _end_of_line(text: bytearray, count: int) -> int:
-    """Where the ``count``-th line ends."""
-    end = 0
-    for _ in range(count):
-        end = text.index(b"\n", end) + 1
-    return end
 
 
 _IN_FLIGHT = 4  # sentences per thread that Moses may hold: it reads ahead without limit
