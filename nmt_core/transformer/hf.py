@@ -5,11 +5,9 @@ Nothing is loaded from a network, and no code of a model's directory runs.
 
 from __future__ import annotations
 
-import functools
 import importlib
 import itertools
 import math
-import multiprocessing
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -18,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nmt_core.base.errors import ConfigError, ModelError
-from nmt_core.base.messages import first_line, say
+from nmt_core.base.messages import first_line
 from nmt_core.base.pauses import yield_point
 from nmt_core.device import choose_device, choose_dtype, name_arithmetic, name_precision
 from nmt_core.transformer import HF
@@ -75,7 +73,6 @@ class HfModel(Transformer):
         self._start = next((one for one in starts if one is not None), self._empty[-1])  # mBART's is the language
         self._most = getattr(self._model.config, "max_position_embeddings", math.inf)
         self.fingerprint = self._fingerprint(sorted(one.name for one in os.scandir(folder) if one.is_file()))
-        _say_that_it_is_slow()
 
     def size(self, side: int) -> int:
         """How many pieces a side has."""
@@ -170,9 +167,3 @@ def _batches(sources: Sequence[list[int]], targets: Sequence[list[int]]) -> Iter
             first, widest = place, max(map(len, pair))
     if first < len(sources):
         yield slice(first, len(sources))
-
-
-@functools.cache
-def _say_that_it_is_slow() -> None:
-    if multiprocessing.parent_process() is None or multiprocessing.current_process().name.endswith("-1"):
-        say("hf: PyTorch computes this model; CTranslate2 (ct2-transformers-converter, ct2:DIR) is faster where it can")

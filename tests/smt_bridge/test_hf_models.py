@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_tables_and_lists_have_the_library_s_numbers(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     bare = [log_prob(folder, *pair) for pair in BARE]
@@ -34,9 +34,7 @@ def test_tables_and_lists_have_the_library_s_numbers(
         "a man ||| un homme ||| 1 2 ||| 0-0\nthe woman &apos;s house , ||| la femme ||| 1 2 ||| 0-0\n"
     )
     options = ["--scorer", f"hf:{folder}", "--quiet"]
-    capfd.readouterr()
     assert main(["rescore-table", "table", "--output", "scored.gz", *options, "--jobs", "1"]) == 0
-    assert capfd.readouterr().err.count("faster") == 1
     scored = [line.split(" ||| ") for line in gzip.decompress(Path("scored.gz").read_bytes()).decode().splitlines()]
     found = [math.log(float(fields[2].split()[-1])) for fields in scored]
     assert found == pytest.approx([bare[2], bare[1]], abs=1e-4)
