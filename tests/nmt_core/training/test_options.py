@@ -139,7 +139,18 @@ def test_a_run_that_accumulates_is_one_with_larger_minibatches(runs, gradient: s
         torch.testing.assert_close(small[name], tensor, rtol=1e-4, atol=1e-6)
 
 
-# --- the order
+# --- what is read, and the order
+
+
+@pytest.mark.parametrize(("monolingual", "kept"), [(False, [("a a", "a a"), ("a", "a")]), (True, [("", "a a")] * 3)])
+def test_pairs_with_an_empty_or_too_long_side_are_left_out(monolingual: bool, kept: list[tuple[str, str]]) -> None:
+    vocabulary = Vocabulary([*SPECIAL_WORDS, "a"])
+    both = [("a a", "a a"), ("a a a", "a"), ("a", "a a a"), ("", "a"), ("a", ""), ("a", "a")]
+    pairs = [("", "a a"), ("", "a a a"), ("", "")] + [("", "a a")] * 2 if monolingual else both
+    corpus = encode_corpus(pairs, vocabulary.encode, vocabulary.encode, max_length=2, monolingual=monolingual)
+    lengths = zip(corpus.source.lengths.tolist(), corpus.target.lengths.tolist(), strict=True)
+    assert [*lengths] == [(len(source.split()), len(target.split())) for source, target in kept]
+    assert corpus.left_out == len(pairs) - len(kept)
 
 
 def test_one_shuffle_gives_every_epoch_the_same_minibatches() -> None:
