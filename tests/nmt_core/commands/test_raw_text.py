@@ -20,6 +20,8 @@ from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.preparation import bundled
 from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.training import validation
+from nmt_core.training.data.config import DataConfig
+from nmt_core.training.data.preparation import find_preparation
 from tests.prepared_models import ENGLISH, GERMAN, KINDS, NEW, make_model, pipe
 
 
@@ -251,3 +253,16 @@ def test_a_run_goes_on_with_its_preparation_alone(
     assert main([*train, "--set", f"data.preparation={other}"]) == 2
     assert "the preparation is another; data.preparation was auto and is " in capsys.readouterr().err
     assert main(train) == 0
+
+
+def test_a_run_that_begins_with_a_model_has_its_preparation_and_no_other(model_of: Callable[[str], Path]) -> None:
+    start, records = load_model(str(model_of("bpe"))).preparation, {}
+    for kind in ("bpe", "truecased"):
+        records[kind] = str(model_of(kind).parent / "data/preparation.json")
+    text = {"source": "text.en", "target": "text.de"}  # beside which there is none
+    assert find_preparation(DataConfig(**text), start).preparation == start
+    found = find_preparation(DataConfig(**text, preparation=records["bpe"]), start).preparation
+    assert found is not None and start is not None and found.fingerprint == start.fingerprint
+    assert find_preparation(DataConfig(**text, preparation=None), start).preparation is None
+    with pytest.raises(ConfigError, match=r"training\.start_from: the model was trained on text that was"):
+        find_preparation(DataConfig(**text, preparation=records["truecased"]), start)
