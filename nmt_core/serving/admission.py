@@ -175,7 +175,8 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generi
     def _record(self, call: Call) -> None:
         """Count and log a call that has its code."""
         seconds = time.monotonic() - call.begin
-        self._metrics.call_ended(call, seconds)
+        self._metrics.handled.labels(SERVICE, call.method, call.code).inc()
+        self._metrics.seconds.labels(SERVICE, call.method).observe(seconds)
         if self._log is not None:
             self._log.write(call.to_json(seconds))
 

@@ -49,7 +49,9 @@ def serve(args: argparse.Namespace) -> int:
 async def _serve(args: argparse.Namespace, plugins: PluginModels | None, metrics: Metrics, stack: ExitStack) -> None:
     """Start the server, load the models, and reload them on request, until a signal cancels this task."""
     _cancel_at_signal()
-    limits, address, device = read_limits(args.limits, args.limit), read_address(args), read_device(args)
+    limits, address, device = read_limits(args.limits, args.limit), read_address(args), str(choose_device(args.device))
+    if args.threads is not None:
+        torch.set_num_threads(args.threads)
     loader = functools.partial(model_loader, args, device, plugins, limits)
     load = loader()
     tokens = read_tokens(args.token_file) if args.token_file else None
@@ -147,13 +149,6 @@ class Reloader:
 
     def _count(self, outcome: str) -> None:
         self._server.servicer.metrics.reloads.labels(outcome).inc()
-
-
-def read_device(args: argparse.Namespace) -> str:
-    """The device to serve on. Raises ConfigError."""
-    if args.threads is not None:
-        torch.set_num_threads(args.threads)
-    return str(choose_device(args.device))
 
 
 def read_address(args: argparse.Namespace) -> Address:

@@ -156,7 +156,9 @@ class Stream:
         async with self._writing:
             try:
                 async with asyncio.timeout(seconds):
-                    await write(self._context, response)
+                    await self._context.write(response)
+            except grpc.aio.BaseError:  # the client has gone: the library ends the call by itself
+                raise asyncio.CancelledError from None
             except TimeoutError:
                 problem = f"the answer was not read for {seconds:g} s"
                 raise _Unread(problem, code=code_pb2.DEADLINE_EXCEEDED, reason="ANSWER_UNREAD") from None
@@ -169,11 +171,3 @@ async def _hold_message(account: Account, size: int) -> None:
             return account.charge_message(size)
         except RpcError:
             await asyncio.sleep(_PAUSE)
-
-
-async def write(context: Any, message: Any) -> None:
-    """Send a message to the client. Raises CancelledError where it has gone: the library ends the call by itself."""
-    try:
-        await context.write(message)
-    except grpc.aio.BaseError:
-        raise asyncio.CancelledError from None

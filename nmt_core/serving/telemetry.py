@@ -105,11 +105,6 @@ class Metrics:
         self.reloads = counter("nmt_reloads_total", "Reloads of models and tokens, by outcome", ["outcome"])
         self.log_dropped = counter("nmt_log_lines_dropped_total", "Lines that could not be written", ["log"])
 
-    def call_ended(self, call: Call, seconds: float) -> None:
-        """A call has its code."""
-        self.handled.labels(SERVICE, call.method, call.code).inc()
-        self.seconds.labels(SERVICE, call.method).observe(seconds)
-
     def iterated(self, device: str, kind: str, *, tokens: int, room: int, seconds: float) -> None:
         """An iteration, or a slice of one, was done with ``tokens`` of the ``room`` there was."""
         self.turns.labels(device, kind).observe(seconds)

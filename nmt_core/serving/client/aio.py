@@ -89,7 +89,7 @@ class AsyncNmtClient:
         Where the texts end with an exception, what was read before is answered first. Raises ServiceError.
         """
         one_model, source = self._one_model or OneModel(), _asynchronous(texts)
-        reading: asyncio.Future[str | None] | None = asyncio.ensure_future(_next_of(source))
+        reading: asyncio.Future[str | None] | None = asyncio.ensure_future(anext(source, None))
         asked: dict[asyncio.Future[Any], int] = {}
         problem: BaseException | None = None
         number = 0
@@ -108,7 +108,7 @@ class AsyncNmtClient:
                         request = request_of(pb.TranslateRequest, texts=[utf8(text)], model=self.model, **options)
                         asked[asyncio.ensure_future(self._ask("Translate", request))] = number
                         number += 1
-                        reading = asyncio.ensure_future(_next_of(source))
+                        reading = asyncio.ensure_future(anext(source, None))
             if problem is not None:
                 raise problem
         finally:
@@ -137,10 +137,6 @@ class AsyncNmtClient:
             for task in in_progress:
                 task.cancel()
         return items
-
-
-async def _next_of(texts: AsyncIterator[str]) -> str | None:
-    return await anext(texts, None)
 
 
 async def _asynchronous(texts: AsyncIterable[str] | Iterable[str]) -> AsyncIterator[str]:
