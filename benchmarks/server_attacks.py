@@ -37,9 +37,6 @@ def hostile_requests(texts: Sequence[str]) -> dict[str, Requests]:
         "1,000 words, beam 200": pb.TranslateRequest(texts=[long], beam=200),
         "8 MiB that cost too much": pb.TranslateRequest(texts=[long[:1750]] * 4_700),
         "25 MiB": pb.TranslateRequest(texts=[long[:1750]] * 15_000),
-        "40 sentences of 60 words, 200-best": pb.TranslateRequest(
-            texts=[long[:119]] * 40, beam=200, nbest=200, priority=_INTERACTIVE
-        ),
         "400 queued sentences": pb.TranslateRequest(texts=[*texts, *texts], priority=_INTERACTIVE),
     }
     return {
@@ -68,6 +65,7 @@ def interactive_requests(texts: Sequence[str]) -> dict[str, Requests]:
         priority=_INTERACTIVE,
     )
     nbest = pb.TranslateRequest(texts=texts[:100], nbest=12, with_attention=True, priority=_INTERACTIVE)
+    wide = pb.TranslateRequest(texts=[" ".join(["a"] * 60)] * 40, beam=200, nbest=200, priority=_INTERACTIVE)
     kinds: list[tuple[str, Message]] = []
     for option, attention in itertools.product([False, True], repeat=2):
         score = pb.ScoreRequest(pairs=pairs, per_word=option, with_attention=attention, priority=_INTERACTIVE)
@@ -78,5 +76,6 @@ def interactive_requests(texts: Sequence[str]) -> dict[str, Requests]:
     return {
         f"{len(texts)} lists of {len(targets)}": [("Rerank", rerank)],
         "100 sentences, 12-best, attention": [("Translate", nbest)],
+        "40 sentences of 60 words, 200-best": [("Translate", wide)],
         "eight kinds at once": kinds,
     }
