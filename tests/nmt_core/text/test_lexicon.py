@@ -110,13 +110,17 @@ class TestFit:
         assert fit_lexicon(lexicon, shared, shared, path="lex").lexicon is lexicon
 
     def test_a_lexicon_without_escapes_is_escaped_as_the_model_is(self) -> None:
-        lexicon = collect([("'s", "d'", 0.5), ("|", "|", 1.0), ("the", "la", 1.0)], Keep())
+        """But for a word that is escaped already."""
+        more = [("R&amp;D", "RD", 1.0), *((f"'{number}", f"'{number}", 1.0) for number in range(9))]
+        lexicon = collect([("'s", "d'", 0.5), ("|", "|", 1.0), ("the", "la", 1.0), *more], Keep())
         source, target = vocabulary("the &apos;s"), vocabulary("la d&apos;")
         fitted = fit_lexicon(lexicon, source, target, path="lex")
         assert {word: fitted.lexicon.best(word) for word in fitted.lexicon.entries} == {
             "&apos;s": "d&apos;",
             "&#124;": "&#124;",
             "the": "la",
+            "R&amp;D": "RD",
+            **{f"&apos;{number}": f"&apos;{number}" for number in range(9)},
         }
         assert fitted.remark is not None
         assert "lex: its words were escaped" in fitted.remark

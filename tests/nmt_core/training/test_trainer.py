@@ -17,6 +17,8 @@ from nmt_core.commands.main import main
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.optimizer import build_optimizer, rescale_gradient
+from nmt_core.training.report import Reporter
+from nmt_core.training.state import Progress
 from nmt_core.training.trainer import Trainer
 
 
@@ -72,6 +74,25 @@ def test_training_on_phrase_pairs_counts_each_pair_once(tmp_path: Path) -> None:
     counts = load_model(str(tmp_path / "p")).source.counts
     assert counts is not None
     assert sum(counts[2:]) == 41
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"max_updates": 100}, "3 min left"),
+        ({"max_updates": 100, "max_epochs": 2}, "1 min left"),
+        ({"max_updates": 100, "max_minutes": 3}, "2 min left"),
+        ({"max_minutes": 0.5}, "0 min left"),
+        ({}, "1 min"),
+    ],
+)
+def test_the_time_until_the_nearest_end_is_said(
+    limits: dict[str, float], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After a quarter of the updates and an epoch, in a minute."""
+    progress = Progress(update=25, epochs=1.0, seconds=60.0)
+    Reporter(TrainingConfig(**limits), interval=0.0).update(progress, [], 5, torch.tensor(1.0))
+    assert capsys.readouterr().err.endswith(f"words/s  {said}\n")
 
 
 def test_adadelta_is_the_recurrence_of_the_paper() -> None:
