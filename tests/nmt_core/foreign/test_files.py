@@ -27,6 +27,7 @@ def written(path: Path, content: bytes) -> str:
         ("v.json", json.dumps({"</s>": 0, "<unk>": 1, "é": 2, '"': 3})),
         ("v.yml", json.dumps({"</s>": 0, "<unk>": 1, "é": 2, '"': 3})),
         ("v.yml", '</s>: 0\n"<unk>": 1\né: 2\n"\\"": 3\n'),
+        ("v.yml", '</s>: 0\n<unk>: 1\né: 2\n": 3\n'),
         ("v.yaml", "---\n</s>: 0\n<unk>:   1\n'é': 2\n'\"': 3\n"),
         ("v.txt", '</s>\n<unk>\né\n"\n'),
     ],

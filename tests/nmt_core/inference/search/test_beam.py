@@ -60,8 +60,11 @@ def test_length_normalisation_prefers_the_longer(markov: Callable[..., Translati
     assert best.score == pytest.approx(math.log(0.7 * 0.6 * 0.4) / 3)
 
 
-def test_equal_scores_are_taken_in_the_order_of_words(markov: Callable[..., TranslationModel], sources: Padded) -> None:
-    uniform = markov(torch.zeros(6, 8, 7))
+@pytest.mark.parametrize("words", [7, 70, 300])
+def test_equal_scores_are_taken_in_the_order_of_words(
+    markov: Callable[..., TranslationModel], sources: Padded, words: int
+) -> None:
+    uniform = markov(torch.zeros(6, words + 1, words))
     found = search(uniform, sources, beam=3, nbest=3, min_length=1, length_normalization=0.0)
     # All words of a step are equally likely; with two or more places left a step takes words 0 (</s>), 1, 2, ...
     assert len({tuple(h.words for h in hypotheses) for hypotheses in found}) == 1
