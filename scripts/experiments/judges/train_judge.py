@@ -266,7 +266,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, metavar="DIR")
     parser.add_argument("--out", required=True, metavar="DIR")
-    parser.add_argument("--recipe", choices=RECIPES, default="pre")
+    parser.add_argument("--recipe", choices=RECIPES, default="pre-tiny")
     parser.add_argument("--updates", type=int, default=20000, metavar="N")
     parser.add_argument(
         "--minutes", type=float, default=math.inf, metavar="N", help="CPU minutes, of all starts together"
