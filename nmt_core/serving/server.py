@@ -33,7 +33,7 @@ _READ = 1 << 17  # bytes of a connection that it reads at a time; else more and 
 _WATCHDOG = 0.5  # seconds
 _GARBAGE = 100  # searches of young objects until all are searched, ten times as many as usual: nobody else runs then
 _SWITCH = 0.0002  # seconds after which Python changes between threads: the event loop waits less for the others
-_LAST = 0.2  # seconds for the statuses of the last calls to leave
+_LAST = 1.0  # seconds at most for the statuses of the last calls to leave, with many calls on a busy machine
 _NAMES = ("", SERVICE)  # that have a health
 _log = logging.getLogger(__name__)
 

