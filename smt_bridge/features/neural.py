@@ -160,7 +160,7 @@ class SharedScorer:
     """A ``PairScorer`` that remembers its last answers.
 
     Features of one list ask the same pairs one after the other; the scorer behind is asked once, for
-    everything that any of them announced with ``expect``. ``words`` and ``unknown`` are those of all it was asked.
+    everything that any of them announced with ``expect``. ``words`` and ``unknown`` count all that it was asked for.
     """
 
     def __init__(self, scorer: PairScorer) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from typing import IO, TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import IO
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
@@ -18,9 +18,6 @@ from smt_bridge.nbest.checks import MOST_LOOKED_AT, SourceCheck, beyond
 from smt_bridge.nbest.entry import NbestEntry, NbestList, format_entry
 from smt_bridge.nbest.order import OrderedLists, fill_gaps, ordered_lists
 from smt_bridge.nbest.weighting import Reranker
-
-if TYPE_CHECKING:
-    from smt_bridge.lists.judging import Judging
 
 NAME = "rerank"
 _MOST_GAPS = 100_000  # ids without a list, where nothing says how many sentences there are
@@ -35,7 +32,11 @@ def rerank(args: argparse.Namespace) -> int:
     plain = detokenizer(args.detokenize) if args.detokenize else None
     with ordered_lists(args.nbest, format=args.nbest_format, say=_say) as ordered:
         source, lines = _read_source(args, ordered)
-        judging = _judging(args, source, lines, reranker, plain) if args.reference else None
+        judging = None
+        if args.reference:
+            from smt_bridge.lists.judging import Judging  # with NumPy and sacrebleu, which mere choosing does without
+
+            judging = Judging(args, source, lines, reranker, plain)
         lists = _watched(args, fill_gaps(ordered.lists, lines), source)
         with contextlib.ExitStack() as stack:  # outputs belong together and get their names together
             report = stack.enter_context(open_output(args.report)) if args.report else None
@@ -62,19 +63,6 @@ def _check_options(args: argparse.Namespace) -> None:
         raise ConfigError(f"--report {args.report}: expected a name that ends in {_PAGE} or {_JSON}")
     if args.scorer and not (args.report or "").endswith(_PAGE):
         raise ConfigError(f"--scorer is for a page: --report NAME{_PAGE}")
-
-
-def _judging(
-    args: argparse.Namespace,
-    source: Sequence[bytes] | None,
-    lines: int,
-    reranker: Reranker,
-    plain: Callable[[str], str] | None,
-) -> Judging:
-    """What judges the choice."""
-    from smt_bridge.lists.judging import Judging  # with NumPy and sacrebleu, which mere choosing does without
-
-    return Judging(args, source, lines, reranker, plain)
 
 
 def _read_source(args: argparse.Namespace, ordered: OrderedLists) -> tuple[list[bytes] | None, int]:

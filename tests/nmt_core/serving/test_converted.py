@@ -17,6 +17,7 @@ from nmt_core.serving.methods.score import score
 from nmt_core.serving.methods.translate import translate
 from nmt_core.serving.models.device import Route
 from nmt_core.serving.models.opening import CandidateChoice, open_served_model
+from nmt_core.serving.models.served import Key
 from nmt_core.transformer.ct2 import Ct2Model
 from nmt_core.v1 import nmt_pb2 as pb
 from tests.nmt_core.serving.conftest import ServerThread
@@ -127,3 +128,10 @@ def test_options_that_its_search_does_not_have_are_rejected(server: ServerThread
         open_served_model(
             [f"ct2:{folder}"], DecodingConfig(), device="cpu", dtype="float32", candidates=CandidateChoice(3)
         )
+
+
+def test_the_shortest_sentence_fills_the_room(tmp_path: Path) -> None:
+    folder = NumpyTransformer(["the"]).write(tmp_path / "model")
+    served = open_served_model([f"ct2:{folder}"], DecodingConfig(), device="cpu", dtype="float32")
+    ((item,),) = translate(pb.TranslateRequest(texts=["the"]), Route("t", served), Limits()).parts.values()
+    assert served.work(Key(served, "translate")).room(3600.0) < item.tokens

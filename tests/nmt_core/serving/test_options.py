@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import grpc
 import pytest
 
+from nmt_core.base.errors import ConfigError
 from nmt_core.commands import serve
 from nmt_core.commands.main import main
 from nmt_core.serving.client.connection import Access
@@ -17,6 +19,7 @@ from nmt_core.serving.command import read_address
 from nmt_core.serving.credentials import Client, Tokens
 from nmt_core.serving.errors import from_trailers
 from nmt_core.serving.limits import Limits, read_limits
+from nmt_core.serving.loading import model_loader
 from nmt_core.v1 import nmt_pb2 as pb
 from tests.nmt_core.serving.in_process import Running, one_pair, serving
 from tests.nmt_core.serving.support import until
@@ -161,3 +164,10 @@ def test_wrong_options_are_one_clear_line(options: str, problem: str, models: Pa
     error = capsys.readouterr().err
     assert problem in error
     assert error.count("\n") == 1
+
+
+def test_the_beam_of_requests_that_name_none_may_be_as_wide_as_the_limit() -> None:
+    asked = Namespace(model=["m=folder"], models=None, lexicon=[], candidates=[], dtype="auto", beam=8)
+    model_loader(asked, "cpu", None, Limits(beam=8))
+    with pytest.raises(ConfigError, match="--beam 8: at most 7"):
+        model_loader(asked, "cpu", None, Limits(beam=7))

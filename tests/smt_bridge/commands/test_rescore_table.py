@@ -13,6 +13,7 @@ import pytest
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.files import read_lines
 from smt_bridge.commands import rescore_table as command
+from smt_bridge.commands.main import main
 from smt_bridge.errors import FormatError
 from smt_bridge.models import open_model
 from smt_bridge.tables import rescore
@@ -194,3 +195,10 @@ def test_rules_are_scored_in_parts_and_as_a_stream(
     assert (record["rules"], record["scores_before"]) == (True, 2)
     assert run_with(monkeypatch, str(table), "--scorer", "0.5", "--output", "-") == 0
     assert capfdbinary.readouterr().out == b"".join(line + b"\n" for line in read_lines(str(output)))
+
+
+def test_a_table_is_rescored_into_a_file_or_tried_out(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["rescore-table", "table", "--scorer", "model"])
+    assert ended.value.code == 2
+    assert "one of the arguments --output --dry-run is required" in capsys.readouterr().err

@@ -81,3 +81,9 @@ def test_malformed_lexicon_names_the_line(tmp_path: Path, line: str) -> None:
 def test_signature_tells_lexicons_apart(tmp_path: Path) -> None:
     signature = Model1(write(tmp_path, F2E)).signature
     assert signature != Model1(write(tmp_path, "a b 1\n")).signature
+
+
+def test_words_count_as_often_as_they_stand_in_the_text(tmp_path: Path) -> None:
+    (tmp_path / "lex").write_text("la the 0.5\nmaison house 0.75\n")
+    lexicon = Lexicon(str(tmp_path / "lex"))
+    assert lexicon.knows_generated(["la", "maison", "la", "chat"]) == 3

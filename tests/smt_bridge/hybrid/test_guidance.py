@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
 import pytest
 
+from nmt_core.base.errors import ConfigError
 from nmt_core.commands.main import main as nmt_core
+from nmt_core.model_directory.loaded_model import load_model
 from smt_bridge.commands.main import main
 from smt_bridge.hybrid.translator import guidance_of
+from smt_bridge.models import check_takes_guidance
 from smt_bridge.moses.process import MosesOptions, MosesProcess
 from smt_bridge.nbest.entry import NbestEntry, NbestList
 from smt_bridge.nbest.formats import read_entries
@@ -137,3 +141,14 @@ def test_a_model_of_other_parts_of_words_is_refused(
     model = str(make_model(folder / "pieces", KINDS["sentencepiece"]))
     assert translate(moses, "--moses-ini", "moses.ini", "--model", model, *WEIGHT, "--input", "dev") == 2
     assert "writes parts of words without a mark behind each but the last" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("prepared", "is_rejected"),
+    [("--split-compounds target", True), ("--bpe 30 --set subwords.sides=[source]", False), ("--bpe 30", False)],
+)
+def test_parts_of_words_without_marks_are_rejected(tmp_path: Path, prepared: str, is_rejected: bool) -> None:
+    model = load_model(str(make_model(tmp_path, prepared, max_updates=1)))
+    expected = pytest.raises(ConfigError, match="writes parts of words without a mark behind each but the last")
+    with expected if is_rejected else contextlib.nullcontext():
+        check_takes_guidance([model])

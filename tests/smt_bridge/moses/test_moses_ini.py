@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.moses.ini import MosesIni, read_ini
+from smt_bridge.moses.ini import MosesIni, read_ini, with_weights
 
 TABLE = b"PhraseDictionaryMemory name=TM0 num-features=2 path=old.gz input-factor=0 # num-features=9"
 INI = b"""# made by hand
@@ -121,3 +121,18 @@ def test_real_ini_changes_only_the_table(shared: Path) -> None:
     changed = [(before, after) for before, after in zip(old, new, strict=True) if before != after]
     assert [after.split(b" ")[0] for _, after in changed] == [b"PhraseDictionaryMemory", b"TranslationModel0="]
     assert changed[1][1] == changed[1][0] + b" 0.2 -0.5"
+
+
+REPEATED = """[feature]
+PhraseDictionaryMemory name=TM0 num-features=2 path=table
+
+[weight]
+TM0= 9 9
+TM0= 0.1 0.2
+"""
+
+
+def test_new_weights_go_into_the_line_that_counts(tmp_path: Path) -> None:
+    (tmp_path / "moses.ini").write_text(REPEATED)
+    written = with_weights(read_ini(str(tmp_path / "moses.ini")), {"TM0": [0.3, 0.4]}).content
+    assert written.decode() == REPEATED.replace("0.1 0.2", "0.3 0.4")

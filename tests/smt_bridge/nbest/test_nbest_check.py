@@ -73,3 +73,15 @@ def test_real_lists_and_sources_are_told_apart(shared: Path) -> None:
             few = itertools.islice(ordered.lists, 200)
             reason = looks_unrelated(sampled_pair(sources[other][group.sentence], group.entries[0]) for group in few)
         assert (reason is None) == (name == other)
+
+
+def test_a_list_that_fits_its_own_source_best_is_left_in_peace() -> None:
+    draw = random.Random(3)
+    pairs = []
+    for _ in range(200):
+        length = draw.randint(10, 40)
+        pairs.append(SampledPair(" ".join(["aaaa"] * length), " ".join(["bbbb"] * (length // 2 + draw.randint(1, 24)))))
+    assert looks_unrelated(pairs) is None
+    assert "correlation 0.0" in str(
+        looks_unrelated([one._replace(source=pairs[-n].source) for n, one in enumerate(pairs)])
+    )

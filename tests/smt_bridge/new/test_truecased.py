@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from nmt_core.base.errors import ConfigError
 from nmt_core.commands.main import main as nmt_core
 from nmt_core.preparation.bundled import BundledPreprocessor, PreparedText
 from nmt_core.preparation.steps import ModelFile
 from nmt_core.preparation.truecasing import MosesTruecasing
 from smt_bridge.commands.main import main
+from smt_bridge.new.preparation import open_truecasers
 from tests.smt_bridge.hybrid.small_hybrid import fake_moses
 from tests.truecased_example import EXAMPLE, LANGUAGES, digest, lines_of, make_model, make_truecased
 
@@ -125,3 +127,17 @@ def test_a_hybrid_takes_running_text(hybrid: Path) -> None:
     assert '"preparation": "preparation.json"' in Path("list.json").read_text()  # of the recipe in the record
     translate("--model", "plain")  # which says nothing of case
     assert not any(f"||| {read} |||" in line for line in Path("list").read_text().splitlines())
+
+
+KNOWN = {"en": ["the", "dog", "sleeps"], "fr": ["le", "chien", "dort"]}
+
+
+@pytest.mark.parametrize(("wrong", "side"), [("de fr", "en"), ("en de", "fr")])
+def test_the_truecaser_of_either_side_is_looked_at(tmp_path: Path, wrong: str, side: str) -> None:
+    for language, words in {**KNOWN, "de": ["der", "hund", "bellt"]}.items():
+        (tmp_path / f"model.{language}").write_text("".join(f"{word} (1/1)\n" for word in words))
+        (tmp_path / f"train.{language}").write_text(" ".join(words) + "\n")
+    train = [str(tmp_path / f"train.{language}") for language in KNOWN]
+    assert len(open_truecasers([str(tmp_path / f"model.{language}") for language in KNOWN], train)) == 2
+    with pytest.raises(ConfigError, match=rf"model.de: knows 0% of the words of .*train.{side}"):
+        open_truecasers([str(tmp_path / f"model.{language}") for language in wrong.split()], train)
