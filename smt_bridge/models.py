@@ -266,7 +266,7 @@ class _Elsewhere:
         raise NotImplementedError
 
 
-class Converted(_Elsewhere):
+class LocalTransformer(_Elsewhere):
     """A Transformer that another library computes (``nmt_core.transformer``)."""
 
     def __init__(self, spec: str, options: ModelOptions | None = None, search: SearchOptions | None = None) -> None:
@@ -280,7 +280,7 @@ class Converted(_Elsewhere):
         super().__init__(self._model, search)
 
     def own_text(self) -> RawText:
-        """That of the converted model."""
+        """The model's own."""
         return self._model.raw_text
 
     def _translate(self, sentences: Sequence[str]) -> Sequence[Iterable[Any]]:
@@ -307,7 +307,7 @@ def open_model(
     options: ModelOptions | None = None,
     search: SearchOptions | None = None,
     warn: Callable[[str], None] = lambda _: None,
-) -> Local | Converted | Remote:
+) -> Local | LocalTransformer | Remote:
     """The model that ``spec`` names.
 
     Raises ConfigError for a malformed spec or a folder that is not there, ModelError for a folder
@@ -315,7 +315,7 @@ def open_model(
     """
     if not spec.startswith((REMOTE, *TRANSFORMERS)):
         return Local(spec, options, search, warn)
-    return Converted(spec, options, search) if spec.startswith(TRANSFORMERS) else Remote(spec, search)
+    return LocalTransformer(spec, options, search) if spec.startswith(TRANSFORMERS) else Remote(spec, search)
 
 
 def opened(scorer: str | PairScorer) -> PairScorer:

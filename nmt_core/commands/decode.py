@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from nmt_core.commands.options import (
-    CONVERTED,
+    OR_TRANSFORMER,
     add_device,
     add_models,
     add_precision,
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
     models = parser.add_argument_group("models")
-    add_models(models, CONVERTED)
+    add_models(models, OR_TRANSFORMER)
     add_device(models)
     add_precision(models)
     search = parser.add_argument_group("search")

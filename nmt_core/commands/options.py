@@ -11,7 +11,7 @@ from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile
 from nmt_core.jobs.ray_workers import Ray
 
-CONVERTED = "; ct2:DIR and hf:DIR are Transformers (CTranslate2, transformers)"
+OR_TRANSFORMER = "; ct2:DIR and hf:DIR are Transformers (CTranslate2, transformers)"
 
 
 def models(text: str) -> InputFile:

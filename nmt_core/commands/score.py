@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.commands.options import CONVERTED, add_device, add_models, add_precision, add_word_limit
+from nmt_core.commands.options import OR_TRANSFORMER, add_device, add_models, add_precision, add_word_limit
 from nmt_core.commands.parser import positive
 from nmt_core.files import InputFile, OutputFile
 
@@ -33,7 +33,7 @@ text of 'nmt-core prepare' prepares these in the same way as its training text.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    add_models(parser, CONVERTED)
+    add_models(parser, OR_TRANSFORMER)
     parser.add_argument(
         "source", type=InputFile, metavar="SOURCE", help="tokenised sources; without TARGET pairs: source, tab, target"
     )

@@ -114,7 +114,7 @@ def _examine_words(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
     if not files.scorer:
         return
     if files.scorer.startswith(TRANSFORMERS):
-        yield from _examine_converted(files.scorer, files.source, files.reference)
+        yield from _examine_transformer(files.scorer, files.source, files.reference)
         return
     for folder in files.scorer.split(","):
         try:
@@ -138,7 +138,7 @@ _PAIRS = 50  # by which the direction of a model is seen
 _BETTER = 0.8  # of the log-probability a word, from which it is no accident
 
 
-def _examine_converted(spec: str, source: str, reference: str) -> Iterator[Finding]:
+def _examine_transformer(spec: str, source: str, reference: str) -> Iterator[Finding]:
     """Findings about the model; some lines of the texts are scored in both directions where both are given.
 
     Raises ConfigError where its library is not installed.

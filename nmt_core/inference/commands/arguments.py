@@ -121,8 +121,8 @@ class LanguageModel(InputFile):
 
 
 _MARKUP = ("--xml-input exclusive", "--xml-input inclusive")
-_CONVERTED = "--model ct2:DIR or hf:DIR"
-_NOT_OF_CONVERTED = (
+_TRANSFORMER = "--model ct2:DIR or hf:DIR"
+_NOT_OF_TRANSFORMERS = (
     *_MARKUP, "--xml-input ignore", "--guidance", "--lm", "--replace-unk", "--lexicon", "--alignments",
     "--per-word", "--word-alignment", "--softmax none",
     *(f"--search {key}" for key in KEYS if key != "forbid_unknown"),
@@ -136,8 +136,8 @@ _EXCLUDED = (
     (("--search samples",), "writes N translations a line already", ("--nbest",)),
     (("--nbest", "--search samples=N"), "writes an n-best list, which holds the scores", ("--scores",)),
     (("--replace-unk",), "needs an <unk> to replace", ("--search forbid_unknown",)),
-    ((_CONVERTED,), "takes and writes words as they are, with one number a text, and searches by beam alone",
-     _NOT_OF_CONVERTED),
+    ((_TRANSFORMER,), "takes and writes words as they are, with one number a text, and searches by beam alone",
+     _NOT_OF_TRANSFORMERS),
 )  # fmt: skip
 """Options, why they exclude others, and which."""
 
@@ -155,7 +155,7 @@ def check_together(args: argparse.Namespace, search: SearchOptions) -> None:
     values = {f"--{name.replace('_', '-')}": value for name, value in vars(args).items()}
     values |= {f"--search {key}": getattr(search, key) for key in search.model_fields_set}
     values |= {f"{name} {values.get(name)}": True for name in ("--xml-input", "--replace-unk", "--softmax")}
-    values[_CONVERTED] = args.model.startswith(TRANSFORMERS)
+    values[_TRANSFORMER] = args.model.startswith(TRANSFORMERS)
     values |= {"--nbest": values.get("--nbest", 1) > 1, "--search samples=N": search.samples > 1}
     given = {name for name, value in values.items() if value is not None and value is not False}
     for options, why, excluded in _EXCLUDED:

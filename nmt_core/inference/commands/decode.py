@@ -16,10 +16,10 @@ import torch
 from nmt_core.base.errors import unreadable
 from nmt_core.base.words import check_factors
 from nmt_core.device import choose_device
-from nmt_core.inference.commands.converted import ConvertedWorker
 from nmt_core.inference.commands.options import TranslatorOptions, open_translator, translator_options
 from nmt_core.inference.commands.output_lines import Notices, distinct, open_writers, written_lines
 from nmt_core.inference.commands.source_lines import LineWindow, read_source_lines, with_guidance
+from nmt_core.inference.commands.transformer import TransformerWorker
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.output.lm import reranked, unknown_share
 from nmt_core.jobs.journal import Shard
@@ -85,12 +85,12 @@ def _read_windows(
 
 def _open_worker(
     args: argparse.Namespace, options: TranslatorOptions, number: int, *, all_threads: bool
-) -> DecodeWorker | ConvertedWorker:
+) -> DecodeWorker | TransformerWorker:
     keep_memory_of_tensors()
     if options.device == "auto" and torch.cuda.device_count() > 1:
         options = replace(options, device=f"cuda:{number % torch.cuda.device_count()}")
     if args.model.startswith(TRANSFORMERS):
-        return ConvertedWorker(args, options, threads=0 if all_threads else 1)
+        return TransformerWorker(args, options, threads=0 if all_threads else 1)
     if choose_device(options.device).type == "cpu" and not all_threads:
         torch.set_num_threads(1)  # so that all work alike
     return DecodeWorker(args, options)

@@ -21,17 +21,17 @@ from nmt_core.files import (
 )
 from nmt_core.files.progress import progress_bar
 from nmt_core.inference.commands.arguments import SearchOptions, check_together
-from nmt_core.inference.commands.converted import open_converted
-from nmt_core.inference.converted import converted_scorer
 from nmt_core.inference.output.alignment import AlignedPair, line_writer
 from nmt_core.inference.output.copies import annotated_pair
 from nmt_core.inference.scoring.forms import scorer_of_form
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.transformer import transformer_scorer
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models
 from nmt_core.processes import keep_memory_of_tensors
 from nmt_core.text.alignment import points_between
 from nmt_core.text.unknown_share import UnknownShare
 from nmt_core.transformer import TRANSFORMERS
+from nmt_core.transformer.model import open_transformer
 
 
 def score_files(args: argparse.Namespace) -> int:
@@ -79,7 +79,9 @@ def score_files(args: argparse.Namespace) -> int:
 def _open(args: argparse.Namespace) -> tuple[list[LoadedModel], PairScorer]:
     """The models, none where another library has it, and their scorer for text as it is given."""
     if args.model.startswith(TRANSFORMERS):
-        return [], converted_scorer(open_converted(args, device=args.device), "raw" if args.raw else "surface")
+        return [], transformer_scorer(
+            open_transformer(args.model, device=args.device, dtype=args.dtype), "raw" if args.raw else "surface"
+        )
     models = load_models(args.model.split(","), device=args.device, dtype=args.dtype)
     scorer: PairScorer = ModelPairScorer(models, softmax=args.softmax)
     if args.word_alignment:

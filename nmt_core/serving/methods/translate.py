@@ -65,7 +65,7 @@ def _check_supported(request: pb.TranslateRequest, route: Route) -> None:
             given.append("forbid_unknown")
         if given:
             raise invalid(given[0], f"a hybrid searches as it was tuned to; leave out {', '.join(given)}")
-    elif (given := [name for name in _BOTH if request.HasField(name)]) and model.converted:
+    elif (given := [name for name in _BOTH if request.HasField(name)]) and model.is_transformer:
         problem = f"{route.name!r} is a Transformer, which searches by log-probability alone"
         raise not_supported(f"{problem}; leave out {', '.join(given)}")
     if model.copies and (request.forbid_unknown or model.defaults.forbid_unknown):

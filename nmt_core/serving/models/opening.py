@@ -24,9 +24,9 @@ from nmt_core.model_directory.ensembles import open_raw_text
 from nmt_core.model_directory.loaded_model import LoadedModel, load_models
 from nmt_core.models.rnnencdec import RNNencdec
 from nmt_core.serving.engine.work import StepDecoder
-from nmt_core.serving.models.converted import open_converted
 from nmt_core.serving.models.search import RunningSearch, finish, open_finisher
 from nmt_core.serving.models.served import Proportions, ServedModel, Vector
+from nmt_core.serving.models.transformer import open_served_transformer
 from nmt_core.text.lexicon import Keep, Lexicon, fit_lexicon, read_lexicon
 from nmt_core.text.unknown_share import UnknownShare
 from nmt_core.text.vocabulary import UNKNOWN_ID, joint_vocabulary
@@ -71,7 +71,7 @@ def open_served_model(
     if folders[0].startswith(TRANSFORMERS):
         if lexicon or candidates:
             raise ConfigError(f"{folders[0]}: --lexicon and --candidates are for models of nmt-core; leave them out")
-        return open_converted(",".join(folders), defaults, device=device, dtype=dtype)
+        return open_served_transformer(",".join(folders), defaults, device=device, dtype=dtype)
     loaded = load_models(folders, device=device, dtype=dtype)
     first, attends, encoder = loaded[0], make_predictor(loaded).aligns is not None, _encoder(loaded)
     if lexicon is not None and candidates is None:

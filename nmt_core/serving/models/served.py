@@ -95,7 +95,7 @@ class ServedModel:
         return self.description.attends
 
     @property
-    def converted(self) -> bool:
+    def is_transformer(self) -> bool:
         """Whether it is a Transformer."""
         return self.speed is not None
 
@@ -157,7 +157,7 @@ class ServedModel:
                 return BatchWork(key.kind, self.encode)
             case "translate":
                 second = Key(self, "finish")
-                most = _ALONE if self.converted else self.proportions.together
+                most = _ALONE if self.is_transformer else self.proportions.together
                 return StepWork(key.kind, self.decoder(attention), most=most, second=second)
             case "finish" if self.finish is not None:
                 hybrid = self.description.kind == pb.MODEL_KIND_HYBRID  # a sentence takes long enough by itself

@@ -14,7 +14,7 @@ import numpy as np
 from nmt_core.base.errors import ConfigError, ServiceError
 from nmt_core.inference.embed import Vectors, source_vectors, word_vectors
 from scripts.experiments.cho2014.specs import described
-from smt_bridge.models import REMOTE, Converted, Local, Remote, model_folders, open_model, surface_words
+from smt_bridge.models import REMOTE, Local, LocalTransformer, Remote, model_folders, open_model, surface_words
 
 Side = Literal["source", "target"]
 _SPECIAL = 2  # </s> and <unk> come first
@@ -46,7 +46,7 @@ def open_encoder(spec: str) -> Encoder:
     if not spec.startswith(REMOTE) and len(model_folders(spec)) > 1:
         raise ConfigError(f"{spec}: members of an ensemble have vectors of their own; give one model")
     model = open_model(spec)
-    if isinstance(model, Converted):
+    if isinstance(model, LocalTransformer):
         raise ConfigError(f"{spec}: CTranslate2 gives no vectors; give the folder of a model of nmt-core")
     return model
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from nmt_core.inference.converted import ConvertedTranslator, converted_scorer
 from nmt_core.inference.output.finish import Translation
 from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.inference.transformer import TransformerTranslator, transformer_scorer
 from nmt_core.serving.engine.work import BatchSpeed
 from nmt_core.serving.models.search import SearchItem
 from nmt_core.serving.models.served import Proportions, ServedModel
@@ -28,16 +28,16 @@ _LOOK_AGAIN = 0.003  # seconds
 _PIECES_OF_A_WORD = 3  # what costs are reckoned with
 
 
-def open_converted(spec: str, defaults: DecodingConfig, *, device: str, dtype: str) -> ServedModel:
+def open_served_transformer(spec: str, defaults: DecodingConfig, *, device: str, dtype: str) -> ServedModel:
     """Load ``ct2:DIR`` or ``hf:DIR``. Raises ConfigError and ModelError."""
     model = open_transformer(spec, device=device, dtype=dtype, threads=torch.get_num_threads())
-    translator = ConvertedTranslator(model)
+    translator = TransformerTranslator(model)
     thread = ThreadPoolExecutor(1, thread_name_prefix="ctranslate2")  # of all its searches; ends with the model
     speed = BatchSpeed()
     return ServedModel(
         scorer=model,
-        scorers=functools.partial(converted_scorer, model),
-        decoder=lambda attention: ConvertedSearch(translator, thread, speed),
+        scorers=functools.partial(transformer_scorer, model),
+        decoder=lambda attention: TransformerSearch(translator, thread, speed),
         processor=lambda: model.raw_text,
         defaults=defaults,
         proportions=Proportions(tokens_of_a_word=_PIECES_OF_A_WORD),
@@ -53,10 +53,10 @@ def open_converted(spec: str, defaults: DecodingConfig, *, device: str, dtype: s
     )
 
 
-class ConvertedSearch:
+class TransformerSearch:
     """A ``StepDecoder`` of searches that run as a whole, in a ``thread`` and with a ``speed`` that they share."""
 
-    def __init__(self, translator: ConvertedTranslator, thread: ThreadPoolExecutor, speed: BatchSpeed) -> None:
+    def __init__(self, translator: TransformerTranslator, thread: ThreadPoolExecutor, speed: BatchSpeed) -> None:
         self._translator, self._thread, self._speed = translator, thread, speed
         self._live: dict[int, tuple[int, Future[list[Translation] | Exception]]] = {}
 

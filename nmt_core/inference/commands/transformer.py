@@ -1,4 +1,4 @@
-"""``nmt-core decode`` and ``score`` with a Transformer of another program.
+"""``nmt-core decode`` with a Transformer of another program.
 
 ``arguments`` says what such a model cannot do.
 """
@@ -12,26 +12,21 @@ from nmt_core.base.messages import counted
 from nmt_core.inference.commands.options import TranslatorOptions
 from nmt_core.inference.commands.output_lines import open_writers, written_lines
 from nmt_core.inference.commands.source_lines import LineWindow
-from nmt_core.inference.converted import ConvertedTranslator
 from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.inference.transformer import TransformerTranslator
 from nmt_core.jobs.outputs import Result
-from nmt_core.transformer.model import Transformer, open_transformer
+from nmt_core.transformer.model import open_transformer
 
 
-def open_converted(args: argparse.Namespace, *, device: str, threads: int = 0) -> Transformer:
-    """The model of ``--model ct2:DIR`` or ``hf:DIR``. Raises ConfigError and ModelError."""
-    return open_transformer(args.model, device=device, dtype=args.dtype, threads=threads)
-
-
-class ConvertedWorker:
+class TransformerWorker:
     """Translates windows, as ``DecodeWorker``."""
 
     def __init__(self, args: argparse.Namespace, options: TranslatorOptions, *, threads: int) -> None:
         assert isinstance(options.config, DecodingConfig)  # samples are not for such a model
         self._args, self._config = args, options.config
         self._writers = open_writers(args, many=args.nbest > 1)
-        model = open_converted(args, device=options.device, threads=threads)
-        self._translator = ConvertedTranslator(model, scores=args.scores or args.nbest > 1)
+        model = open_transformer(args.model, device=options.device, dtype=args.dtype, threads=threads)
+        self._translator = TransformerTranslator(model, scores=args.scores or args.nbest > 1)
         self.description = {"translator": model.signature}
 
     def __call__(self, window: LineWindow) -> Result:

@@ -14,7 +14,7 @@ from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.transformer.model import Transformer
 
 
-class ConvertedTranslator:
+class TransformerTranslator:
     """Translates texts. Of a search's options ``beam``, ``nbest`` and ``forbid_unknown`` count.
 
     A text without words has the empty translation. Its number is 0 without ``scores``: not all models have it.
@@ -44,7 +44,7 @@ class ConvertedTranslator:
         return self.model.score([SentencePair("", "")])[0].log_prob if self._scores else 0.0
 
 
-def converted_scorer(model: Transformer, form: TextForm) -> PairScorer:
+def transformer_scorer(model: Transformer, form: TextForm) -> PairScorer:
     """The scorer for text of a form: such a model reads a Moses system's words as its own."""
     if form != "raw":
         return model
