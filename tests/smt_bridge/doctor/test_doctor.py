@@ -12,11 +12,13 @@ import string
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
+from smt_bridge.doctor import examination
 from smt_bridge.doctor.examination import Files, examine
 from smt_bridge.doctor.findings import Words, examine_case, examine_case_of_model, examine_text, words_of
 from tests.metadata_files import describe
@@ -140,6 +142,8 @@ HARMS: list[tuple[Callable[[Path], object], list[str]]] = [
     (edit("lm.arpa", lambda t: "nothing\n"), ["error: lm.arpa: is neither an ARPA file nor a KenLM binary; give an ARPA file or a binary of build_binary"]),
     (wrote("lm.arpa", b"mmap lm http://kheafield.com/code format version 4\n"),
      ["error: lm.arpa: is a KenLM binary of format version 4, where KenLM reads 5; build it again from the ARPA file with build_binary"]),
+    (wrote("lm.arpa", b"mmap lm http://kheafield.com/code format version 5\n\0"),
+     ["error: lm.arpa: the binary n-gram model is damaged (ends in its header); copy it again, or build it from the ARPA file with build_binary: KenLM cannot read it; make or copy it again"]),
     (wrote("lm.arpa", gzip.compress(ARPA.encode())[:-5]), [f"error: lm.arpa{CUT}KenLM cannot read it; make or copy it again"]),
     (wrote("lm.arpa", lzma.compress(ARPA.encode()) + b"?"), [f"error: lm.arpa{CUT}KenLM cannot read it; make or copy it again"]),
     (edit("nbest", lambda t: t.replace("LM0= -5", "LM0= nan")),
@@ -210,6 +214,16 @@ def test_unknown_words_are_judged_by_what_the_training_text_had(folder: Path) ->
     assert any("17% of the words are unknown to" in found for found in findings(folder))
     (folder / "model" / "source.vocab").write_text("</s>\t9\n<unk>\t12\na\t30\nhouse\t30\nthe\t28\n")
     assert findings(folder) == []
+
+
+def test_metadata_of_another_model_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = {"scores_before": 1, "added": ["p(target|source)"], "signatures": {"scorer": "nmt|model:old"}}
+    describe(folder / "table", record)
+    named = f"names another model than {folder}/model (new); score again, or give the model it names"
+    for model, said in (("old", []), ("new", [f"warning: {folder}/table.json: {named}"])):
+        scorer = SimpleNamespace(signature=f"nmt|model:{model}")
+        monkeypatch.setattr(examination, "open_model", lambda _, scorer=scorer: scorer)
+        assert findings(folder) == said
 
 
 def test_what_is_read_more_than_once_is_no_pipe(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

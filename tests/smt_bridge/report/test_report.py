@@ -9,8 +9,10 @@ import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from smt_bridge.commands.main import main
@@ -18,7 +20,7 @@ from smt_bridge.metrics.significance import compare
 from smt_bridge.nbest.order import fill_gaps, ordered_lists
 from smt_bridge.nbest.weighting import Reranker
 from smt_bridge.report.judge import Collector, Setting, judge
-from smt_bridge.report.reranking import reranking_page
+from smt_bridge.report.reranking import _gains, reranking_page
 from tests.fakes import LengthPairScorer
 from tests.metadata_files import describe
 
@@ -89,32 +91,65 @@ def report(folder: Path, *options: str) -> str:
 
 
 def test_the_page_has_the_scores_and_explains_the_changes(folder: Path) -> None:
-    page = read(report(folder))
+    describe(folder / "nbest", {"added": ["B"], "signatures": {"scorer": "fake:b"}})
+    written = report(folder)
+    page = read(written)
     chosen = ["la maison", "un <b> & c", "", "la fin de cela"]
     first = ["maison la", "un b & c", "", "la fin de cela"]
-    for one in compare({"first choice": first, "reranked": chosen}, [REFERENCES], tokenize="none"):
-        assert f"{one.best.score:.2f} ±" in page
-        assert f"{one.last.score:.2f} ±" in page
-        assert one.signature in page
+    found = compare({"first choice": first, "reranked": chosen}, [REFERENCES], tokenize="none")
+    assert all(f"{one.metric}: {one.signature}" in page for one in found)
+    changes = ", ".join(f"{one.metric} {one.change:+.2f}" for one in found)
+    assert f"Reranked against first choice: {changes}." in page
     assert "chosen for 2 of 4 sentences" in page
     assert "Sentence BLEU is higher for 2, lower for 0, the same for 2." in page
     everything = page.partition("All sentences")[2]
     assert all(line in everything for line in (*SOURCES, *REFERENCES, *filter(None, chosen)))
     assert "un <b> & c" in page
     assert "ahead by 0.8" in page  # 0.2 * -1 + 0.5 * 2
+    assert "<dd>maison <del>la</del></dd>" in written and "<dd><ins>la</ins> maison</dd>" in written
+    assert "A 0.2: 0.141" in page and "B 0.5: 1.58" in page  # 0.2 * sqrt(1 / 2), 0.5 * sqrt(20 / 2)
+    assert page.endswith("What the columns are From the metadata beside the list. B fake:b")
     assert "BLEU by length of the source" in page and "source words" in page
 
 
-def test_gains_are_counted_and_weights_of_0_are_left_out(folder: Path) -> None:
-    """Of four sentences one has no list; zero weights have no bar, and known features say what they are."""
+def test_gains_are_counted_by_their_size() -> None:
+    gains = (0.0, 5.0, 5.1, 10.0, 99.0, -5.0, -5.1, -20.1)
+    drawing = _gains([SimpleNamespace(gain=gain) for gain in gains])
+    less, more = (
+        [f"{part} {way}" for part in ("up to 5", "5 to 10", "10 to 20", "20 to 100")] for way in ("less", "more")
+    )
+    counts = dict(zip([*less[::-1], "unchanged", *more], "101111201", strict=True))
+    assert re.findall(r"<title>([^<]*): (\d+)</title>", drawing) == [*counts.items()]
+
+
+def test_the_sentences_that_gained_most_are_explained_and_those_that_lost_most(folder: Path) -> None:
+    words = REFERENCES[3].split() * 3
+    lines, matching = [], [number % 12 + 1 for number in range(25)]
+    for number, right in enumerate(matching):
+        texts = [" ".join(words[:size] + ["x"] * (12 - size)) for size in (right, 6)]
+        lines += [f"{number} ||| {text} ||| A= 0 B= {rank} ||| 0\n" for rank, text in enumerate(texts)]
+    for name, content in (
+        ("nbest", "".join(lines)),
+        ("source", "s\n" * 25),
+        ("reference", f"{' '.join(words)}\n" * 25),
+    ):
+        (folder / name).write_text(content)
+    page = report(folder)
+    shown = [float(gain) for gain in re.findall(r'<summary><span class="\w+">([^<]*)</span>', page)]
+    every = [float(gain or 0) for gain in re.findall(r"<td>\d+</td><td>([^<]*)</td><td>s</td>", page)]
+    ordered = sorted(every, reverse=True)
+    assert len(every) == 25 and shown == ordered[:10] + ordered[-10:]
+    assert page.count('class="loss"') == sum(gain < 0 for gain in shown) > 5
+
+
+def test_weights_of_0_are_left_out(folder: Path) -> None:
+    """They have no bar, and known features say what they are."""
     (folder / "weights").write_text("A= 0\nB= 0\nWordPenalty0= -0.5\n")
     lists = (folder / "nbest").read_text().replace("A= ", "WordPenalty0= -2 A= ")
     (folder / "nbest").write_text(lists)
     page = report(folder)
     assert "2 weights are 0 and not shown." in read(page)
     assert re.search(r"WordPenalty0 +-0.5: 0 \(Moses: minus the number of words\)", page)
-    counts = [int(count) for count in re.findall(r">(?:[^<>]*(?:less|more)|unchanged): (\d+)</title>", page)]
-    assert len(counts) == 9 and sum(counts) == 4
 
 
 def test_moses_escapes_are_shown_as_characters(folder: Path) -> None:
@@ -137,6 +172,8 @@ def test_page_and_json_have_the_same_numbers_where_lists_have_gaps(folder: Path,
         row = " ".join(cell for pair in zip(cells, p_values, strict=True) for cell in pair if cell)
         assert f"{name} {row}" in page
     assert f"would have BLEU {found['oracle']['BLEU']:.2f}." in page
+    (part,) = found["by_length"]["parts"]
+    assert f"reranked 1-10 4 {part['before']:.2f} {part['after']:.2f}" in page
 
 
 def test_words_and_attention_of_a_scorer_are_shown(folder: Path) -> None:
@@ -147,9 +184,12 @@ def test_words_and_attention_of_a_scorer_are_shown(folder: Path) -> None:
     with ordered_lists(str(folder / "nbest")) as ordered:
         groups = fill_gaps(ordered.lists, len(SOURCES))
         sentences = [collector.sentence(one, reranker.best(one.entries) if one.entries else None) for one in groups]
-    more: dict[str, Any] = {"by_source": False, "scorer": LengthPairScorer(0.5)}
+    scorer = LengthPairScorer(0.5)
+    more: dict[str, Any] = {"by_source": False, "scorer": scorer}
     page = read(reranking_page(sentences, judge(sentences, setting), weights, **more))
-    assert "log p of every word, after: -1.51" in page
+    assert scorer.calls == [(4, True, True)]
+    assert page.count("log p of every word, before: -1.51 ") == page.count("log p of every word, after: -1.51 ") == 1
+    assert page.count("Where the winner looked") == 2 and "la / house: 0.33" in page
     assert "BLEU by length of the reference" in page and "reference words" in page
 
 
@@ -164,36 +204,43 @@ def test_bad_input_is_one_clear_line(folder: Path, capsys: pytest.CaptureFixture
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    lines = [f"s{index // 4} x ||| t{index % 4} <&> ||| 0.1 0.2 0.{index % 9 + 1} 0.3 0.0{index % 7 + 1} ||| 0-0\n"
-             for index in range(40)]  # fmt: skip
+    lines = []
+    for index in range(40):
+        phrases = f"s{index // 4} x{' y' * (index // 4 in (0, 5))} ||| t{index % 4} <&>"
+        lines.append(f"{phrases} ||| 0.1 0.2 0.{index % 9 + 1} 0.3 0.0{index % 7 + 1} ||| 0-0\n")
     (tmp_path / "table").write_text("".join(lines))
-    counts = {
-        "pairs": 40,
-        "floored": 3,
-        "unknown_source": 1,
-        "source_words": 80,
-        "unknown_target": 2,
-        "target_words": 80,
-    }
+    counts = {"pairs": 40, "floored": 3}
+    counts |= {"unknown_source": 1, "source_words": 80, "unknown_target": 2, "target_words": 80}
     record = {"scores_before": 4, "added": ["p(target|source)"], "signatures": {"scorer": "fake:x"}, "counts": counts}
     describe(tmp_path / "table", record)
     return tmp_path / "table"
 
 
-def test_the_page_about_a_table_has_its_counts_and_best_targets(table: Path) -> None:
+def test_the_page_about_a_table_has_its_counts_and_best_targets(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     output = table.parent / "page.html"
     beside = table.parent / "page.json"
     for name in (output, beside):
         assert main(["report", "--table", str(table), "--output", str(name)]) == 0
+        assert capsys.readouterr().err == f"report: {name} has {name.stat().st_size // 1024} KiB\n"
     page = read(output.read_text())
     found = json.loads(beside.read_bytes())
     assert (found["format"], found["version"], found["lines"]) == ("hybridmt table report", 1, 40)
-    assert sum(map(sum, found["histogram"]["pairs"])) == 40
+    logs = np.log([[0.1 * (index % 9 + 1), 0.01 * (index % 7 + 1)] for index in range(40)]).T
+    cells, *_ = np.histogram2d(logs[0], logs[1], bins=60, range=[(-12, 0), (-30, 0)])
+    assert found["histogram"]["pairs"] == cells.tolist()
+    assert found["correlation"] == pytest.approx(np.corrcoef(logs)[0, 1])
     assert f"correlation {found['correlation']:.3f}" in page
-    assert found["sources"][0].keys() == {"lines", "phrase", "by_table", "by_model"}
+    sources = {one["phrase"]: one for one in found["sources"]}
+    assert list(sources) == [*(f"s{number} x" for number in (3, 4, 6, 7, 8, 9)), "s0 x y", "s5 x y"]
+    by_table, by_model = ([f"t{number} <&>" for number in numbers] for numbers in ((3, 2, 1), (2, 1, 0)))
+    assert sources["s8 x"] == {"lines": 4, "phrase": "s8 x", "by_table": by_table, "by_model": by_model}
+    assert "s8 x 4 t3 <&> · t2 <&> · t1 <&> t2 <&> · t1 <&> · t0 <&>" in page
     assert found["record"]["counts"]["floored"] == 3
-    for part in ("40", "3", "1 of 80", "2 of 80", "fake:x", "t3 <&>", "correlation"):
-        assert part in page
+    counted = "lines 40 distinct pairs 40 probabilities at the floor 3 source words unknown to the model 1 of 80"
+    assert f"{counted} target words unknown to the model 2 of 80" in page
+    assert page.endswith("What the columns are p(target|source) fake:x")
 
 
 @pytest.mark.parametrize(("edited", "code"), [({"counts": {"pairs": 1}}, 0), ({"scores_before": 9}, 2)])
