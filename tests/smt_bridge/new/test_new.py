@@ -18,8 +18,11 @@ from typing import Any
 import pytest
 import yaml
 
+from nmt_core.base.errors import InputError
 from nmt_core.commands.main import PROGRAM as NMT_CORE
 from nmt_core.commands.program import parser_of
+from nmt_core.models.build import new_model
+from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.training.config import RunConfig
 from nmt_core.training.run import with_recipe
 from smt_bridge.commands.main import PROGRAM as SMT_BRIDGE
@@ -28,6 +31,8 @@ from smt_bridge.moses.ini import read_ini
 from smt_bridge.new import run
 from smt_bridge.new.given import Text, _exact, _named_apart
 from smt_bridge.new.machine import Machine, _speed
+from smt_bridge.new.plan import trainings
+from smt_bridge.new.settings import SENTENCES, _vocabulary, parameters
 from tests.nmt_core.arpa import ARPA
 
 pytestmark = pytest.mark.skipif(" " in tempfile.gettempdir(), reason="moses.ini holds no path with a blank")
@@ -126,15 +131,61 @@ def test_every_command_is_one_that_the_programs_take(system: Path) -> None:
 
 
 def test_settings_are_those_of_three_models(system: Path) -> None:
-    assert new() == 0
-    for name in ("rnnsearch", "reverse", "rnnencdec"):
-        config = RunConfig.from_mapping(
-            with_recipe(yaml.safe_load(Path(f"hybrid/{name}.yaml").read_text())), origin=name
-        )
-        assert (config.folder, config.training.max_updates) == (name, 3)
+    assert new(updates=["1000"]) == 0
+    for name, epochs in (("rnnsearch", "320.0"), ("reverse", "320.0"), ("rnnencdec", "21333.3")):
+        text = Path(f"hybrid/{name}.yaml").read_text()
+        assert text.startswith(f"# 1,000 updates, as --updates said: {epochs} epochs.\n")
+        config = RunConfig.from_mapping(with_recipe(yaml.safe_load(text)), origin=name)
+        assert (config.folder, config.training.max_updates, config.training.validate_every) == (name, 1000, 200)
+        assert config.training.average == (1 if name == "rnnencdec" else 3)
     reverse = yaml.safe_load(Path("hybrid/reverse.yaml").read_text())
     assert reverse["data"]["source"] == str(system / "train.fr")
     assert reverse["text"] == {"source_language": "fr", "target_language": "en"}
+
+
+@pytest.mark.parametrize(
+    ("words", "settings"),
+    [(30_000, {"minimum_count": 2}), (30_001, {"source_vocabulary": 30_000, "target_vocabulary": 30_000})],
+)
+def test_of_a_large_corpus_the_most_frequent_words_are_taken(words: int, settings: dict[str, int]) -> None:
+    corpus = SimpleNamespace(source_words=9, target_words=words)
+    assert yaml.safe_load(f"  {_vocabulary(SimpleNamespace(corpus=corpus))}") == settings
+
+
+def test_the_memory_is_for_about_as_many_parameters_as_a_model_has() -> None:
+    size = SENTENCES["small"]
+    sizes = {name: getattr(size, name) for name in ("hidden", "embedding", "alignment", "maxout")}
+    model = new_model(RNNsearchConfig(**sizes), 1000, 1200, seed=1)
+    assert parameters(size, 1000, 1200) == pytest.approx(sum(one.numel() for one in model.parameters()), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("cores", "gpu", "pairs", "runs", "shares"),
+    [
+        (2, "", 500_000, (2, 1), (1.0, 0.6, 0.4)),
+        (9, "", 0, (2, 4), (1.0, 1.0)),
+        (1, "", 500_000, (1, 1), (0.45, 0.3, 0.25)),
+        (8, "A GPU", 0, (1, 8), (0.45, 0.55)),
+    ],
+)
+def test_trainings_one_behind_the_other_share_the_minutes(
+    cores: int, gpu: str, pairs: int, runs: tuple[int, int], shares: tuple[float, ...]
+) -> None:
+    machine = Machine(cores, 1, 1, gpu, bfloat16=False)
+    assert (machine.streams, machine.threads) == runs
+    corpus, system = SimpleNamespace(text=Text("train", "s", "t", 29_000, 12.0)), SimpleNamespace(pairs=pairs)
+    models = trainings(SimpleNamespace(corpus=corpus, system=system), machine, size="medium", speed=2000.0)
+    assert [model.fitted(60.0).minutes for model in models] == pytest.approx([60 * share for share in shares], rel=1e-2)
+    assert models[0]._replace(examples=1000).fitted(60.0).epochs == 40.0
+    assert models[0]._replace(speed=0.1).fitted(60.0).updates == 100
+
+
+@pytest.mark.parametrize(
+    ("pairs", "minutes", "size"), [(19_999, 30, "small"), (20_000, 29, "small"), (20_000, 30, "medium")]
+)
+def test_models_are_small_for_little_text_or_time(pairs: int, minutes: int, size: str) -> None:
+    given = SimpleNamespace(corpus=SimpleNamespace(text=SimpleNamespace(pairs=pairs)))
+    assert run._usual_size(given, minutes) == size
 
 
 @pytest.fixture
@@ -193,15 +244,28 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 @pytest.mark.usefixtures("machine")
-def test_the_time_in_all_is_that_of_steps_of_which_two_run_at_once(
-    system: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_will_be_done_is_said_with_its_time_and_written(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two of the steps run at once."""
     assert new(updates=None, minutes=["60"]) == 0
-    said = capsys.readouterr().err
-    steps = [int(minutes) for minutes in re.findall(r" (\d+) min  ", said)]
-    found = re.search(r"about (\d+) minutes in all, at 20 words/s", said)
-    assert found is not None and int(found[1]) == pytest.approx(sum(steps) / 2, abs=len(steps) / 4 + 1)
-    assert sum(steps) > 20
+    said = capsys.readouterr().err.splitlines()[1:]  # behind a warning of the texts
+    numbers = "200 pairs, 6 phrase pairs; 2 cores, 64.0 GiB of memory, no GPU"
+    assert said[:2] == ["new: measuring how fast this machine trains, for half a minute", numbers]
+    assert said[2] == "the steps, all in hybrid:"
+    steps = [re.fullmatch(r" {5,6}(\d+) min  (.+)", line) for line in said[3:14]]
+    makefile = Path("hybrid/Makefile").read_text()
+    rules = makefile.replace(" \\\n\t    ", " ")
+    assert all(step is not None and f"\n\t{step[2]}" in rules for step in steps)
+    assert sum(int(step[1]) for step in steps if step is not None) == 105
+    assert said[14:] == [
+        "missing: `moses` is not on the PATH: the models are served, not the hybrid; `make serve MOSES=DIR` serves it",
+        "at most about 1.4 GiB of memory and 0.1 GiB of disk",
+        "about 53 minutes in all, at 20 words/s in training",
+        "begin: make -C hybrid; then: make -C hybrid serve",
+    ]
+    assert makefile.startswith(f"# Made by `smt-bridge new` for {system}/system/moses.ini: {numbers}.\n")
+    assert "\nMAKEFLAGS += --jobs=2\nexport OMP_NUM_THREADS := 1\n" in makefile
+    comment = "# 125 updates of 64 examples, 40.0 epochs, take 43 minutes at 20 words/s.\n"
+    assert Path("hybrid/rnnsearch.yaml").read_text().startswith(comment)
 
 
 @pytest.mark.parametrize(
@@ -223,18 +287,56 @@ def test_models_for_which_there_is_no_room_are_said_first(
 def test_the_speed_is_the_mean_of_the_readings_behind_the_first() -> None:
     training: Any = SimpleNamespace(stderr=[f"update {at}, {at},000 words/s, loss 3\n" for at in (9, 1, 4, 7)])
     assert _speed(training, "speed0.yaml") == 2500.0
+    training.stderr = training.stderr[:2]  # of little text, of which the training has ended
+    assert _speed(training, "speed0.yaml") == 1000.0
+    training.stderr = ["data.source: no.en: cannot be read\n", "\n"]
+    problem = "speed0.yaml: the training by which the speed is measured ended: data.source: no.en: cannot be read"
+    with pytest.raises(InputError, match=problem):
+        _speed(training, "speed0.yaml")
 
 
 def test_without_lists_models_and_column_are_made(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert new(nbest=None, test=None) == 0
     assert not re.search(r"tune|rerank", Path("hybrid/Makefile").read_text().partition("\nelse\n")[2])
-    assert "make the list by `moses -f " in capsys.readouterr().err
+    command = f"moses -f {system}/system/moses.ini -n-best-list dev.nbest 100 distinct < {system}/dev.en"
+    said = capsys.readouterr().err
+    assert f"give `make MOSES=DIR` the folder of Moses, or make the list by `{command}`\n" in said
+    assert "no --test" not in said
 
 
-def test_a_snakefile_has_the_same_steps(system: Path) -> None:
-    assert new(workflow=["snakemake"]) == 0
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        (None, "no --test: the report is of the development set, whose numbers are too good"),
+        (
+            ["news.en", "news.fr"],
+            "missing: {}/news.en: its list is missing, it is left out; give it as the third file of --test",
+        ),
+    ],
+)
+def test_without_a_list_of_a_test_set_the_development_set_is_judged(
+    system: Path, test: list[str] | None, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert new(test=test) == 0
+    assert said.format(system) in capsys.readouterr().err.splitlines()
+    assert "--report dev.html" in Path("hybrid/Makefile").read_text().partition("\nelse\n")[2]
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_snakefile_has_the_same_steps(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert new(workflow=["snakemake"], updates=None) == 0
+    assert capsys.readouterr().err.endswith("begin: snakemake --directory hybrid -s hybrid/Snakefile\n")
     text = Path("hybrid/Snakefile").read_text()
-    assert len(re.findall("^rule ", text, re.MULTILINE)) == 12
+    rules = re.split("^(?=rule )", text, flags=re.MULTILINE)[1:]
+    assert len(rules) == 12 and rules[0] == 'rule all:\n    input: "moses.nmt.ini", "news.fr"\n\n'
+    assert rules[2].splitlines() == [
+        "rule reverse_trained:",
+        '    output: touch("reverse.trained")',
+        "    threads: 1",
+        "    resources: runtime=106",
+        "    shell: 'OMP_NUM_THREADS={threads} nmt-core train reverse.yaml --resume 2>> reverse.log'",
+        "",
+    ]
     assert not Path("hybrid/Makefile").exists()
 
 
@@ -281,10 +383,11 @@ def replace(path: str, old: str, new_text: str) -> None:
         (lambda: append("system/moses.ini", "[search-algorithm]\n3\n"), "of a hierarchical or syntax system"),
         (lambda: replace("system/moses.ini", "output-factor=0", "output-factor=0,1"), "have factors"),
         (lambda: Path("news.fr").unlink(), "news.fr: there is no such file"),
+        (lambda: [Path(f"train.{side}").write_text("") for side in ("en", "fr")], "train.en: has no line"),
     ],
     ids=[
         *("exists", "lengths", "sides", "sides-of-dev", "sides-of-test", "language", "table", "list", "hierarchical"),
-        *("factors", "test"),
+        *("factors", "test", "empty"),
     ],
 )
 def test_what_does_not_fit_is_said_first(
@@ -299,10 +402,13 @@ def test_what_does_not_fit_is_said_first(
 def test_pairs_of_the_development_set_in_the_training_text_are_said(
     system: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    known = set(Path("dev.en").read_text().splitlines())
+    common = sum(line in known for line in Path("train.en").read_text().splitlines())
     for side in ("en", "fr"):
         append(f"train.{side}", Path(f"dev.{side}").read_text())
     assert new() == 0
-    assert re.search(r"\d+ of its pairs are in the development set", capsys.readouterr().err)
+    problem = f"warning: train.en: {common + 6} of its pairs are in the development set: weights tuned on it do not"
+    assert capsys.readouterr().err.startswith(problem)
 
 
 def test_carriage_returns_are_said(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -316,6 +422,10 @@ def test_languages_that_contradict_the_names_are_said(system: Path, capsys: pyte
     assert "--languages french: expected a language code of ISO 639, such as en" in capsys.readouterr().err
     assert new(languages=["fr", "en"]) == 2
     assert "--languages fr en: train.en train.fr end in the other order; exchange" in capsys.readouterr().err
+    assert new(languages=["en", "en"]) == 2
+    assert "--languages en en: expected two languages" in capsys.readouterr().err
+    assert new(train=["train.en", "dev.nbest"]) == 2
+    assert "a name ends in nbest, and --languages is missing: expected a language code" in capsys.readouterr().err
 
 
 @pytest.mark.long
