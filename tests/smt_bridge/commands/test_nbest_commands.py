@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import math
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+import sacrebleu
 
 from nmt_core.base.errors import ConfigError, InputError, NmtError
 from smt_bridge.commands import add_features, rerank, tune
@@ -72,7 +74,13 @@ def test_tuned_weights_find_the_reference(files: Path, capsys: pytest.CaptureFix
     assert weights["B"][0] > weights["A"][0]
     said = capsys.readouterr()
     assert said.out == ""
-    assert "100.00 tuned" in said.err
+    missing, read, scores = said.err.splitlines()
+    assert missing == "tune: 1 of 3 reference lines have no list, and are left out"
+    pool = r"tune: 4 hypotheses of 2 sentences, 2 feature values"
+    assert re.fullmatch(rf"{pool}, read in \d\.\d s, tuned in \d+\.\d s", read)
+    before = sacrebleu.corpus_bleu([text.split(" ||| ")[1] for text in NBEST.decode().splitlines()[::2]],
+                                   [REFERENCE.splitlines()[::2]], tokenize="none", force=True)  # fmt: skip
+    assert scores == f"tune: BLEU {before.score:.2f} at the start, 100.00 tuned"
     assert tuned(files, "reference", "--features", "B,B") == 0
     assert "tuned B; the other columns" in capsys.readouterr().err
 
@@ -85,14 +93,24 @@ def test_tuning_on_plain_text(files: Path) -> None:
     assert read_weights(str(files / "w"))["B"][0] > 0
 
 
-def test_options_that_contradict_are_refused(files: Path) -> None:
-    for arguments in (
-        ["--nbest", "n"],
-        ["--features-dat", "f"],
-        ["--nbest", "n", "--reference", "r", "--tuner", "folds=1"],
-    ):
-        with pytest.raises(ConfigError):
-            call(tune, *arguments)
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--nbest n", "give --nbest and --reference (or --features-dat and --scores-dat)"),
+        ("--features-dat f", "--features-dat and --scores-dat go together and replace --nbest and --reference"),
+        ("--features-dat f --scores-dat s --reference r", "go together and replace --nbest and --reference"),
+        (
+            "--features-dat f --features-dat g --scores-dat s",
+            "give as many --scores-dat as --features-dat, in the same",
+        ),
+        ("--features-dat f --scores-dat s --tokenize 13a", "--scores-dat holds counts: --tokenize and --detokenize"),
+        ("--features-dat f --scores-dat s --metric ter", "--scores-dat holds BLEU counts: --metric ter needs --nbest"),
+        ("--nbest n --reference r --tuner folds=1", "--tuner folds=1: Input should be greater than or equal to 2"),
+    ],
+)
+def test_options_that_contradict_are_refused(options: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(problem)):
+        call(tune, *options.split())
 
 
 @pytest.mark.parametrize("order", [1, -1])

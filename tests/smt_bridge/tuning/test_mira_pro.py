@@ -19,7 +19,7 @@ from smt_bridge.tuning.mert import tune_mert
 from smt_bridge.tuning.moses_dat import pool_from_moses
 from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import NO_ROWS, Column, NbestPool, Tuned, pool_from_lists
-from smt_bridge.tuning.pro import Examples, _examples, logistic_regression, sentence_scores
+from smt_bridge.tuning.pro import Examples, _examples, _pairs, logistic_regression, sentence_scores
 from smt_bridge.tuning.tune import Search, report_of, tune
 
 PLAIN = TuningOptions()
@@ -198,6 +198,18 @@ def test_the_prior_of_pro_is_what_is_stated_with_both_directions() -> None:
         weights = weights + np.linalg.solve(curvature, both.T @ (labels * wrong) - weights) * 0.5
     expected = weights / pool.spreads()
     assert found == pytest.approx(expected / np.abs(expected).sum(), abs=2e-5)
+
+
+def test_examples_of_pro_differ_by_five_points_and_are_fifty_a_sentence() -> None:
+    pool = pool_of(2, sentences=4, entries=30, seed=5)
+    better, worse = _pairs(pool, np.random.default_rng(1))
+    scores = sentence_scores(pool.statistics.reshape(-1, COLUMNS), BLEU)
+    assert (scores[better] - scores[worse] >= 5.0).all()
+    assert np.bincount(better // 30).tolist() == np.bincount(worse // 30).tolist() == [50] * 4
+    largest = [np.ptp(scores[sentence * 30 : sentence * 30 + 29 + (sentence % 3 != 0)]) for sentence in range(4)]
+    assert [(scores[better] - scores[worse])[place * 50] for place in range(4)] == pytest.approx(largest)
+    alike = pool._replace(statistics=np.broadcast_to(pool.statistics[:, :1], pool.statistics.shape))
+    assert not _pairs(alike, np.random.default_rng(1))[0].size
 
 
 def sparse_pool(columns: int = 3000, sentences: int = 60, entries: int = 10) -> NbestPool:

@@ -17,6 +17,7 @@ from smt_bridge.metrics.references import statistics_against
 from smt_bridge.moses.process import MosesOptions, MosesProcess
 from smt_bridge.moses.weights import read_weights
 from smt_bridge.nbest.entry import NbestList
+from smt_bridge.tuning.loop import _change
 from tests.smt_bridge.tuning.small_loop import INI, SOURCE, arguments, state
 
 
@@ -30,8 +31,23 @@ def test_it_settles_on_weights_that_translate_best(weighted_moses: str, capsys: 
     ]
     best = max(place for place, score in enumerate(scores) if score == max(scores))
     assert read_weights("tuned.ini") == read_weights(f"work/round{best + 1}.ini")
-    errors = capsys.readouterr().err
-    assert f"ended after {len(rounds)} rounds" in errors and "BLEU 100.00; at the start" in errors
+    said = capsys.readouterr().err.splitlines()
+    for number, one in enumerate(rounds, start=1):
+        decoded = f"tune-loop: round {number}: 8 of 8 sentences decoded"
+        known = f"{one['new']} new hypothes{'is' if one['new'] == 1 else 'es'}, {one['hypotheses']} in all"
+        tuned = f"; tuned to BLEU {one['tuned_score']:.2f} on all lists" if one["new"] else ""
+        spread = f" (deviation of the runs {one['deviation']:.2f})" if one["deviation"] else ""
+        assert said[2 * number - 2 :][:2] == [
+            decoded, f"tune-loop: round {number}: BLEU {one['score']:.2f}, {known}{tuned}{spread}",
+        ]  # fmt: skip
+    ended = f"tune-loop: ended after {len(rounds)} rounds (no weight changed by more than 1e-05): weights of round"
+    assert said[2 * len(rounds) :] == [f"{ended} {best + 1}, BLEU 100.00; at the start BLEU {scores[0]:.2f}"]
+
+
+def test_weights_are_compared_by_their_proportions() -> None:
+    assert _change({"A": [1.0, -1.0], "B": [2.0]}, {"A": [0.5, -0.5], "B": [1.0]}) == 0.0
+    assert _change({"A": [1.0, 3.0]}, {"A": [3.0, 1.0]}) == 0.5
+    assert _change({"A": [1.0]}, {"A": [1.0], "B": [-1.0]}) == 0.5
 
 
 def test_its_result_translates_as_the_best_round_did(either_loop: str) -> None:
@@ -145,7 +161,8 @@ def test_a_longer_reference_is_warned_of(weighted_moses: str, capsys: pytest.Cap
     Path("dev.ref").write_text(Path("dev.ref").read_text() + "a b\n")
     assert main(arguments(weighted_moses, "--quiet", "--max-rounds", "1")) == 0
     message = "tune-loop: warning: dev.ref has 9 lines, but dev.in 8; is it of another set?"
-    assert message in capsys.readouterr().err.splitlines()
+    *said, ended = capsys.readouterr().err.splitlines()
+    assert message in said and "ended after 1 round (1 round, as many as are allowed): weights of round 1" in ended
 
 
 @pytest.mark.parametrize(
