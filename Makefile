@@ -32,7 +32,7 @@ test-gpu: ## what a GPU does right and how fast, in nine minutes: [DEVICE=cuda|c
 gpu-site: ## what test-gpu needs beside PyTorch, from the package index: SITE=DIR [PYTHON_VERSION=3.12]
 	scripts/gpu_site $(PYTHON) $(SITE) $(PYTHON_VERSION)
 
-results: setup ## the headline tables with the code as it is: eight hours, resumable; what it needs: scripts/results/Makefile
+results: setup ## the headline tables with the code as it is: two hours, resumable; what it needs: scripts/results/Makefile
 	$(MAKE) -f scripts/results/Makefile results
 
 check: setup ## format, lint, types, import contracts
