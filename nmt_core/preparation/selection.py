@@ -37,7 +37,7 @@ from nmt_core.preparation.corpus import LINES, read_chunks
 
 _LINE = np.dtype([("score", "<f8"), ("words", "<i8")])  # words of the last file
 _BITS = 16  # of a score that are looked at together
-_EDGES = np.arange(-5.0, 5.5, 0.5)  # of the histogram
+_EDGES = np.arange(-10.0, 11.0)  # of the histogram; most sums of two sides are within
 
 Block = npt.NDArray[np.void]
 
