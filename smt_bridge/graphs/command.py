@@ -160,6 +160,7 @@ class _Counts:
 
     def tell(self, args: argparse.Namespace) -> None:
         """Say it."""
-        numbers = [counted(self._graphs, "graph"), counted(self._arcs, "arc"), f"{self._translations:,} translations"]
+        kinds = (("graph", self._graphs), ("arc", self._arcs), ("translation", self._translations))
+        numbers = [counted(number, name) for name, number in kinds]
         numbers += [f"{self._without:,} without a translation"] if self._without else []
         say(f"{NAME} {args.use}: {', '.join(numbers)}")

@@ -78,6 +78,7 @@ def _tables(folder: str) -> list[Target]:
 
     def ini(path: str) -> None:
         found = read_ini(path)
+        assert found.content == Path(path).read_bytes()
         table = found.phrase_table()
         found.weight_lines(table)
         found.with_phrase_scores(table, path="table.gz", weights=[0.1, 0.2])
@@ -123,6 +124,7 @@ def _lists(folder: str) -> list[Target]:
 
     def graphs(path: str) -> None:
         for graph in read_graphs(path, features):
+            assert (graph.starts_E < graph.ends_E).all() and graph.ends_E.max(initial=0) < graph.nodes
             best_strings(graph, features.scores(graph), 3)
 
     formats = ("auto", "moses", "factors", "scored", "fairseq", "lines:2")

@@ -62,5 +62,5 @@ def test_the_rate_is_that_of_the_definition(
         rate = 1 - (len(links & sure) + len(links & every)) / (len(links) + len(sure))
         assert counts.error_rate == pytest.approx(rate)
     assert 0 <= counts.error_rate <= 1
-    assert 0 <= counts.precision <= 1
-    assert 0 <= counts.recall <= 1
+    assert counts.precision == (len(links & every) / len(links) if links else 1.0)
+    assert counts.recall == (len(links & sure) / len(sure) if sure else 1.0)

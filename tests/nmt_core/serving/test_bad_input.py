@@ -69,6 +69,8 @@ CODES = {"UNKNOWN_MODEL": grpc.StatusCode.NOT_FOUND, "NOT_SUPPORTED": grpc.Statu
         ("Translate", {"texts": ["a"] * 6001}, "TOO_MANY_ITEMS", "texts"),
         ("Translate", {"texts": ["a"] * 700, "nbest": 9}, "TOO_MANY_ITEMS", "texts"),
         ("Score", {"pairs": [pb.Pair()] * 6001}, "TOO_MANY_ITEMS", "pairs"),
+        ("Rerank", {"lists": [pb.NbestList()] * 6001}, "TOO_MANY_ITEMS", "lists"),
+        ("Rerank", {"lists": [pb.NbestList(hypotheses=[pb.Hypothesis()] * 6001)]}, "TOO_MANY_ITEMS", "lists"),
         ("Score", {"pairs": [pb.Pair()] * 200_000}, "TOO_MANY_ITEMS", None),  # before it is parsed
         *(("Translate", {"beam": beam}, "BAD_OPTION", "beam") for beam in (0, 11, 2**32 - 1)),
         ("Translate", {"beam": 2, "nbest": 3}, "BAD_OPTION", "nbest"),
@@ -93,6 +95,9 @@ def test_a_request_that_makes_no_sense_gets_its_status(channel, method: str, fie
     assert len(error.details()) < 300
     if field is not None:
         assert details["BadRequest"].field_violations[0].field == field
+    if reason == "TOO_MANY_ITEMS" and field is not None:
+        asked = "9 translations of each of 700 items" if "nbest" in fields else "6001 items"
+        assert error.details() == f"{asked} in one request; at most 6000, send several requests"
 
 
 def test_empty_requests_are_answered_with_nothing(channel) -> None:
@@ -159,6 +164,10 @@ def test_every_method_of_the_health_service_is_there(server, channel) -> None:
     before = len(server.lines)
     found = health_pb2_grpc.HealthStub(channel).List(health_pb2.HealthListRequest()).statuses
     assert {name: answer.status for name, answer in found.items()} == {"": 1, "nmt_core.v1.NmtService": 1}
+    request = health_pb2.HealthCheckRequest(service="other")
+    error, details = refused(lambda: health_pb2_grpc.HealthStub(channel).Check(request))
+    assert (error.code(), details["ErrorInfo"].reason) == (grpc.StatusCode.NOT_FOUND, "UNKNOWN_SERVICE")
+    assert error.details() == "there is no service 'other'"
     others = [line for line in server.lines[before:] if '"method": "Score"' not in line]  # of the test before
     assert others == []
 

@@ -188,6 +188,8 @@ def test_a_machine_may_have_a_name_that_begins_like_one() -> None:
     parser = argparse.ArgumentParser()
     serve.add_arguments(parser)
     assert read_address(parser.parse_args(["--host", "unixbox", "--insecure"])).host == "unixbox"
+    with pytest.raises(ConfigError, match=r"^--host unixbox can be reached from other machines"):
+        read_address(parser.parse_args(["--host", "unixbox"]))
 
 
 def test_owners_of_tokens(tmp_path: Path) -> None:

@@ -48,6 +48,17 @@ def test_what_the_file_says_stays() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "embedding", "rank"),
+    [("rnnsearch", 620, None), ("rnnencdec", 620, None), ("rnnencdec-cho2014", 100, 100)],
+)
+def test_sizes_of_the_models_of_bahdanau_and_cho(name: str, embedding: int, rank: int | None) -> None:
+    """Bahdanau et al. 2015, appendix A.2.3; Cho et al. 2014, section 4.1.1."""
+    found = preset(name).to_mapping()
+    assert (found["hidden"], found["embedding"], found["output_rank"], found["maxout"]) == (1000, embedding, rank, 500)
+    assert (found.get("alignment", 1000), found["dropout"], found["initialisation"]) == (1000, 0.0, "paper")
+
+
+@pytest.mark.parametrize(
     ("name", "rates"),
     [
         ("luong2015-base", [1.0] * 8 + [0.5, 0.25, 0.125, 0.0625]),

@@ -199,6 +199,15 @@ def test_what_cannot_change_weights_does_not_count(runs) -> None:
     assert runs.progress("run")["update"] == 5
 
 
+@pytest.mark.parametrize(("limit", "updates"), [("patience=2", 18), ("max_epochs=1", 24), ("max_updates=25", 25)])
+def test_a_run_ends_at_its_limit(runs, monkeypatch: pytest.MonkeyPatch, limit: str, updates: int) -> None:
+    """An epoch has 24 updates, and a model that is not better counts for the patience."""
+    scripted(runs, monkeypatch, {"run": [3.0, 4.0, 3.5, 2.0, 1.0]})
+    runs.write("run", select_by="nll", max_updates=30)
+    assert runs.go_on("run", f"training.{limit}") == 0
+    assert runs.progress("run")["update"] == updates
+
+
 # --- the folder
 
 

@@ -154,6 +154,8 @@ def test_a_list_with_factors_needs_to_be_told_which_one_counts(files: Path) -> N
         call(files, *options)
     assert not (files / ".again.hybridmt.journal").exists()
     assert call(files, *options, "--factor", "0,1") == 0
+    with pytest.raises(NmtError, match="--factor reads lists of Moses: leave out --nbest-format"):
+        call(files, *options, "--factor", "0", "--nbest-format", "moses")
     with pytest.raises(NmtError, match="no factor 2"):
         call(files, *options, "--factor", "0,2")
     (files / "nbest").write_bytes(NBEST)

@@ -305,6 +305,7 @@ def test_a_compact_table_may_be_named_with_or_without_its_ending(tmp_path: Path)
 SYSTEM = """[feature]
 UnknownWordPenalty
 PhraseBoundaryFeature name=PB0
+VWFeatureBagOfWords name=bow
 KENLM name=LM0 oov-feature=1 path={folder}/lm.arpa
 PhraseDictionaryMemory name=TM0 num-features=2 path={folder}/table tuneable=false
 PhraseDictionaryMemory name=TM1 num-features=2 path={folder}/table tuneable-components=true,false

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from nmt_core.base.errors import NmtError
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.phrase_graph import PhraseGraph
@@ -165,18 +160,3 @@ def test_other_weights_rank_and_what_is_not_tuneable_keeps_its_own(tmp_path: Pat
     assert chosen.weights_D.tolist() == [1.0, 3.0, 4.0, 5.0, 2.0]
     (tmp_path / "moses.ini").write_text(INI.replace("LM0= 0.5\n", ""))  # for which Moses takes 1
     assert GraphFeatures(str(tmp_path / "moses.ini")).weights_D.tolist()[-1] == 1.0
-
-
-@given(st.data())
-def test_changed_graphs_are_graphs_or_one_clear_line(data: st.DataObject) -> None:
-    place = data.draw(st.integers(0, len(GRAPH)))
-    size = data.draw(st.integers(0, 9))
-    new = data.draw(st.text(max_size=6) | st.sampled_from(["\n", "|", "=", "-1", "1e9", "nan", '"', ")"]))
-    with tempfile.TemporaryDirectory() as folder:
-        features = GraphFeatures(write_ini(Path(folder)))
-        changed = (GRAPH[:place] + new + GRAPH[place + size :]).encode("utf-8", "surrogateescape")
-        with contextlib.suppress(NmtError):
-            for graph in read(Path(folder), features, changed):
-                assert (graph.starts_E < graph.ends_E).all()
-                assert graph.ends_E.max(initial=0) < graph.nodes
-                assert np.isfinite(features.scores(graph)).all()

@@ -32,7 +32,7 @@ from smt_bridge.new import run
 from smt_bridge.new.given import Text, _exact, _named_apart
 from smt_bridge.new.machine import Machine, _speed
 from smt_bridge.new.plan import trainings
-from smt_bridge.new.settings import SENTENCES, _vocabulary, parameters
+from smt_bridge.new.settings import PHRASES, SENTENCES, _vocabulary, parameters
 from tests.nmt_core.arpa import ARPA
 
 pytestmark = pytest.mark.skipif(" " in tempfile.gettempdir(), reason="moses.ini holds no path with a blank")
@@ -126,6 +126,7 @@ def test_every_command_is_one_that_the_programs_take(system: Path) -> None:
         "smt-bridge rescore-table",
         "smt-bridge wire",
     ]
+    assert [" ".join(words).count(" --exact WordPenalty0 ") for words in found[:9]] == [0, 1, 0, 0, 0, 0, 0, 1, 0]
     for program, *words in found:
         parser_of(NMT_CORE if program == "nmt-core" else SMT_BRIDGE, words).parse_args(words)
 
@@ -156,6 +157,8 @@ def test_the_memory_is_for_about_as_many_parameters_as_a_model_has() -> None:
     size = SENTENCES["small"]
     sizes = {name: getattr(size, name) for name in ("hidden", "embedding", "alignment", "maxout")}
     model = new_model(RNNsearchConfig(**sizes), 1000, 1200, seed=1)
+    assert SENTENCES["paper"][:4] == (1000, 620, 1000, 500)  # of Bahdanau et al. 2015
+    assert PHRASES["paper"][:2] == (1000, 100)  # of Cho et al. 2014
     assert parameters(size, 1000, 1200) == pytest.approx(sum(one.numel() for one in model.parameters()), rel=0.05)
 
 
@@ -351,6 +354,9 @@ def test_a_module_of_ems_makes_what_the_makefile_makes(system: Path) -> None:
         made.append(keys["out"])
         goal = re.fullmatch(r"make -C \$hybrid-dir ?(\S*) && .* OUT", keys["template"])
         assert goal is not None and (goal[1] or "all") in targets
+        kept = f"ln -sfn $hybrid-dir/{goal[1]}" if goal[1] else "echo $hybrid-dir >"
+        kept = f"echo $hybrid-dir/{goal[1]} >" if goal[1].endswith(".trained") else kept  # EMS wants content
+        assert keys["template"].endswith(f" && {kept} OUT")
     assert made[-1] == "hybrid" and {"moses.nmt.ini", "weights", "news.fr"} <= {*made}
 
 

@@ -13,7 +13,6 @@ from smt_bridge.tuning.held_out import _Fold, _validation, tune_by_plan
 from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.plan import RIDGES, TuningPlan
 from smt_bridge.tuning.pool import Column, NbestPool
-from smt_bridge.tuning.run import as_json
 from smt_bridge.tuning.tune import TuningReport, start_weights, tune
 
 SENTENCES, ENTRIES = 40, 8
@@ -141,19 +140,6 @@ def test_the_result_is_the_mean_of_the_runs_where_folds_show_no_gain() -> None:
     mean = (runs / np.abs(runs * spreads).sum(axis=1, keepdims=True)).mean(axis=0)
     found = np.array([*judged.weights["Good0"], *judged.weights["Noise0"]])
     assert found == pytest.approx(mean / np.abs(mean).sum())
-
-
-@pytest.mark.parametrize("tuner", ["mert", "pro", "mira"])
-def test_one_cross_validation_serves_for_the_report_and_the_comparison(tuner: str) -> None:
-    pool = noisy(20)._replace(columns=(Column("FirstA0", 0), *noisy(20).columns[1:]))
-    judged = tuned(pool, "FirstA0", restarts=2, tuner=tuner, folds=4)
-    assert judged.validation is not None
-    assert as_json(judged, tuner=tuner, metric="bleu")["baselines"]["held_out"] == judged.validation.held_out
-    assert judged.validation.folds == 4
-    assert judged.validation.held_out <= judged.validation.tuned + 2.0
-
-
-SENTENCES = 40
 
 
 def counts(matching: int) -> np.ndarray:

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from nmt_core.base.errors import InputError
 from smt_bridge.errors import FormatError
 from smt_bridge.tuning.moses_dat import pool_from_moses
 from smt_bridge.tuning.pool import NbestPool
@@ -79,21 +76,6 @@ def test_files_of_several_rounds_are_one_pool(tmp_path: Path) -> None:
 def test_what_does_not_go_together_is_said(tmp_path: Path, features: str, scores: str, said: str) -> None:
     with pytest.raises(FormatError, match=said):
         read(tmp_path, features, scores)
-
-
-@given(st.binary(max_size=300), st.integers(0, 400))
-def test_arbitrary_bytes_give_a_pool_or_one_line(
-    tmp_path_factory: pytest.TempPathFactory, noise: bytes, place: int
-) -> None:
-    folder = tmp_path_factory.getbasetemp()
-    (folder / "f").write_bytes(FEATURES.encode()[:place] + noise + FEATURES.encode()[place:])
-    (folder / "s").write_text(SCORES)
-    message = ""
-    try:
-        assert pool_from_moses([str(folder / "f")], [str(folder / "s")]).entries > 0
-    except InputError as error:
-        message = str(error)
-    assert "\n" not in message
 
 
 def test_the_rounds_of_a_real_tuning_loop_are_one_pool(shared: Path) -> None:

@@ -242,6 +242,16 @@ def test_words_are_read_in_the_likeliest_way(drawn: Drawn, words: Words) -> None
     assert turned.bank(backwards) == rules.bank(progress)
 
 
+def test_words_of_a_phrase_that_is_started_count_for_the_bank() -> None:
+    """Of a constraint that is met, those of its longest phrase."""
+    rules = Rules(constraints=(Constraint(((2, 3, 4),)), Constraint(((5,), (6, 7)))))
+    progress, banks = rules.beginning, []
+    for word in (2, 3, 1, 5, 2, 3, 4):
+        progress = rules.extend(progress, word)
+        banks.append(rules.bank(progress))
+    assert banks == [1, 2, 0, 2, 3, 4, 5]
+
+
 def test_places_are_divided_among_banks() -> None:
     # Post and Vilar 2018, section 3.2: evenly; what a bank cannot fill goes to the others.
     assert allocate([0, 0, 0, 1, 1, 2], banks=3, places=3) == [0, 3, 5]
