@@ -67,16 +67,3 @@ def test_doctor_says_a_directory_that_is_none(tmp_path: Path, capfd: pytest.Capt
     (tmp_path / "none-en-fr").mkdir()
     assert main(["doctor", "--scorer", f"hf:{tmp_path}/none-en-fr"]) == 1
     assert "is no model of transformers" in capfd.readouterr().out
-
-
-def test_doctor_says_a_model_of_the_other_direction(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    scores = {word: log_prob(folder, "a man", " ".join([word] * 4)) for word in ("homme", "la", "eau", "y")}
-    likely, unlikely = max(scores, key=scores.__getitem__), min(scores, key=scores.__getitem__)
-    for name, word in (("likely", likely), ("unlikely", unlikely)):
-        Path(name).write_text(f"{' '.join([word] * 4)}\n" * 60)
-    for source, reference, warnings in (("unlikely", "likely", 0), ("likely", "unlikely", 1)):
-        assert main(["doctor", "--scorer", f"hf:{folder}", "--source", source, "--reference", reference]) == 0
-        assert capfd.readouterr().out.count("is it of the other direction") == warnings

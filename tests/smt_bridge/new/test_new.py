@@ -23,15 +23,16 @@ from nmt_core.commands.main import PROGRAM as NMT_CORE
 from nmt_core.commands.program import parser_of
 from nmt_core.models.build import new_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
+from nmt_core.preparation.steps import TokenizationConfig
 from nmt_core.training.config import RunConfig
 from nmt_core.training.run import with_recipe
 from smt_bridge.commands.main import PROGRAM as SMT_BRIDGE
 from smt_bridge.commands.main import main
 from smt_bridge.moses.ini import read_ini
 from smt_bridge.new import run
-from smt_bridge.new.given import Text, _exact, _named_apart
+from smt_bridge.new.given import Corpus, Given, System, Text, _exact, _named_apart
 from smt_bridge.new.machine import Machine, _speed
-from smt_bridge.new.plan import trainings
+from smt_bridge.new.plan import plan_of, trainings
 from smt_bridge.new.settings import PHRASES, SENTENCES, _vocabulary, parameters
 from tests.nmt_core.arpa import ARPA
 
@@ -181,6 +182,21 @@ def test_trainings_one_behind_the_other_share_the_minutes(
     assert [model.fitted(60.0).minutes for model in models] == pytest.approx([60 * share for share in shares], rel=1e-2)
     assert models[0]._replace(examples=1000).fitted(60.0).epochs == 40.0
     assert models[0]._replace(speed=0.1).fitted(60.0).updates == 100
+
+
+def test_steps_take_the_time_of_their_words_on_all_threads() -> None:
+    dev = Text("dev", "dev.en", "dev.fr", 1000, 12.0, "dev.nbest")
+    corpus = Corpus(Text("train", "s", "t", 29_000, 12.0), 9, 9, TokenizationConfig())
+    given = Given(System("ini", "table", 500_000, ()), corpus, dev, (), ("en", "fr"), "", ())
+    machine = Machine(4, 1, 1, "", bfloat16=False)
+    plan = plan_of(given, machine, trainings(given, machine, size="medium", speed=2000.0), 2000.0)
+    assert plan.with_moses is not None
+    steps = {step.output: step for step in (*plan.steps, *plan.with_moses.steps)}
+    minutes = {"phrase-table.nmt.gz": 1.488, "dev.nmt.gz": 0.2, "dev.rich.gz": 3.088, "weights": 4.667}
+    minutes |= {"dev.live.gz": 4.954, "hybrid.json": 4.667}
+    assert {name: steps[name].minutes for name in minutes} == pytest.approx(minutes, abs=2e-3)
+    assert " --moses-threads 2 " in steps["dev.live.gz"].command
+    assert all(" --jobs 2 " in steps[name].command for name in ("phrase-table.nmt.gz", "dev.nmt.gz", "dev.rich.gz"))
 
 
 @pytest.mark.parametrize(
