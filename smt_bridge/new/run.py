@@ -20,7 +20,9 @@ from smt_bridge.new.settings import SENTENCES, parameters, phrase_settings, sent
 from smt_bridge.new.workflow import WORKFLOWS
 
 _MEBIBYTE = 1 << 20
-_PROCESS = 700 * _MEBIBYTE  # of memory that a process with PyTorch has besides its model
+_PROCESS = 1024 * _MEBIBYTE  # of memory that a training has besides its model
+_SHAPE = 3 * _MEBIBYTE  # of memory that oneDNN keeps for a shape of products
+_CAPACITY = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"  # how many shapes
 _STATE = 4 * 4  # bytes a parameter in a training: values, gradients, and Adam's two moments
 _FILES = 4 * 9  # bytes a parameter on disk: the model, the training's state and its snapshots
 
@@ -61,10 +63,11 @@ def _usual_size(given: Given, minutes: float) -> str:
 def _check_room(given: Given, machine: Machine, size: str) -> None:
     """Raise ConfigError where memory or disk is too small for the models of this size."""
     memory, disk = _needs(given, machine, size)
-    for name, needed, free in (("memory", memory, machine.memory), ("disk", disk, machine.disk)):
+    less = f", or `export {_CAPACITY}=128`, with which trainings are a tenth slower" if _kept(machine) else ""
+    for name, needed, free, remedy in (("memory", memory, machine.memory, less), ("disk", disk, machine.disk, "")):
         if needed > free:
             problem = f"models of size {size} need about {_gibibytes(needed)} of {name}, {_gibibytes(free)} are free"
-            raise ConfigError(f"{problem}; give a smaller --size or another machine")
+            raise ConfigError(f"{problem}; give a smaller --size or another machine{remedy}")
 
 
 def _needs(given: Given, machine: Machine, size: str) -> tuple[int, int]:
@@ -72,7 +75,12 @@ def _needs(given: Given, machine: Machine, size: str) -> tuple[int, int]:
     number = parameters(SENTENCES[size], given.corpus.source_words, given.corpus.target_words)
     table = os.path.getsize(given.system.table) if given.system.table else 0
     lists = sum(2000 * text.pairs for text in (given.dev, *given.tests))
-    return machine.streams * (_PROCESS + number * _STATE), 3 * number * _FILES + 2 * table + lists
+    return machine.streams * (_PROCESS + _kept(machine) + number * _STATE), 3 * number * _FILES + 2 * table + lists
+
+
+def _kept(machine: Machine) -> int:
+    """Bytes that oneDNN, which multiplies in bfloat16 on a CPU, keeps in a training for the last 1,024 shapes."""
+    return _SHAPE * int(os.environ.get(_CAPACITY, "1024")) if machine.bfloat16 and not machine.gpu else 0
 
 
 def _measured(given: Given, machine: Machine, size: str, folder: Path) -> float:
