@@ -98,11 +98,17 @@ def _check_head(path: str) -> None:
                 raise InputError(path, "expected 'ngram N=COUNT', with a count that the file can hold", line=number)
 
 
-def _load(path: str) -> Any:
+def import_kenlm() -> Any:
+    """KenLM's Python module. Raises ConfigError where it is not installed."""
     try:
         import kenlm
     except ImportError as error:
         raise ConfigError("an n-gram model needs KenLM's Python module: pip install 'hybridmt[lm]'") from error
+    return kenlm
+
+
+def _load(path: str) -> Any:
+    kenlm = import_kenlm()
     check_ngram_file(path)
     _check_head(path)
     settings = kenlm.Config()

@@ -79,9 +79,9 @@ def _examine_list(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
         return
     summary = lists.NbestSummary(files.nbest, most=files.most, format=files.format)
     yield from summary.findings
-    for path in (files.source, files.reference):
+    for path, text in ((files.source, "source"), (files.reference, "reference")):
         if path:
-            yield from lists.examine_ids(summary, path)
+            yield from lists.examine_sentences(summary, path, text)
     if files.reference:
         reference = words.words_of_file(files.reference, most=files.most)
         begin = first_words(files.reference, most=files.most)

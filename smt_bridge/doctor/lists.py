@@ -10,7 +10,7 @@ from nmt_core.base.errors import InputError
 from nmt_core.base.messages import counted
 from nmt_core.files import read_lines
 from smt_bridge.doctor.findings import Finding, Words, error, warning, words_of
-from smt_bridge.nbest.checks import beyond
+from smt_bridge.nbest.checks import MOST_LOOKED_AT, SampledPair, beyond, looks_unrelated, sampled_pair
 from smt_bridge.nbest.entry import NbestEntry
 from smt_bridge.nbest.formats import AUTO, read_entries
 from smt_bridge.nbest.merge import baselines
@@ -20,12 +20,16 @@ _LOG_PROBABILITY = re.compile(r"(?:LM|TranslationModel|NMT|NMTreverse|KENLM|RNNL
 
 
 class NbestSummary:
-    """The first lines of a list: their features with their number of values, the entry of the highest id, and words."""
+    """The first lines of a list: their features with their number of values, the entry of the highest id, and words.
+
+    ``firsts`` are the first entries of some sentences, by which other texts than those of the list are seen.
+    """
 
     def __init__(self, path: str, *, most: int, format: str = AUTO) -> None:
         self.path = path
         self.arity: dict[str, int] = {}
         self.last: NbestEntry | None = None  # of the highest id
+        self.firsts: dict[int, NbestEntry] = {}
         self.findings: list[Finding] = []
         self.target = words_of(path, ())
         empty = 0
@@ -34,6 +38,8 @@ class NbestSummary:
             for entry in islice(read_entries(path, format=format), most or None):
                 if self.last is None or entry.sentence > self.last.sentence:
                     self.last = entry
+                if len(self.firsts) < MOST_LOOKED_AT:
+                    self.firsts.setdefault(entry.sentence, entry)
                 self.target.counts.update(word for word in entry.text.split(" ") if word)
                 empty += not entry.hypothesis
                 for name, values in entry.features.items():
@@ -55,9 +61,20 @@ class NbestSummary:
             self.findings.append(warning(path, problem, "are they probabilities? features must be logarithms"))
 
 
-def examine_ids(summary: NbestSummary, path: str) -> Iterator[Finding]:
-    """Whether a source or reference has a line for every id."""
-    lines = sum(1 for _ in read_lines(path))
+def examine_sentences(summary: NbestSummary, path: str, text: str) -> Iterator[Finding]:
+    """Whether a source or reference (``text``) has a line for every id, and looks like one of these sentences."""
+    lines = 0
+    samples: list[SampledPair] = []
+    for line in read_lines(path):
+        first = summary.firsts.get(lines)
+        if first is not None:
+            samples.append(sampled_pair(line, first))
+        lines += 1
+    if text == "reference":  # alignments are with the source
+        samples = [pair._replace(last_aligned=-1) for pair in samples]
+    reason = looks_unrelated(samples, text=text)
+    if reason is not None:
+        yield warning(summary.path, f"is it a list of other sentences than {path}? {reason}", "give those of this list")
     if summary.last is not None and summary.last.sentence >= lines:
         found = beyond(summary.path, summary.last.sentence, path, lines, line=summary.last.line)
         yield error(f"{found.path}:{found.line}", found.problem, "take the file that was translated")

@@ -123,7 +123,7 @@ class MosesIni(NamedTuple):
         ]
         if len(usable) > 1:
             names = ", ".join(table.name for table in usable)
-            raise WiringError(f"{self.path}: has several phrase tables ({names}); choose one with --feature NAME")
+            raise WiringError(f"{self.path}: has several phrase tables ({names}); choose one by `wire --feature NAME`")
         return self._checked_table((usable or tables)[0])
 
     def _checked_table(self, table: FeatureFunction) -> FeatureFunction:

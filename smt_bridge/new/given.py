@@ -15,6 +15,8 @@ from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.languages import check_language
 from nmt_core.base.messages import say
 from nmt_core.files import read_lines, read_parallel_lines
+from nmt_core.files.reading import check_regular
+from nmt_core.kenlm import import_kenlm
 from nmt_core.preparation.steps import ModelFile, TokenizationConfig
 from smt_bridge.doctor.examination import Files, examine
 from smt_bridge.doctor.findings import Words, examine_case, examine_text, first_words, words_of_file
@@ -54,11 +56,12 @@ class Corpus(NamedTuple):
 class System(NamedTuple):
     """The Moses system: what of it the steps use.
 
-    ``table`` is a phrase table of text, "" where the system has none; ``pairs`` are its lines. ``exact`` has the
-    features of `add-features --exact`: NAME or NAME=LM.
+    ``content`` is its moses.ini with absolute paths. ``table`` is a phrase table of text, "" where the system has none;
+    ``pairs`` are its lines. ``exact`` has the features of `add-features --exact`: NAME or NAME=LM.
     """
 
     ini: str
+    content: bytes
     table: str
     pairs: int
     exact: tuple[str, ...]
@@ -89,13 +92,12 @@ def read_given(
     truecasers: Sequence[str],
 ) -> Given:
     """Read and check all of it. Raises ConfigError, InputError or WiringError with the first thing that is wrong."""
-    paths = [os.path.abspath(path) for path in (ini, *train, *dev, *truecasers, *filter(None, [dev_list]))]
-    for path in paths:
-        if not os.path.isfile(path):
-            raise InputError(path, "there is no such file")
+    for path in (ini, *train, *dev, *truecasers, *filter(None, [dev_list]), *itertools.chain(*tests)):
+        _check_path(path)
     known = _languages(train, languages)
     parsed = read_ini(os.path.abspath(ini))
-    _check_findings(Files(ini=parsed.path, source=dev[0], reference=dev[1], nbest=dev_list, most=_READ))
+    content = parsed.with_absolute_paths().content
+    _check_findings(Files(ini=parsed.path, source=dev[0], reference=dev[1], nbest=dev_list))
     feature = _table(parsed)
     development = _text("dev", dev[0], dev[1], dev_list)
     sets = tuple(_test_set(one, number) for number, one in enumerate(tests, start=1))
@@ -108,9 +110,18 @@ def read_given(
         if table:
             _check_words(table, option, sides[:2], known)
     pairs = sum(1 for _ in read_lines(table)) if table else 0
-    system = System(parsed.path, table, pairs, _exact(parsed))
+    system = System(parsed.path, content, table, pairs, _exact(parsed))
     moses = shutil.which("moses") or ""
     return Given(system, corpus, development, _named_apart(sets), known, moses, open_truecasers(truecasers, train))
+
+
+def _check_path(path: str) -> None:
+    """Raise InputError unless it is a file, ConfigError where a Makefile cannot hold its name."""
+    check_regular(path)
+    if not os.path.abspath(path).isprintable():
+        raise ConfigError(
+            f"{path!a}: its path has line breaks, or is not UTF-8, which a Makefile cannot hold; rename it"
+        )
 
 
 def _languages(train: Sequence[str], languages: Sequence[str] | None) -> tuple[str, str]:
@@ -167,12 +178,15 @@ def _path_of(ini: MosesIni, feature: FeatureFunction) -> str:
 def _exact(ini: MosesIni) -> tuple[str, ...]:
     """Features that are computed for the hypotheses of the neural model: word penalty and KenLM's models.
 
-    Of several values, or where lists do not show it, none is: ``exact_values`` raises for such a feature.
+    Of several values, or where lists do not show it, none is: ``exact_values`` raises for such a feature. Raises
+    ConfigError where KenLM's Python module is not installed.
     """
     listed = [one for one in ini.features if one.scores == 1 and one.listed((1.0,))]
     penalties = [one.name for one in listed if one.kind == "WordPenalty" and is_word_penalty(one.name)]
     models = {one.name for one in listed if one.kind.upper().startswith("KENLM")}
     files = [f"{one.name}={os.path.abspath(one.file)}" for one in ini.paths if one.name in models and one.file]
+    if files:
+        import_kenlm()
     return (*penalties, *files)
 
 
@@ -191,12 +205,9 @@ def _test_set(files: Sequence[str], number: int) -> Text:
     """A test set with its list, if it has one."""
     if len(files) not in (2, 3):
         raise ConfigError(f"--test {' '.join(files)}: expected a source, its translation and perhaps an n-best list")
-    for path in files:
-        if not os.path.isfile(path):
-            raise InputError(path, "there is no such file")
     if len(files) == 3:
-        _check_findings(Files(nbest=files[2], source=files[0], most=_READ))
-    name = re.match(r"[A-Za-z0-9_-]*", os.path.basename(files[0]))
+        _check_findings(Files(nbest=files[2], source=files[0], reference=files[1]))
+    name = re.match(r"[A-Za-z0-9_][A-Za-z0-9_-]*", os.path.basename(files[0]))
     return _text(name[0] if name else f"test{number}", *files)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import shutil
 from collections.abc import Sequence
@@ -11,7 +12,6 @@ from pathlib import Path
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
-from smt_bridge.moses.ini import read_ini
 from smt_bridge.new.given import Given, read_given
 from smt_bridge.new.machine import Machine, look_at_machine, measure_speed
 from smt_bridge.new.plan import Plan, Training, missing, plan_of, trainings
@@ -30,12 +30,11 @@ _FILES = 4 * 9  # bytes a parameter on disk: the model, the training's state and
 def new(args: argparse.Namespace) -> int:
     """Write the directory that the options describe."""
     folder = Path(args.folder)
-    if folder.exists():
+    if os.path.lexists(folder):
         raise ConfigError(f"{folder}: exists; `new` overwrites nothing: give another directory")
-    if any(character.isspace() for character in str(folder.absolute())):
-        raise ConfigError(
-            f"{folder}: its path has blanks, which moses.ini and make cannot hold; give another directory"
-        )
+    if re.search(r"[\s#]", str(folder.absolute())):
+        problem = "its path has blanks or #, which moses.ini and make cannot hold"
+        raise ConfigError(f"{folder}: {problem}; give another directory")
     given = read_given(args.moses_ini, args.train, args.dev, args.nbest, args.test, args.languages, args.truecase_model)
     making = folder.with_name(f".{folder.name}.hybridmt.tmp")
     shutil.rmtree(making, ignore_errors=True)
@@ -123,7 +122,7 @@ def _write(folder: Path, given: Given, machine: Machine, models: Sequence[Traini
     if given.truecasers:
         train = (given.corpus.text.source, given.corpus.text.target)
         write_preparation(folder, given.languages, train, given.corpus.tokenization, given.truecasers)
-    (folder / "moses.ini").write_bytes(read_ini(given.system.ini).with_absolute_paths().content)
+    (folder / "moses.ini").write_bytes(given.system.content)
     comment = f"# Made by `smt-bridge new` for {given.system.ini}: {_numbers(given, machine)}."
     for name, written in WORKFLOWS[workflow].items():
         (folder / name).write_text(written(plan, machine, comment=comment))

@@ -11,6 +11,10 @@ from smt_bridge.new.machine import Machine
 from smt_bridge.new.plan import Plan, Step
 
 _WIDTH = 110
+_CHECK = (
+    "$(if $(wildcard $(MOSES)/moses $(MOSES)/bin/moses),,"
+    "$(error MOSES=$(MOSES): it has no program moses; give the whole path of its directory))"
+)
 
 
 def makefile(plan: Plan, machine: Machine, *, comment: str) -> str:
@@ -22,15 +26,16 @@ def makefile(plan: Plan, machine: Machine, *, comment: str) -> str:
     common = plan.steps if other is None else [step for step in plan.steps if step in other.steps]
     rules = _rules(plan, common)
     if other is not None:
-        rules = f"ifdef MOSES\n{_rules(other, common)}\nelse\n{rules}\nendif\n"
+        rules = f"ifdef MOSES\n{_CHECK}\n{_rules(other, common)}\nelse\n{rules}\nendif\n"
+    programs = os.path.dirname(sys.executable).replace("$", "$$").replace("#", "\\#")
     return f"""\
 {comment}
-# A make that was killed goes on where it was. MOSES=DIR names the folder of Moses, or of its program.
+# A make that was killed goes on where it was. MOSES=DIR is the whole path of Moses, or of its program's directory.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --jobs={machine.streams}
 export OMP_NUM_THREADS := {machine.threads}
-export PATH := {os.path.dirname(sys.executable)}:$(if $(MOSES),$(abspath $(MOSES)):$(abspath $(MOSES))/bin:)$(PATH)
+export PATH := {programs}:$(if $(MOSES),$(abspath $(MOSES)):$(abspath $(MOSES))/bin:)$(PATH)
 PORT := 50551
 
 .PHONY: all serve
@@ -54,7 +59,7 @@ def _rule(step: Step) -> str:
 def _wrapped(command: str) -> str:
     """The command on several lines, each of which begins with an option."""
     lines = [""]
-    for part in re.split(r" (?=--)", command):
+    for part in re.findall(r"""(?:'[^']*'|"[^"]*"|(?! --)[^'"])+""", command):  # blanks in quotes are of a name
         if lines[-1] and len(lines[-1]) + len(part) > _WIDTH:
             lines.append("")
         lines[-1] += (" " if lines[-1] else "") + part

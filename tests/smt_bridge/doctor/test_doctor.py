@@ -390,6 +390,22 @@ def test_a_table_of_rules_is_looked_into_by_its_words(folder: Path) -> None:
     assert any("words are unknown to" in found for found in findings(folder))
 
 
+def test_a_list_of_other_sentences_than_source_or_reference_is_named(tmp_path: Path) -> None:
+    nbest, source, reference = (str(tmp_path / name) for name in ("nbest", "source", "reference"))
+    lengths = [1 + 7 * number % 23 for number in range(40)]
+    aligned = [f"{number} ||| {'le ' * size}fin ||| A= 1 ||| 1 ||| {size}-0\n" for number, size in enumerate(lengths)]
+    Path(nbest).write_text("".join(aligned))
+    for word, path in (("the ", source), ("le ", reference)):
+        Path(path).write_text("".join(f"{word * size}{word}\n" for size in lengths))
+    assert list(examine(Files(nbest=nbest, source=source, reference=reference))) == []
+    for path, option in ((source, "source"), (reference, "reference")):
+        lines = Path(path).read_text().splitlines(keepends=True)
+        Path(path).write_text("".join(lines[11:] + lines[:11]))
+        [found] = examine(Files(nbest=nbest, **{option: path}))
+        assert str(found).startswith(f"warning: {nbest}: is it a list of other sentences than {path}? ")
+        assert ("alignments" in found.problem) == (option == "source")
+
+
 def test_a_list_of_lines_is_looked_at_as_other_commands_read_it(folder: Path, capsys) -> None:
     (folder / "lines").write_text("la maison\nune maison\nla\nune\n")
     assert main(["doctor", "--nbest", str(folder / "lines")]) == 1

@@ -52,6 +52,12 @@ PhraseDictionaryMemory name=TranslationModel0 num-features=2 path=table.gz input
 WordPenalty0= -0.1
 TranslationModel0= 0.2 0.2
 """
+SECOND = """\
+[feature]
+PhraseDictionaryMemory name=TM1 num-features=2 path=table.gz
+[weight]
+TM1= 0.1 0.1
+"""
 GIVEN = {
     "--moses-ini": ["system/moses.ini"],
     "--train": ["train.en", "train.fr"],
@@ -239,6 +245,16 @@ def test_only_listed_features_of_one_value_are_computed(
     assert _exact(read_ini(str(system / "system" / "moses.ini"))) == tuple(one.format(lm=lm) for one in exact)
 
 
+def test_a_language_model_without_kenlm_is_said_first(
+    system: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("system/lm.arpa").write_text(ARPA)
+    append("system/moses.ini", "[feature]\nKENLM name=LM0 order=2 path=lm.arpa\n[weight]\nLM0= 0.5\n")
+    monkeypatch.setitem(sys.modules, "kenlm", None)
+    assert new() == 2
+    assert "an n-gram model needs KenLM's Python module" in capsys.readouterr().err
+
+
 def test_test_sets_have_names_of_their_own() -> None:
     texts = [Text(name, "s", "t", 1, 1.0) for name in ("test2", "dev", "news", "news", "phrase-table")]
     assert [text.name for text in _named_apart(texts)] == ["test2", "test1", "test3", "test4", "test5"]
@@ -418,12 +434,15 @@ def replace(path: str, old: str, new_text: str) -> None:
         (lambda: append("dev.nbest", "9 ||| le ||| WordPenalty0= -1 TranslationModel0= -1 -1 ||| -1\n"), "dev.nbest"),
         (lambda: append("system/moses.ini", "[search-algorithm]\n3\n"), "of a hierarchical or syntax system"),
         (lambda: replace("system/moses.ini", "output-factor=0", "output-factor=0,1"), "have factors"),
-        (lambda: Path("news.fr").unlink(), "news.fr: there is no such file"),
+        (lambda: Path("news.fr").unlink(), "news.fr: cannot be read (No such file or directory)"),
         (lambda: [Path(f"train.{side}").write_text("") for side in ("en", "fr")], "train.en: has no line"),
+        (lambda: (Path("dev.en").unlink(), os.mkfifo("dev.en")), "dev.en: is a pipe; expected an ordinary file"),
+        (lambda: Path("hybrid").symlink_to("nowhere"), "hybrid: exists"),
+        (lambda: append("system/moses.ini", SECOND), "(TranslationModel0, TM1); choose one by `wire --feature NAME`"),
     ],
     ids=[
         *("exists", "lengths", "sides", "sides-of-dev", "sides-of-test", "language", "table", "list", "hierarchical"),
-        *("factors", "test", "empty"),
+        *("factors", "test", "empty", "pipe", "link", "tables"),
     ],
 )
 def test_what_does_not_fit_is_said_first(
@@ -433,6 +452,51 @@ def test_what_does_not_fit_is_said_first(
     assert new() == 2
     assert said in capsys.readouterr().err
     assert [*Path("hybrid").glob("*")] == [] and not Path(".hybrid.hybridmt.tmp").exists()
+
+
+def place(folder: str) -> dict[str, list[str] | None]:
+    """The options where all texts and lists were put into a folder."""
+    os.mkdir(folder)
+    for name in ("train", "dev", "news"):
+        for ending in ("en", "fr", "nbest"):
+            os.rename(f"{name}.{ending}", f"{folder}/{name}.{ending}")
+    return {
+        name.strip("-"): [f"{folder}/{path}" for path in paths]
+        for name, paths in GIVEN.items()
+        if name in ("--train", "--dev", "--nbest", "--test")
+    }
+
+
+@pytest.mark.parametrize("folder", ["a --b " + "c" * 60, "$(x) #'\"%:\\{y}", "-é"])
+def test_commands_and_settings_hold_any_path(system: Path, folder: str) -> None:
+    assert new(**place(f"./{folder}")) == 0
+    words = shlex.split(make("-n").replace("\\\n", " "))
+    for option, path in [("--source", "dev.en"), ("--reference", "dev.fr"), ("--input", "news.en")]:
+        assert f"{system}/{folder}/{path}" in [word for at, word in enumerate(words) if words[at - 1] == option]
+    assert f"moses={system}/{folder}/dev.nbest" in words
+    settings = yaml.safe_load(Path("hybrid/reverse.yaml").read_text())
+    assert settings["data"]["source"] == f"{system}/{folder}/train.fr"
+
+
+@pytest.mark.parametrize("folder", ["a\nb", "\udcff"])
+def test_a_path_that_a_makefile_cannot_hold_is_said(
+    system: Path, capsys: pytest.CaptureFixture[str], folder: str
+) -> None:
+    assert new(**place(folder)) == 2
+    assert "which a Makefile cannot hold; rename it" in capsys.readouterr().err
+
+
+def test_a_directory_that_moses_ini_cannot_hold_is_said(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for folder in ("my hybrid", "hybrid#1"):
+        assert main(["new", folder, "--moses-ini", "x", "--train", "x", "x", "--dev", "x", "x"]) == 2
+        assert "blanks or #, which moses.ini and make cannot hold" in capsys.readouterr().err
+
+
+def test_names_that_look_like_options_are_not_those_of_outputs(system: Path) -> None:
+    for ending in ("en", "fr", "nbest"):
+        os.rename(f"news.{ending}", f"-news.{ending}")
+    assert new(test=["./-news.en", "./-news.fr", "./-news.nbest"]) == 0
+    assert "\ntest1.fr: " in Path("hybrid/Makefile").read_text()
 
 
 def test_pairs_of_the_development_set_in_the_training_text_are_said(
@@ -489,10 +553,14 @@ def test_make_translates_with_moses(system: Path) -> None:
 def test_make_takes_the_folder_of_moses(system: Path) -> None:
     """Without MOSES the models are served, with it the hybrid, of lists that Moses makes live."""
     assert new() == 0
+    Path("programs").mkdir()
+    Path("programs/moses").touch()
     without, given = make("-n", "serve"), make("-n", "serve", f"MOSES={system}/programs")
     assert "serve --model en-fr=rnnsearch" in without and "translate" not in without
     assert "serve --hybrid en-fr=hybrid.json" in given and "decode" not in given
     assert "--recipe hybrid.json --output hybrid.weights" in " ".join(given.replace("\\\n", " ").split())
+    wrong = subprocess.run(["make", "-C", "hybrid", "MOSES=programs"], stderr=subprocess.PIPE, text=True)
+    assert wrong.returncode == 2 and "MOSES=programs: it has no program moses; give the whole path" in wrong.stderr
 
 
 def make(*goals: str) -> str:

@@ -80,7 +80,7 @@ def test_the_models_carry_the_preparation(system: Path, tmp_path: Path) -> None:
         ({"models": "truecase-model.fr truecase-model.en"}, r"truecase-model.fr: knows \d+% of the words of train.en"),
         ({"train": "cased.en cased.fr"}, r"--train cased.en: truecase-model.en changes \d+% of its lines"),
         ({"models": "dev.en dev.fr"}, r"dev.en:1: expected a line of train-truecaser.perl"),
-        ({"models": "dev.en none.fr"}, r"none.fr: there is no such file"),
+        ({"models": "dev.en none.fr"}, r"none.fr: cannot be read"),
     ],
     ids=["exchanged", "cased", "no-model", "missing"],
 )
