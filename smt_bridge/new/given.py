@@ -130,11 +130,12 @@ def _languages(train: Sequence[str], languages: Sequence[str] | None) -> tuple[s
     found = tuple(languages or endings)
     if endings[::-1] == found and endings[0] != endings[1]:
         raise ConfigError(f"--languages {' '.join(found)}: {' '.join(train)} end in the other order; exchange the two")
+    if found[0] == found[1]:
+        ending = f"--train {' '.join(train)}: both names end in {found[0][:20]}, and --languages is missing"
+        raise ConfigError(f"{f'--languages {found[0]} {found[1]}' if languages else ending}: expected two languages")
     for code in found:
         ending = f"--train {' '.join(train)}: a name ends in {code[:20]}, and --languages is missing"
         check_language(code, f"--languages {code}" if languages else ending)
-    if found[0] == found[1]:
-        raise ConfigError(f"--languages {found[0]} {found[1]}: expected two languages")
     return found[0], found[1]
 
 

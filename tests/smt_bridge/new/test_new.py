@@ -524,6 +524,8 @@ def test_languages_that_contradict_the_names_are_said(system: Path, capsys: pyte
     assert "--languages fr en: train.en train.fr end in the other order; exchange" in capsys.readouterr().err
     assert new(languages=["en", "en"]) == 2
     assert "--languages en en: expected two languages" in capsys.readouterr().err
+    assert new(train=["dev.nbest", "news.nbest"]) == 2
+    assert "both names end in nbest, and --languages is missing: expected two" in capsys.readouterr().err
     assert new(train=["train.en", "dev.nbest"]) == 2
     assert "a name ends in nbest, and --languages is missing: expected a language code" in capsys.readouterr().err
 
