@@ -17,6 +17,7 @@ from nmt_core.base.errors import InputError
 from nmt_core.device import has_bfloat16
 
 _WORDS_A_SECOND = re.compile(r" ([0-9,]+) words/s")
+_LIMIT = "training.max_minutes=5"  # so that a training ends where this program was killed by `kill -9`
 _READINGS = 3  # lines of a training log: one in ten seconds, the first of which has slow first updates
 
 
@@ -61,7 +62,7 @@ def measure_speed(settings: Sequence[str], folder: Path, *, threads: int) -> flo
     Files of settings and what the trainings write lie in ``folder``. Raises InputError where one ends.
     """
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-    command = [sys.executable, "-m", "nmt_core", "train"]
+    command = [sys.executable, "-m", "nmt_core", "train", "--set", _LIMIT]
     trainings = [
         subprocess.Popen([*command, name], cwd=folder, stderr=subprocess.PIPE, env=environment, text=True)
         for name in settings
