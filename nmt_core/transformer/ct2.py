@@ -6,20 +6,23 @@ import importlib
 import itertools
 import json
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from nmt_core.base.errors import ConfigError, InputError, ModelError
 from nmt_core.base.pauses import yield_point
 from nmt_core.files.reading import read_small
+from nmt_core.preparation.subwords import WORD_BEGINS
 from nmt_core.transformer import CT2
 from nmt_core.transformer.model import Transformer
-from nmt_core.transformer.text import PiecesOfSide
+from nmt_core.transformer.text import SETTINGS, PiecesOfSide
 from nmt_core.version import VERSION
 
 _BATCH_PIECES = 2048  # of a batch, with padding
 _CALL = 128  # texts of a call; a server lets other work in between
 _MOST_BYTES = 1 << 26  # of a vocabulary
+_LANGUAGE = re.compile(">>[^<>]+<<")  # of the target, in models of several
 
 
 class Ct2Model(Transformer):
@@ -34,7 +37,6 @@ class Ct2Model(Transformer):
             library = importlib.import_module("ctranslate2")
         except ImportError as error:
             raise ConfigError(f"ct2:{folder} needs CTranslate2: pip install 'hybridmt[ct2]'") from error
-        self._compute_type = compute_type
         kind, _, number = device.partition(":")
         try:
             self._translator = library.Translator(
@@ -53,11 +55,19 @@ class Ct2Model(Transformer):
             for cut, language in zip(subwords, languages, strict=True)
         ]
         self._known = [_read_vocabulary(folder, side) for side in ("source", "target")]
+        for side, name in enumerate(("source", "target")):
+            if not (subwords[side] or text.text == "tokenised") and WORD_BEGINS in "".join(self._known[side]):
+                remedy = f"copy it from the model, or write {name}_subwords into {os.path.join(folder, SETTINGS)}"
+                raise ModelError(f"ct2:{folder} has SentencePieces, but no {name}.spm; {remedy}")
         end = settings.get("eos_token", "</s>")
         starts_with_end = not settings.get("add_source_eos") and settings.get("decoder_start_token") == end
+        if text.source_end is None and not settings.get("add_source_eos") and "<pad>" in self._known[0]:
+            raise ModelError(f"ct2:{folder} frames texts by more than an end, as BART, NLLB and T5 do; use hf:")
         writes_end = starts_with_end if text.source_end is None else text.source_end
-        self._ends: tuple[list[str], list[str]] = ([end] if writes_end else [], [])
-        self._empty_has_score = writes_end or bool(settings.get("add_source_eos"))
+        prefix = self._prefix(sorted(filter(_LANGUAGE.fullmatch, self._known[0])))
+        before = [prefix] if prefix in self._known[0] else self._sides[0].cut(prefix)
+        self._frames: tuple[tuple[list[str], list[str]], ...] = ((before, [end] * writes_end), ([], []))
+        self._empty_has_score = bool(before or writes_end or settings.get("add_source_eos"))
         vocabularies = [name for name in sorted(os.listdir(folder)) if name.endswith("_vocabulary.json")]
         self.fingerprint = self._fingerprint(("model.bin", "config.json", *vocabularies, *filter(None, subwords)))
 
@@ -70,12 +80,13 @@ class Ct2Model(Transformer):
         """Fingerprint, precision, device and version, in one line."""
         device = self._translator.device
         return (
-            f"nmt:ct2|model:{self.fingerprint}|log:e|norm:none|dtype:{self._compute_type}|device:{device}"
+            f"nmt:ct2|model:{self.fingerprint}|log:e|norm:none|dtype:{self._translator.compute_type}|device:{device}"
             f"|ctranslate2:{self._library_version}|version:{VERSION}"
         )
 
     def _cut(self, side: int, texts: Sequence[str]) -> list[list[str]]:
-        return [self._sides[side].cut(text) + self._ends[side] for text in texts]
+        before, after = self._frames[side]
+        return [before + self._sides[side].cut(text) + after for text in texts]
 
     def _unknown(self, side: int, pieces: Sequence[str]) -> int:
         return sum(piece not in self._known[side] for piece in pieces)
@@ -110,7 +121,9 @@ def _not_loaded(folder: str, compute_type: str, error: Exception) -> ConfigError
     reason = " ".join(str(error).split())
     if "compute type" in reason:
         return ConfigError(f"ct2:{folder}: --dtype {compute_type}: {reason}")
-    return ModelError(f"ct2:{folder} is no model of CTranslate2: {reason}; convert one with ct2-transformers-converter")
+    return ModelError(
+        f"ct2:{folder}: CTranslate2 cannot open it ({reason}); is it what ct2-transformers-converter wrote?"
+    )
 
 
 def _read_json(folder: str, name: str) -> Any:

@@ -9,6 +9,7 @@ import importlib
 import itertools
 import math
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import torch
@@ -54,23 +55,28 @@ class HfModel(Transformer):
                 folder, dtype=precision, output_loading_info=True, **how
             )
             self._tokenizer = library.AutoTokenizer.from_pretrained(folder, **how)
-            self._empty = self._cut(1, [""])[0]
         except Exception as error:  # of a damaged file the library raises what its parts do
             raise ModelError(f"hf:{folder} is no model of transformers: {first_line(error)}") from error
         if missing := [*found["missing_keys"], *found["mismatched_keys"]]:  # they would be random numbers
             raise ModelError(f"hf:{folder} lacks {len(missing):,} of the model's parameters, such as {missing[0]}")
         if len(self._tokenizer) > self._model.get_input_embeddings().num_embeddings:
             raise ModelError(f"hf:{folder}: its tokeniser has {len(self._tokenizer):,} pieces, more than the model")
+        if getattr(self._tokenizer, "tgt_lang", "") is None:  # it would take the source's
+            raise ModelError(f"hf:{folder}: its tokeniser names no languages; save it with src_lang=… and tgt_lang=…")
+        tasks = re.findall(r"'prefix': '(.+?)'", str(getattr(self._model.config, "task_specific_params", "")))
+        self._before = self._prefix([*getattr(self._tokenizer, "supported_language_codes", ()), *tasks]), ""
+        self._empty = self._cut(1, [""])[0]
         self._library = library
         self._model.to(self._device).eval()
         self._padding, self._end = self._tokenizer.pad_token_id, self._tokenizer.eos_token_id
-        if self._end not in self._empty:
-            raise ModelError(f"hf:{folder}: its tokeniser writes no end behind a text, which scores count")
+        if self._padding is None or self._end not in self._empty:
+            raise ModelError(f"hf:{folder}: its tokeniser has no padding, or writes no end behind a text")
         framing = {*self._tokenizer.all_special_ids, self._padding} - {self._end, self._tokenizer.unk_token_id}
         self._framing = torch.tensor(sorted(framing), device=self._device)
         settings = (self._model.generation_config, self._model.config)
         starts = (getattr(one, "decoder_start_token_id", None) for one in settings)
         self._start = next((one for one in starts if one is not None), self._empty[-1])  # mBART's is the language
+        self._model.generation_config = library.GenerationConfig()  # not its makers', who may draw samples
         self._most = getattr(self._model.config, "max_position_embeddings", math.inf)
         self.fingerprint = self._fingerprint(sorted(one.name for one in os.scandir(folder) if one.is_file()))
 
@@ -90,7 +96,8 @@ class HfModel(Transformer):
     def _cut(self, side: int, texts: Sequence[str]) -> list[list[int]]:
         if not texts:
             return []
-        named = {("text", "text_target")[side]: [self._sides[side].text_of(text) for text in texts]}
+        read = [f"{self._before[side]} {self._sides[side].text_of(text)}".strip(" ") for text in texts]
+        named = {("text", "text_target")[side]: read}
         return list(self._tokenizer(**named, split_special_tokens=True)["input_ids"])  # their names are text, too
 
     def _unknown(self, side: int, pieces: Sequence[int]) -> int:
@@ -119,7 +126,7 @@ class HfModel(Transformer):
     ) -> list[list[str]]:
         self._check(sources)
         first = self._empty[0]
-        without = [self._padding] * (self._padding != self._end) + [self._tokenizer.unk_token_id] * forbid_unknown
+        never = {self._padding, self._tokenizer.unk_token_id if forbid_unknown else None} - {self._end, None}
         config = self._library.GenerationConfig(
             num_beams=beam,
             num_return_sequences=beam,
@@ -129,7 +136,7 @@ class HfModel(Transformer):
             forced_bos_token_id=first if first in self._framing else None,
             pad_token_id=self._padding,
             eos_token_id=self._end,
-            suppress_tokens=without or None,
+            suppress_tokens=sorted(never) or None,
         )
         answers = list[list[str]]()
         together = max(1, _BATCH_PIECES // (beam * len(sources[0])))

@@ -19,7 +19,7 @@ from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.base.words import split_words
 from nmt_core.text.processing import RawText
 from nmt_core.transformer import CT2, HF, TRANSFORMERS
-from nmt_core.transformer.text import TextOfModel
+from nmt_core.transformer.text import SETTINGS, TextOfModel
 
 _LONGEST, _SPARE = 2, 20  # a translation has at most so many pieces for each of the source, and so many more
 _POSITIONS = 256  # pieces that any model writes, whatever it reads; what it reads it can write, too
@@ -104,7 +104,7 @@ class Transformer(ABC):
                 list(sources.values()), beam=max(beam, nbest), longest=longest, forbid_unknown=forbid_unknown
             )
             for place, found in zip(sources, lists, strict=True):
-                written[place] = list(dict.fromkeys(filter(None, found)))
+                written[place] = list(dict.fromkeys(found))
         scored = iter(
             self.score([SentencePair(texts[place], one) for place, found in written.items() for one in found])
         )
@@ -129,6 +129,14 @@ class Transformer(ABC):
     @abstractmethod
     def _search(self, sources: Sequence[Any], *, beam: int, longest: int, forbid_unknown: bool) -> list[list[str]]:
         """The tokenised texts that a beam holds at its end, for sources of one length. Raises InputError."""
+
+    def _prefix(self, known: Sequence[str]) -> str:
+        """What stands before each source. Raises ConfigError where that is one of the ``known`` and is not set."""
+        if known and self.text.source_prefix is None:
+            where = os.path.join(self.folder, SETTINGS)
+            problem = f"a source begins with its language or task, such as '{known[-1].strip()}'"
+            raise ConfigError(f"{self.spec}: {problem}; write source_prefix into {where}")
+        return (self.text.source_prefix or "").strip()
 
     def _too_long(self, pieces: Sequence[str], count: int, reason: object) -> InputError:
         return InputError(

@@ -28,8 +28,8 @@ class TextOfModel(Config):
     """The file ``hybridmt.yaml`` in a model's directory; what is absent follows from the directory.
 
     ``source_subwords`` and ``target_subwords`` are files there: SentencePiece models (``.spm``, ``.model``), or merge
-    operations of subword-nmt. Without them words are not cut. ``source_end``: whether the source's end is a piece that
-    the caller writes.
+    operations of subword-nmt. Without them words are not cut. ``source_prefix`` stands before each source: a language
+    (``>>fra<<``), a task, or nothing. ``source_end``: whether the source's end is a piece that the caller writes.
     """
 
     source_language: str | None = Field(default=None, pattern=_LANGUAGE)
@@ -37,6 +37,7 @@ class TextOfModel(Config):
     text: Literal["running", "tokenised"] | None = None
     source_subwords: str | None = None
     target_subwords: str | None = None
+    source_prefix: str | None = None
     source_end: bool | None = None
 
     @classmethod
@@ -83,7 +84,9 @@ class WordsOfSide:
 
     def words_of(self, text: str) -> str:
         """The tokenised words of what the model writes."""
-        return self._text.tokenize(text) if self._text is not None and self._is_running else text
+        if self._text is not None and self._is_running:
+            return self._text.tokenize(text)
+        return " ".join(text.split("\n"))  # which would end a line of an output
 
 
 class PiecesOfSide(WordsOfSide):

@@ -138,7 +138,7 @@ def test_what_such_a_model_cannot_do_is_one_line(
     options = ["--output", str(tmp_path / "out"), "--quiet", "--jobs", "1"]
     for more, expected in (
         (["--scorer", f"ct2:{folder}", "--softmax", "none"], "--softmax is for models of nmt-core"),
-        (["--scorer", f"ct2:{tmp_path}"], "no model of CTranslate2"),
+        (["--scorer", f"ct2:{tmp_path}"], "CTranslate2 cannot open it"),
         (["--scorer", f"ct2:{folder},ct2:{folder}"], "Transformers make no ensembles; give one ct2:DIR"),
     ):
         assert main(["rescore-table", str(table), *more, *options]) == 2
@@ -174,4 +174,4 @@ def test_doctor_says_a_model_of_the_other_direction_and_one_that_is_none(
         assert main(["doctor", "--scorer", f"ct2:{folder}", "--source", source, "--reference", reference]) == 0
         assert capfd.readouterr().out.count("is it of the other direction") == warnings
     assert main(["doctor", "--scorer", f"ct2:{tmp_path}"]) == 1
-    assert "no model of CTranslate2" in capfd.readouterr().out
+    assert "CTranslate2 cannot open it" in capfd.readouterr().out

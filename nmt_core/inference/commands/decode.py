@@ -89,10 +89,10 @@ def _open_worker(
     keep_memory_of_tensors()
     if options.device == "auto" and torch.cuda.device_count() > 1:
         options = replace(options, device=f"cuda:{number % torch.cuda.device_count()}")
-    if args.model.startswith(TRANSFORMERS):
-        return TransformerWorker(args, options, threads=0 if all_threads else 1)
     if choose_device(options.device).type == "cpu" and not all_threads:
         torch.set_num_threads(1)  # so that all work alike
+    if args.model.startswith(TRANSFORMERS):
+        return TransformerWorker(args, options, threads=0 if all_threads else 1)
     return DecodeWorker(args, options)
 
 

@@ -32,7 +32,7 @@ def open_served_transformer(spec: str, defaults: DecodingConfig, *, device: str,
     """Load ``ct2:DIR`` or ``hf:DIR``. Raises ConfigError and ModelError."""
     model = open_transformer(spec, device=device, dtype=dtype, threads=torch.get_num_threads())
     translator = TransformerTranslator(model)
-    thread = ThreadPoolExecutor(1, thread_name_prefix="ctranslate2")  # of all its searches; ends with the model
+    thread = ThreadPoolExecutor(1, thread_name_prefix="transformer")  # of all its searches; ends with the model
     speed = BatchSpeed()
     return ServedModel(
         scorer=model,

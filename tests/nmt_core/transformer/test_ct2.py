@@ -126,6 +126,43 @@ def test_an_empty_source_without_an_end_is_an_error(transformer: NumpyTransforme
         Ct2Model(str(folder)).score([SentencePair("", "la")])
 
 
+def test_a_language_of_the_target_stands_before_each_source(tmp_path: Path) -> None:
+    several = NumpyTransformer([">>fra<<", ">>por<<", *WORDS])
+    folder = several.write(tmp_path / "model")
+    with pytest.raises(NmtError, match=r"such as '>>por<<'; write source_prefix into .*hybridmt.yaml$"):
+        Ct2Model(str(folder))
+    (folder / "hybridmt.yaml").write_text("source_prefix: '>>fra<<'\n")
+    (score,) = Ct2Model(str(folder), threads=1).score([SentencePair("the old", "la femme")])
+    assert score.unknown_source == 0
+    expected = sum(several.log_probs([">>fra<<", "the", "old"], ["la", "femme"]))
+    assert score.log_prob == pytest.approx(expected, abs=1e-4)
+    (folder / "hybridmt.yaml").write_text("source_prefix: the old\n")  # a task, in words
+    (score,) = Ct2Model(str(folder), threads=1).score([SentencePair("woman", "la")])
+    assert score.log_prob == pytest.approx(sum(several.log_probs(["the", "old", "woman"], ["la"])), abs=1e-4)
+
+
+def test_what_frames_texts_in_other_ways_is_one_line(tmp_path: Path) -> None:
+    folder = NumpyTransformer(["<pad>", *WORDS]).write(
+        tmp_path / "model", add_source_eos=False, decoder_start_token=END
+    )
+    with pytest.raises(NmtError, match="as BART, NLLB and T5 do; use hf:"):
+        Ct2Model(str(folder))
+    (folder / "hybridmt.yaml").write_text("source_end: true\n")
+    assert Ct2Model(str(folder))._cut(0, ["the"]) == [["the", END]]
+
+
+def test_pieces_without_their_model_are_one_line(tmp_path: Path) -> None:
+    folder = NumpyTransformer(["\u2581the", "\u2581old"]).write(tmp_path / "model-en-fr")
+    with pytest.raises(NmtError, match=r"has SentencePieces, but no source\.spm; copy it"):
+        Ct2Model(str(folder))
+    (folder / "hybridmt.yaml").write_text("text: tokenised\n")
+    assert Ct2Model(str(folder))._cut(0, ["\u2581the"]) == [["\u2581the"]]
+
+
+def test_a_signature_says_how_the_numbers_are_computed(folder: Path) -> None:
+    assert "|dtype:float32|" in Ct2Model(str(folder), compute_type="default").signature
+
+
 def sentence_pieces(folder: Path, name: str, lines: list[str]) -> None:
     library = pytest.importorskip("sentencepiece")
     library.SentencePieceTrainer.Train(
@@ -167,6 +204,7 @@ def test_words_are_cut_by_merge_operations_that_the_settings_name(tmp_path: Path
     side = PiecesOfSide(str(tmp_path), text.source_subwords, text.source_language, is_running=text.is_running)
     assert side.cut("old ox") == ["old", "o@@", "x"]
     assert side.join(["old", "o@@", "x"]) == "old ox"
+    assert side.join(["old\n", "ox"]) == "old  ox"  # a line of an output
 
 
 def test_a_change_of_any_file_is_another_model(folder: Path, transformer: NumpyTransformer, tmp_path: Path) -> None:
@@ -190,7 +228,7 @@ def test_a_sentence_longer_than_the_model_takes_is_an_error(model: Ct2Model) -> 
 
 
 def test_a_directory_that_is_no_such_model_is_one_line(tmp_path: Path, folder: Path) -> None:
-    with pytest.raises(NmtError, match="no model of CTranslate2"):
+    with pytest.raises(NmtError, match="CTranslate2 cannot open it"):
         Ct2Model(str(tmp_path))
     with pytest.raises(NmtError, match=r"--dtype float17|compute type"):
         Ct2Model(str(folder), compute_type="float17")

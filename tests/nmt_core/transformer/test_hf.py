@@ -120,6 +120,72 @@ def test_what_frames_a_text_has_no_probability(tmp_path: Path, kind: str, sizes:
     assert all(set(entry.text.split()) <= set("abcde") for entry in found)
 
 
+def write_nllb(folder: Path, **languages: str) -> Any:
+    """An NLLB model of letters, with random parameters: the model."""
+    names = ["<s>", "<pad>", "</s>", "<unk>", *(f"{mark}{letter}" for letter in "abcde" for mark in ("\u2581", ""))]
+    names += ["\u2581", "<mask>", "eng_Latn", "fra_Latn"]
+    vocabulary = {name: place for place, name in enumerate(names)}
+    merges = [("\u2581", letter) for letter in "abcde"]
+    transformers.NllbTokenizer(
+        vocab=vocabulary, merges=merges, extra_special_tokens=["eng_Latn", "fra_Latn"], **languages
+    ).save_pretrained(folder)
+    torch.manual_seed(1)
+    bare = transformers.M2M100ForConditionalGeneration(transformers.M2M100Config(vocab_size=len(names), **SIZES)).eval()
+    bare.save_pretrained(folder)
+    return bare
+
+
+def test_a_model_of_many_languages_has_those_of_its_tokeniser(tmp_path: Path) -> None:
+    write_nllb(tmp_path / "none-en-fr", src_lang="fra_Latn")  # the library would write French for French
+    with pytest.raises(NmtError, match="its tokeniser names no languages; save it with src_lang=… and tgt_lang=…"):
+        open_transformer(f"hf:{tmp_path}/none-en-fr")
+    bare = write_nllb(tmp_path / "model-en-fr", src_lang="eng_Latn", tgt_lang="fra_Latn")
+    english, french = 16, 17
+    with torch.no_grad():
+        given = torch.tensor([[2, french, 10, 4]])
+        logits = bare(input_ids=torch.tensor([[english, 4, 6, 2]]), decoder_input_ids=given).logits[0]
+    logits[:, 1] = -math.inf
+    expected = torch.log_softmax(logits, -1)[range(1, 4), [10, 4, 2]].sum()
+    model = open_transformer(f"hf:{tmp_path}/model-en-fr")
+    assert model.score([SentencePair("a b", "d a")])[0].log_prob == pytest.approx(float(expected), abs=1e-4)
+
+
+def test_a_language_of_the_target_stands_before_each_source(folder: Path, tmp_path: Path) -> None:
+    several = shutil.copytree(folder, tmp_path / "several-en-fr")
+    vocabulary = json.loads((several / "vocab.json").read_text())
+    place = vocabulary.pop(next(piece for piece in vocabulary if piece.isalpha()))
+    (several / "vocab.json").write_text(json.dumps(vocabulary | {">>fra<<": place}))
+    with pytest.raises(NmtError, match=r"such as '>>fra<<'; write source_prefix into .*hybridmt.yaml$"):
+        open_transformer(f"hf:{several}")
+    converted = convert(several, tmp_path / "ct2-en-fr")
+    expected = log_prob(several, ">>fra<< a man", "un homme")
+    for spec in (f"hf:{several}", f"ct2:{converted}"):
+        (Path(spec.partition(":")[2]) / "hybridmt.yaml").write_text("source_prefix: '>>fra<<'\n")
+        model = open_transformer(spec)
+        assert model._cut(0, ["a man"])[0][0] in (place, ">>fra<<")
+        assert model.score([SentencePair("a man", "un homme")])[0].log_prob == pytest.approx(expected, abs=1e-4)
+
+
+def test_settings_of_the_model_for_search_do_not_count(folder: Path, model: Transformer, tmp_path: Path) -> None:
+    other = shutil.copytree(folder, tmp_path / folder.name)
+    settings = json.loads((other / "generation_config.json").read_text())
+    drawn = {"do_sample": True, "temperature": 3.0, "no_repeat_ngram_size": 1, "min_length": 30}
+    (other / "generation_config.json").write_text(json.dumps(settings | drawn))
+    how: dict[str, Any] = {"beam": 4, "nbest": 4, "forbid_unknown": True}
+    assert open_transformer(f"hf:{other}").nbest(["the man"], **how) == model.nbest(["the man"], **how)
+
+
+def test_an_empty_hypothesis_has_the_score_of_its_pair(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / folder.name)
+    bare = transformers.MarianMTModel.from_pretrained(copy)
+    bare.final_logits_bias[0, 0] = 30.0  # the end is likely everywhere
+    bare.save_pretrained(copy)
+    model = open_transformer(f"hf:{copy}")
+    ((found,),) = model.nbest(["the man"], beam=1, nbest=1, forbid_unknown=False)
+    assert found.text == ""
+    assert found.log_prob == pytest.approx(model.score([SentencePair("the man", "")])[0].log_prob, abs=1e-5)
+
+
 def test_a_change_of_any_file_is_another_model(folder: Path, model: Transformer, tmp_path: Path) -> None:
     same = shutil.copytree(folder, tmp_path / folder.name)
     assert open_transformer(f"hf:{same}").signature == model.signature
