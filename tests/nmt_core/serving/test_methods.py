@@ -245,3 +245,9 @@ async def test_a_priority_that_the_contract_does_not_have_is_rejected(method: st
             await getattr(running.stub, method)(request)
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert from_trailers(caught.value.trailing_metadata())[0] == "BAD_OPTION"
+
+
+def test_a_long_message_is_cut() -> None:
+    """Clients take 8 KiB of what ends a call."""
+    assert str(invalid("texts", "x" * 1000)) == "x" * 1000
+    assert str(invalid("texts", "x" * 1001)) == f"{'x' * 1000}…"
