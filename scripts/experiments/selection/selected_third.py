@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import gettext
 import json
-import os
 import random
 import re
 import resource
@@ -142,16 +141,14 @@ class Experiment:
         """What the text has of the domain, nats a word of val, and the translation of val."""
         source, target = (str(self.data / f"val.tok.{language}.gz") for language in ("en", "fr"))
         run("nmt_core", "decode", "--model", prefix, "--beam", 4, "--input", source, "--output", f"{prefix}.out")
-        run("nmt_core", "score", "--model", prefix, source, target, output=prefix.with_suffix(".scores"))
         known, pairs = Vocabulary.load(str(prefix / "target.vocab")), read_pairs(*both(prefix))
         near = set(read_pairs(*(str(self.data / f"train.tok.{language}.gz") for language in ("en", "fr"))))
         words = [word for line in read_text_lines(target) for word in split_words(line)]
-        ends = sum(1 for _ in read_text_lines(target))
         return {
             "share": sum(pair in near for pair in pairs) / len(pairs),
             "words": sum(len(split_words(french)) for _, french in pairs),
             "unknown": sum(word not in known for word in words) / len(words),
-            "nats": -sum(map(float, read_text_lines(f"{prefix}.scores"))) / (len(words) + ends),
+            "nats": json.loads((prefix / "training.json").read_text())["best"]["nats_per_word"],
         }
 
     def table(self) -> Iterator[str]:
@@ -206,10 +203,9 @@ def language_model(text: str) -> str:
     return f"{text}.arpa"
 
 
-def run(module: str, *words: object, output: Path = Path(os.devnull)) -> None:
-    """Run a command of the product; standard output goes to a file."""
-    with output.open("wb") as stream:
-        code = subprocess.run([sys.executable, "-m", module, *map(str, words)], stdout=stream, check=False).returncode
+def run(module: str, *words: object) -> None:
+    """Run a command of the product."""
+    code = subprocess.run([sys.executable, "-m", module, *map(str, words)], check=False).returncode
     if code:
         raise NmtError(f"{module} {words[0]} ended with exit code {code}")
 
