@@ -193,7 +193,7 @@ def test_trainings_one_behind_the_other_share_the_minutes(
 def test_steps_take_the_time_of_their_words_on_all_threads() -> None:
     dev = Text("dev", "dev.en", "dev.fr", 1000, 12.0, "dev.nbest")
     corpus = Corpus(Text("train", "s", "t", 29_000, 12.0), 9, 9, TokenizationConfig())
-    given = Given(System("ini", "table", 500_000, ()), corpus, dev, (), ("en", "fr"), "", ())
+    given = Given(System("ini", b"", "table", 500_000, ()), corpus, dev, (), ("en", "fr"), "", ())
     machine = Machine(4, 1, 1, "", bfloat16=False)
     plan = plan_of(given, machine, trainings(given, machine, size="medium", speed=2000.0), 2000.0)
     assert plan.with_moses is not None
