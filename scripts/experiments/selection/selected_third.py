@@ -35,7 +35,7 @@ from nmt_core.device import has_bfloat16
 from nmt_core.files import open_output, read_text_lines, write_lines
 from nmt_core.text.vocabulary import Vocabulary
 from smt_bridge.metrics.references import detokenizer
-from smt_bridge.metrics.significance import compare
+from smt_bridge.metrics.significance import compare, sacrebleu_metric
 
 ROWS = {
     "random": "a third at random",
@@ -160,16 +160,17 @@ class Experiment:
             found, scores, p_values = list[Found](), list[float](), list[float]()
             for path in sorted(self.out.glob(f"*/{name}.json")):
                 found.append(json.loads(path.read_text()))
-                plain = {one: list(map(detokenizer("fr"), read_text_lines(str(path.with_name(f"{one}.out")))))
-                         for one in ("random", name)}  # fmt: skip
-                (one,) = compare(plain, [reference], tokenize="13a", metrics=("BLEU",))
-                scores.append(one.last.score)
-                p_values.append(one.last.p_value or 0.0)
+                outputs = {one: list(map(detokenizer("fr"), read_text_lines(str(path.with_name(f"{one}.out")))))
+                           for one in ("random", name)}  # fmt: skip
+                scores.append(sacrebleu_metric("BLEU", tokenize="13a").corpus_score(outputs[name], [reference]).score)
+                if name != "random":
+                    (bleu,) = compare(outputs, [reference], tokenize="13a", metrics=("BLEU",))
+                    p_values.append(bleu.last.p_value or 0.0)
             if found:
                 share, words, unknown, nats, minutes = (statistics.mean(one[key] for one in found) for key in
                                                         ("share", "words", "unknown", "nats", "minutes"))  # fmt: skip
                 each = ", ".join(f"{score:.2f}" for score in scores)
-                p_value = "" if name == "random" else f"{max(p_values):.4f}"
+                p_value = f"{max(p_values):.4f}" if p_values else ""
                 yield (f"| {title} | {100 * share:.1f} | {words:,.0f} | {100 * unknown:.1f} | {nats:.3f} | "
                        f"{statistics.mean(scores):.2f} ({each}) | {p_value} | {minutes:.1f} |")  # fmt: skip
 
