@@ -63,6 +63,8 @@ class HfModel(Transformer):
             raise ModelError(f"hf:{folder}: its tokeniser has {len(self._tokenizer):,} pieces, more than the model")
         if getattr(self._tokenizer, "tgt_lang", "") is None:  # it would take the source's
             raise ModelError(f"hf:{folder}: its tokeniser names no languages; save it with src_lang=… and tgt_lang=…")
+        if hasattr(self._model.config, "tgt_vocab_size"):  # of FSMT, whose tokeniser only reads with it
+            raise ModelError(f"hf:{folder}: its tokeniser cuts targets into pieces of the source's vocabulary")
         tasks = re.findall(r"'prefix': '(.+?)'", str(getattr(self._model.config, "task_specific_params", "")))
         self._before = self._prefix([*getattr(self._tokenizer, "supported_language_codes", ()), *tasks]), ""
         self._empty = self._cut(1, [""])[0]

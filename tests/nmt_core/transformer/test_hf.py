@@ -90,24 +90,30 @@ SIZES |= {"d_model": 8, "max_position_embeddings": 32, "init_std": 0.5}
 T5 = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 2, "num_heads": 2, "pad_token_id": 1, "eos_token_id": 2}
 
 
-@pytest.mark.parametrize(
-    ("kind", "sizes", "start"),
-    [("bart", SIZES, 2), ("m2m_100", SIZES, 2), ("mbart", SIZES | {"decoder_start_token_id": 2}, 2),
-     ("t5", T5 | {"decoder_start_token_id": 1}, 1)],
-)  # fmt: skip
-def test_what_frames_a_text_has_no_probability(tmp_path: Path, kind: str, sizes: dict[str, Any], start: int) -> None:
+def write_words(folder: Path, kind: str, **sizes: Any) -> Any:
+    """A model of words with random parameters, whose texts begin with ``<s>``: the model."""
     tokenizers = pytest.importorskip("tokenizers")
     names = ["<s>", "<pad>", "</s>", "<unk>", *"abcde"]
     words = tokenizers.Tokenizer(tokenizers.models.WordLevel({name: n for n, name in enumerate(names)}, "<unk>"))
     words.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     words.post_processor = tokenizers.processors.TemplateProcessing("<s> $A </s>", None, [("<s>", 0), ("</s>", 2)])
     special = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
-    transformers.PreTrainedTokenizerFast(tokenizer_object=words, **special).save_pretrained(tmp_path)
+    transformers.PreTrainedTokenizerFast(tokenizer_object=words, **special).save_pretrained(folder)
     torch.manual_seed(1)
     config = transformers.AutoConfig.for_model(kind, vocab_size=len(names), **sizes)
     bare = transformers.AutoModelForSeq2SeqLM.from_config(config).eval()
-    bare.save_pretrained(tmp_path)
-    (tmp_path / "hybridmt.yaml").write_text("text: tokenised\n")
+    bare.save_pretrained(folder)
+    (folder / "hybridmt.yaml").write_text("text: tokenised\n")
+    return bare
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "start"),
+    [("bart", SIZES, 2), ("m2m_100", SIZES, 2), ("mbart", SIZES | {"decoder_start_token_id": 2}, 2),
+     ("t5", T5 | {"decoder_start_token_id": 1}, 1)],
+)  # fmt: skip
+def test_what_frames_a_text_has_no_probability(tmp_path: Path, kind: str, sizes: dict[str, Any], start: int) -> None:
+    bare = write_words(tmp_path, kind, **sizes)
     model = open_transformer(f"hf:{tmp_path}")
     with torch.no_grad():
         given = torch.tensor([[start, 0, 7, 4]])  # <s> follows the decoder's start, whatever p it has
@@ -164,6 +170,38 @@ def test_a_language_of_the_target_stands_before_each_source(folder: Path, tmp_pa
         model = open_transformer(spec)
         assert model._cut(0, ["a man"])[0][0] in (place, ">>fra<<")
         assert model.score([SentencePair("a man", "un homme")])[0].log_prob == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_task_stands_before_each_source(tmp_path: Path) -> None:
+    tasks = {"translation_en_to_fr": {"prefix": "c: "}}
+    bare = write_words(tmp_path, "t5", **T5, decoder_start_token_id=1, task_specific_params=tasks)
+    with pytest.raises(NmtError, match=r"such as 'c:'; write source_prefix into .*hybridmt.yaml$"):
+        open_transformer(f"hf:{tmp_path}")
+    for prefix, before in (("c", [6]), ("''", [])):
+        (tmp_path / "hybridmt.yaml").write_text(f"text: tokenised\nsource_prefix: {prefix}\n")
+        with torch.no_grad():
+            asked = {"input_ids": [[0, *before, 4, 5, 2]], "decoder_input_ids": [[1, 0, 7]]}
+            logits = bare(**{name: torch.tensor(ids) for name, ids in asked.items()}).logits[0]
+        logits[:, 1] = -math.inf
+        expected = torch.log_softmax(logits, -1)[range(1, 3), [7, 2]].sum()
+        (score,) = open_transformer(f"hf:{tmp_path}").score([SentencePair("a b", "d")])
+        assert score.log_prob == pytest.approx(float(expected), abs=1e-4)
+
+
+def test_a_tokeniser_that_cuts_targets_as_sources_is_one_line(tmp_path: Path) -> None:
+    names = {name: place for place, name in enumerate(["<s>", "<pad>", "</s>", "<unk>", "a</w>"])}
+    for file in ("vocab-src.json", "vocab-tgt.json"):
+        (tmp_path / file).write_text(json.dumps(names))
+    (tmp_path / "merges.txt").write_text("a b\n")
+    files = {f"{name}_file": str(tmp_path / file) for name, file in
+             (("src_vocab", "vocab-src.json"), ("tgt_vocab", "vocab-tgt.json"), ("merges", "merges.txt"))}  # fmt: skip
+    transformers.FSMTTokenizer(langs=["en", "fr"], **files).save_pretrained(tmp_path)
+    sizes = {"langs": ["en", "fr"], "src_vocab_size": len(names), "tgt_vocab_size": len(names)}
+    config = transformers.FSMTConfig(**sizes, **SIZES)
+    transformers.FSMTForConditionalGeneration(config).save_pretrained(tmp_path)
+    (tmp_path / "hybridmt.yaml").write_text("text: tokenised\n")
+    with pytest.raises(NmtError, match="its tokeniser cuts targets into pieces of the source's vocabulary"):
+        open_transformer(f"hf:{tmp_path}")
 
 
 def test_settings_of_the_model_for_search_do_not_count(folder: Path, model: Transformer, tmp_path: Path) -> None:
