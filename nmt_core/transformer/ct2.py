@@ -62,7 +62,8 @@ class Ct2Model(Transformer):
         end = settings.get("eos_token", "</s>")
         starts_with_end = not settings.get("add_source_eos") and settings.get("decoder_start_token") == end
         if text.source_end is None and not settings.get("add_source_eos") and "<pad>" in self._known[0]:
-            raise ModelError(f"ct2:{folder} frames texts by more than an end, as BART, NLLB and T5 do; use hf:")
+            remedy = f"use hf:, or write source_end into {os.path.join(folder, SETTINGS)} where that is all"
+            raise ModelError(f"ct2:{folder} frames texts by more than an end, as BART, NLLB and T5 do; {remedy}")
         writes_end = starts_with_end if text.source_end is None else text.source_end
         prefix = self._prefix(sorted(filter(_LANGUAGE.fullmatch, self._known[0])))
         before = [prefix] if prefix in self._known[0] else self._sides[0].cut(prefix)
