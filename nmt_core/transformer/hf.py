@@ -9,7 +9,6 @@ import importlib
 import itertools
 import math
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import torch
@@ -55,6 +54,8 @@ class HfModel(Transformer):
                 folder, dtype=precision, output_loading_info=True, **how
             )
             self._tokenizer = library.AutoTokenizer.from_pretrained(folder, **how)
+            tasks = getattr(self._model.config, "task_specific_params", None) or {}
+            prefixes = [task["prefix"] for task in tasks.values() if task.get("prefix")]
         except Exception as error:  # of a damaged file the library raises what its parts do
             raise ModelError(f"hf:{folder} is no model of transformers: {first_line(error)}") from error
         if missing := [*found["missing_keys"], *found["mismatched_keys"]]:  # they would be random numbers
@@ -65,8 +66,7 @@ class HfModel(Transformer):
             raise ModelError(f"hf:{folder}: its tokeniser names no languages; save it with src_lang=… and tgt_lang=…")
         if hasattr(self._model.config, "tgt_vocab_size"):  # of FSMT, whose tokeniser only reads with it
             raise ModelError(f"hf:{folder}: its tokeniser cuts targets into pieces of the source's vocabulary")
-        tasks = re.findall(r"'prefix': '(.+?)'", str(getattr(self._model.config, "task_specific_params", "")))
-        self._before = self._prefix([*getattr(self._tokenizer, "supported_language_codes", ()), *tasks]), ""
+        self._before = self._prefix([*getattr(self._tokenizer, "supported_language_codes", ()), *prefixes]), ""
         self._empty = self._cut(1, [""])[0]
         self._library = library
         self._model.to(self._device).eval()

@@ -132,7 +132,8 @@ def _languages(train: Sequence[str], languages: Sequence[str] | None) -> tuple[s
         raise ConfigError(f"--languages {' '.join(found)}: {' '.join(train)} end in the other order; exchange the two")
     if found[0] == found[1]:
         ending = f"--train {' '.join(train)}: both names end in {found[0][:20]}, and --languages is missing"
-        raise ConfigError(f"{f'--languages {found[0]} {found[1]}' if languages else ending}: expected two languages")
+        named = f"--languages {' '.join(found)}" if languages else ending
+        raise ConfigError(f"{named}: expected two languages")
     for code in found:
         ending = f"--train {' '.join(train)}: a name ends in {code[:20]}, and --languages is missing"
         check_language(code, f"--languages {code}" if languages else ending)

@@ -2,12 +2,12 @@
 """A third of a mixed text trains a model: taken at random, or by `nmt-core prepare select`.
 
     selected_third.py --data DIR --messages DIR --out runs/selection random axelrod moore-lewis all
-    selected_third.py --out runs/selection --table
+    selected_third.py --data DIR --out runs/selection --table
 
 --data has {train,val}.tok.{en,fr}.gz and val.fr.gz of Multi30k; below --messages are French translations of programs,
 *.mo. OUT/mixture.{en,fr} is made of both, shuffled; OUT/domain.{en,fr} is other pairs of Multi30k, the sample of the
 domain. OUT/SEED/ROW.{en,fr} is what a row trains on, OUT/SEED/ROW its model, OUT/SEED/ROW.out its translation of val
-(beam 4), and OUT/SEED/ROW.json what was measured. The seed is that of training, of the random third, and of the sample
+(beam 4), and OUT/SEED/ROW.json what was measured. The seed is for training, the random third, and the sample
 of general text. What is finished is not done again.
 """
 

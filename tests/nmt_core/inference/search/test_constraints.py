@@ -243,7 +243,7 @@ def test_words_are_read_in_the_likeliest_way(drawn: Drawn, words: Words) -> None
 
 
 def test_words_of_a_phrase_that_is_started_count_for_the_bank() -> None:
-    """Of a constraint that is met, those of its longest phrase."""
+    """A constraint that is met counts the words of its longest phrase."""
     rules = Rules(constraints=(Constraint(((2, 3, 4),)), Constraint(((5,), (6, 7)))))
     progress, banks = rules.beginning, []
     for word in (2, 3, 1, 5, 2, 3, 4):
