@@ -37,8 +37,13 @@ class Machine(NamedTuple):
 
     @property
     def threads(self) -> int:
-        """Threads, or processes, of a step."""
+        """Threads of a step."""
         return max(1, self.cores // self.streams)
+
+    @property
+    def jobs(self) -> int:
+        """Processes of a step that runs models: one on a GPU, where each would load them again."""
+        return 1 if self.gpu else self.threads
 
 
 def look_at_machine(folder: Path) -> Machine:

@@ -131,10 +131,8 @@ def _column(given: Given, machine: Machine, speed: float) -> Iterator[Step]:
     if not given.system.table:
         return
     table, ini = shlex.quote(given.system.table), shlex.quote(given.system.ini)
-    command = (
-        f"smt-bridge rescore-table {table} --scorer rnnencdec --jobs {machine.threads} --output phrase-table.nmt.gz"
-    )
-    minutes = _minutes(given.system.pairs, speed * _PAIRS * machine.threads)
+    command = f"smt-bridge rescore-table {table} --scorer rnnencdec --jobs {machine.jobs} --output phrase-table.nmt.gz"
+    minutes = _minutes(given.system.pairs, speed * _PAIRS * machine.jobs)
     yield Step("phrase-table.nmt.gz", ("rnnencdec.trained",), command, minutes)
     command = f"smt-bridge wire {ini} --table phrase-table.nmt.gz --output moses.nmt.ini"
     yield Step("moses.nmt.ini", ("phrase-table.nmt.gz",), command)
@@ -147,12 +145,12 @@ def _with_lists(given: Given, machine: Machine, speed: float) -> Iterator[Step]:
         source, nbest, name = shlex.quote(text.source), shlex.quote(text.nbest), text.name
         command = (
             f"nmt-core decode --model rnnsearch --beam {_NMT_LIST} --nbest {_NMT_LIST} --search forbid_unknown"
-            f" --jobs {machine.threads} --input {source} --output {name}.nmt.gz"
+            f" --jobs {machine.jobs} --input {source} --output {name}.nmt.gz"
         )
         yield Step(f"{name}.nmt.gz", ("rnnsearch.trained",), command, _search_minutes(text, machine, speed))
         command = (
             f"smt-bridge add-features --source {source} --nbest moses={nbest} --nbest nmt={name}.nmt.gz{exact}"
-            f" --scorer rnnsearch --reverse-scorer reverse --feature wordcount --jobs {machine.threads}"
+            f" --scorer rnnsearch --reverse-scorer reverse --feature wordcount --jobs {machine.jobs}"
             f" --output {name}.rich.gz"
         )
         needs = (f"{name}.nmt.gz", "reverse.trained")
@@ -160,7 +158,7 @@ def _with_lists(given: Given, machine: Machine, speed: float) -> Iterator[Step]:
     command = f"smt-bridge tune --nbest dev.rich.gz --reference {shlex.quote(given.dev.target)} --output weights"
     yield Step("weights", ("dev.rich.gz",), command, _tune_minutes(given))
     for text in judged(given):
-        yield _judge(text, given, lists="rich", weights="weights", tuned="weights")
+        yield _judge(text, given, name=text.name, lists="rich", weights="weights")
 
 
 def _with_moses(given: Given, machine: Machine, speed: float) -> Iterator[Step]:
@@ -177,15 +175,15 @@ def _with_moses(given: Given, machine: Machine, speed: float) -> Iterator[Step]:
         f"smt-bridge tune --nbest dev.live.gz --reference {shlex.quote(dev.target)} --recipe hybrid.json"
         " --output hybrid.weights"
     )
-    yield Step("hybrid.json", ("dev.live.gz",), command, _tune_minutes(given))
+    yield Step("hybrid.weights", ("dev.live.gz",), command, _tune_minutes(given))
     for text in given.tests:
         command = (
             f"smt-bridge translate --recipe hybrid.json --nbest-output {text.name}.live.gz"
             f" --input {shlex.quote(text.source)} --output {text.name}.hybrid"
         )
-        yield Step(f"{text.name}.live.gz", ("hybrid.json",), command, _live_minutes(text, machine, speed))
+        yield Step(f"{text.name}.live.gz", ("hybrid.weights",), command, _live_minutes(text, machine, speed))
     for text in judged(given):
-        yield _judge(text, given, lists="live", weights="hybrid.weights", tuned="hybrid.json")
+        yield _judge(text, given, name=f"{text.name}.live", lists="live", weights="hybrid.weights")
 
 
 def _listed(given: Given) -> list[Text]:
@@ -198,15 +196,15 @@ def judged(given: Given) -> list[Text]:
     return tests or [given.dev]
 
 
-def _judge(text: Text, given: Given, *, lists: str, weights: str, tuned: str) -> Step:
-    """The report on a text; its lists end in ``lists``, and ``tuned`` is the step that makes the weights."""
+def _judge(text: Text, given: Given, *, name: str, lists: str, weights: str) -> Step:
+    """The report on a text, under a ``name``; its lists end in ``lists``."""
     source, target = shlex.quote(text.source), shlex.quote(text.target)
-    nbest, output = f"{text.name}.{lists}.gz", f"{text.name}.{given.languages[1]}"
+    nbest, output = f"{text.name}.{lists}.gz", f"{name}.{given.languages[1]}"
     command = (
         f"smt-bridge rerank --nbest {nbest} --weights {weights} --source {source} --reference {target}"
-        f" --report {text.name}.html --output {output}"
+        f" --report {name}.html --output {output}"
     )
-    return Step(output, (nbest, tuned), command, 0.2)
+    return Step(output, (nbest, weights), command, 0.2)
 
 
 def _serve_command(given: Given) -> str:
@@ -242,12 +240,12 @@ def _minutes(amount: float, speed: float) -> float:
 
 
 def _search_minutes(text: Text, machine: Machine, speed: float) -> float:
-    return _minutes(text.pairs * text.mean_words, speed * _SEARCH * machine.threads)
+    return _minutes(text.pairs * text.mean_words, speed * _SEARCH * machine.jobs)
 
 
 def _score_minutes(text: Text, machine: Machine, speed: float) -> float:
     words = text.pairs * text.mean_words * (_MOSES_LIST + _NMT_LIST)
-    return _minutes(words * (1 / _SCORE + 1 / _REVERSE), speed * machine.threads)
+    return _minutes(words * (1 / _SCORE + 1 / _REVERSE), speed * machine.jobs)
 
 
 def _live_minutes(text: Text, machine: Machine, speed: float) -> float:

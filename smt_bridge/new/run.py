@@ -43,6 +43,9 @@ def new(args: argparse.Namespace) -> int:
         machine = look_at_machine(making)
         size = args.size or _usual_size(given, args.minutes)
         _check_room(given, machine, size)
+        if given.truecasers:
+            train = (given.corpus.text.source, given.corpus.text.target)
+            write_preparation(making, given.languages, train, given.corpus.tokenization, given.truecasers)
         speed = 0.0 if args.updates else _measured(given, machine, size, making)
         models = _with_updates(given, machine, size, speed, args)
         plan = plan_of(given, machine, models, speed)
@@ -108,7 +111,7 @@ def _with_updates(given: Given, machine: Machine, size: str, speed: float, args:
 
 
 def _write(folder: Path, given: Given, machine: Machine, models: Sequence[Training], plan: Plan, workflow: str) -> None:
-    """All files of the directory."""
+    """The settings of the models, the moses.ini and the workflow."""
     for model in models:
         comment = _comment(model)
         if model.name == "rnnencdec":
@@ -119,9 +122,6 @@ def _write(folder: Path, given: Given, machine: Machine, models: Sequence[Traini
                 reverse=model.name == "reverse",
             )  # fmt: skip
         (folder / f"{model.name}.yaml").write_text(text)
-    if given.truecasers:
-        train = (given.corpus.text.source, given.corpus.text.target)
-        write_preparation(folder, given.languages, train, given.corpus.tokenization, given.truecasers)
     (folder / "moses.ini").write_bytes(given.system.content)
     comment = f"# Made by `smt-bridge new` for {given.system.ini}: {_numbers(given, machine)}."
     for name, written in WORKFLOWS[workflow].items():

@@ -12,7 +12,7 @@ from smt_bridge.new.plan import Plan, Step
 
 _WIDTH = 110
 _CHECK = (
-    "$(if $(wildcard $(MOSES)/moses $(MOSES)/bin/moses),,"
+    "$(if $(shell PATH='$(MOSES):$(MOSES)/bin' command -v moses),,"
     "$(error MOSES=$(MOSES): it has no program moses; give the whole path of its directory))"
 )
 
@@ -30,7 +30,8 @@ def makefile(plan: Plan, machine: Machine, *, comment: str) -> str:
     programs = os.path.dirname(sys.executable).replace("$", "$$").replace("#", "\\#")
     return f"""\
 {comment}
-# A make that was killed goes on where it was. MOSES=DIR is the whole path of Moses, or of its program's directory.
+# A make that was killed goes on with the steps that it was in.
+# MOSES=DIR is the whole path of Moses, or of its program's directory.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --jobs={machine.streams}
@@ -68,7 +69,7 @@ def _wrapped(command: str) -> str:
 
 def snakefile(plan: Plan, machine: Machine, *, comment: str) -> str:
     """The Snakefile. `snakemake --cores N` does all; a cluster's profile gives a job to each rule."""
-    rules = "\n".join(_snake_rule(step, machine) for step in plan.steps)
+    rules = "\n".join(_snake_rule(number, step, machine) for number, step in enumerate(plan.steps, start=1))
     return f"""\
 {comment}
 # `snakemake --cores {machine.cores}` does all; `snakemake --executor slurm --jobs 4` gives each rule to a cluster.
@@ -79,18 +80,19 @@ rule all:
 {rules}"""
 
 
-def _snake_rule(step: Step, machine: Machine) -> str:
+def _snake_rule(number: int, step: Step, machine: Machine) -> str:
+    """Its name begins with a letter, whatever the file's does. Without a measured speed no time is asked for."""
     done = step.output.endswith(".trained")
     command = step.command.replace("{", "{{").replace("}", "}}")
     output = f'touch("{step.output}")' if done else f'"{step.output}"'
     needs = f"    input: {_names(step.needs)}\n" if step.needs else ""
     name = re.sub(r"\W", "_", step.output)
+    limit = f"    resources: runtime={max(10, round(3 * step.minutes))}\n" if step.minutes else ""
     return f"""\
-rule {name}:
+rule step{number}_{name}:
 {needs}    output: {output}
     threads: {machine.threads}
-    resources: runtime={max(10, round(3 * step.minutes))}
-    shell: {f"OMP_NUM_THREADS={{threads}} {command}"!r}
+{limit}    shell: {f"OMP_NUM_THREADS={{threads}} {command}"!r}
 """
 
 

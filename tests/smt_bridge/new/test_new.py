@@ -199,10 +199,13 @@ def test_steps_take_the_time_of_their_words_on_all_threads() -> None:
     assert plan.with_moses is not None
     steps = {step.output: step for step in (*plan.steps, *plan.with_moses.steps)}
     minutes = {"phrase-table.nmt.gz": 1.488, "dev.nmt.gz": 0.2, "dev.rich.gz": 3.088, "weights": 4.667}
-    minutes |= {"dev.live.gz": 4.954, "hybrid.json": 4.667}
+    minutes |= {"dev.live.gz": 4.954, "hybrid.weights": 4.667}
     assert {name: steps[name].minutes for name in minutes} == pytest.approx(minutes, abs=2e-3)
     assert " --moses-threads 2 " in steps["dev.live.gz"].command
-    assert all(" --jobs 2 " in steps[name].command for name in ("phrase-table.nmt.gz", "dev.nmt.gz", "dev.rich.gz"))
+    run_models = ("phrase-table.nmt.gz", "dev.nmt.gz", "dev.rich.gz")
+    assert all(" --jobs 2 " in steps[name].command for name in run_models)
+    on_gpu = {step.output: step.command for step in plan_of(given, machine._replace(gpu="A GPU"), [], 2000.0).steps}
+    assert all(" --jobs 1 " in on_gpu[name] for name in run_models)
 
 
 @pytest.mark.parametrize(
@@ -379,7 +382,7 @@ def test_a_snakefile_has_the_same_steps(system: Path, capsys: pytest.CaptureFixt
     rules = re.split("^(?=rule )", text, flags=re.MULTILINE)[1:]
     assert len(rules) == 12 and rules[0] == 'rule all:\n    input: "moses.nmt.ini", "news.fr"\n\n'
     assert rules[2].splitlines() == [
-        "rule reverse_trained:",
+        "rule step2_reverse_trained:",
         '    output: touch("reverse.trained")',
         "    threads: 1",
         "    resources: runtime=106",
@@ -387,6 +390,10 @@ def test_a_snakefile_has_the_same_steps(system: Path, capsys: pytest.CaptureFixt
         "",
     ]
     assert not Path("hybrid/Makefile").exists()
+    Path("hybrid").rename("before")
+    assert new(workflow=["snakemake"]) == 0
+    trainings = Path("hybrid/Snakefile").read_text().partition("rule step4_")[0]
+    assert trainings.count("nmt-core train") == 3 and "runtime" not in trainings  # no speed was measured
 
 
 def test_a_module_of_ems_makes_what_the_makefile_makes(system: Path) -> None:
@@ -561,6 +568,7 @@ def test_make_takes_the_folder_of_moses(system: Path) -> None:
     assert "serve --model en-fr=rnnsearch" in without and "translate" not in without
     assert "serve --hybrid en-fr=hybrid.json" in given and "decode" not in given
     assert "--recipe hybrid.json --output hybrid.weights" in " ".join(given.replace("\\\n", " ").split())
+    Path("hybrid/programs/moses").mkdir(parents=True)  # as in its sources
     wrong = subprocess.run(["make", "-C", "hybrid", "MOSES=programs"], stderr=subprocess.PIPE, text=True)
     assert wrong.returncode == 2 and "MOSES=programs: it has no program moses; give the whole path" in wrong.stderr
 

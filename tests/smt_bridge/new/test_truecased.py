@@ -15,6 +15,7 @@ from nmt_core.preparation.bundled import BundledPreprocessor, PreparedText
 from nmt_core.preparation.steps import ModelFile
 from nmt_core.preparation.truecasing import MosesTruecasing
 from smt_bridge.commands.main import main
+from smt_bridge.new import run
 from smt_bridge.new.preparation import open_truecasers
 from tests.smt_bridge.hybrid.small_hybrid import fake_moses
 from tests.truecased_example import EXAMPLE, LANGUAGES, digest, lines_of, make_model, make_truecased
@@ -58,9 +59,11 @@ def system(twin: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return twin
 
 
-def new(folder: Path, *, train: str = "train.en train.fr", models: str = "truecase-model.en truecase-model.fr") -> int:
+def new(
+    folder: Path, *length: str, train: str = "train.en train.fr", models: str = "truecase-model.en truecase-model.fr"
+) -> int:
     texts = ["--train", *train.split(), "--dev", "dev.en", "dev.fr", "--nbest", "dev.nbest"]
-    options = ["--truecase-model", *models.split(), "--updates", "3"]
+    options = ["--truecase-model", *models.split(), *(length or ("--updates", "3"))]
     return main(["new", str(folder), "--moses-ini", "moses.ini", *texts, *options])
 
 
@@ -72,6 +75,18 @@ def test_the_models_carry_the_preparation(system: Path, tmp_path: Path) -> None:
     for name in ("rnnsearch", "reverse"):
         settings = yaml.safe_load((tmp_path / "hybrid" / f"{name}.yaml").read_text())
         assert settings["data"]["preparation"] == "preparation.json"
+
+
+def test_the_trainings_that_measure_the_speed_find_the_preparation(
+    system: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(names: list[str], folder: Path, *, threads: int) -> float:
+        for name in names:
+            assert (folder / yaml.safe_load((folder / name).read_text())["data"]["preparation"]).exists()
+        return 2000.0
+
+    monkeypatch.setattr(run, "measure_speed", measured)
+    assert new(tmp_path / "hybrid", "--minutes", "60") == 0
 
 
 @pytest.mark.parametrize(
