@@ -445,7 +445,7 @@ PARTS = {part.__name__: part for part in (latency, mixed, scoring, churn, termin
 def main() -> None:
     """Measure the parts that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True, metavar="DIR", help="a model folder")
+    parser.add_argument("--model", required=True, metavar="DIR", help="a model folder, ct2:DIR or hf:DIR")
     parser.add_argument("--parts", default=",".join(PARTS), help=f"(default: {','.join(PARTS)})")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--beam", type=int, default=12)

@@ -47,7 +47,9 @@ OTHERS = {
     },
     "scripts/experiments/phrase_column/moses_effect": {"--ini", "--dev", "--test", "--seeds", "--mert", "--tune"},
     "scripts/experiments/cho2014": {"--vectors"},
+    "scripts/experiments/judges/measure_scoring.py": {"--rounds"},
     "scripts/experiments/judges/train_judge.py": {"--bfloat16"},
+    "scripts/experiments/merged_lists/mbr_table.py": {"--row"},
     "scripts/experiments/selection/selected_third.py": {"--messages"},
     "scripts/generate_proto.py": {"--check", "--release"},
 }

@@ -1,11 +1,12 @@
 #!/usr/bin/env python
-"""What scoring lists with a Transformer costs: CTranslate2 bare, ours around it, and transformers.
+"""What scoring lists with a Transformer costs: CTranslate2 bare, ours around it, transformers, and our RNNsearch.
 
     scripts/experiments/judges/measure_scoring.py --data DIR --nbest val.nbest100.gz --out runs/judge-speed [--lists N]
 
 The model has the size of OPUS-MT (6 and 6 layers, width 512, inner 2,048, 58,101 pieces) and random parameters; its
 subwords are learned from DIR/train.tok.{en,fr}.gz. The first N lists (3) are scored by one thread in turn, --rounds
-times (3): by `score_batch` alone on pieces that are cut already, by `ct2:`, which detokenises and cuts, and by `hf:`.
+times (3): by `score_batch` alone on pieces that are cut already, by `ct2:`, which detokenises and cuts, by `hf:`, and
+by an RNNsearch of the size that `smt-bridge new` trains on 29,000 pairs, with random parameters and the words of DIR.
 Printed is the CPU time, the best of the rounds, and pairs a second.
 """
 
@@ -25,8 +26,16 @@ from typing import Any
 import torch
 
 from nmt_core.base.interfaces import SentencePair
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.layers.products import freeze
+from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.model_directory.settings import FolderConfig
+from nmt_core.models.build import new_model
+from nmt_core.models.presets import preset
 from nmt_core.processes import keep_memory_of_tensors
+from nmt_core.text.vocabulary import build_vocabulary
 from nmt_core.transformer.model import open_transformer
+from smt_bridge.new.settings import SENTENCES
 
 SIZE = 58101  # pieces of OPUS-MT en-fr less one, its padding
 
@@ -54,6 +63,21 @@ def make_models(data: Path, out: Path) -> tuple[Path, Path]:
     library.MarianTokenizer.from_pretrained(folder).save_pretrained(folder)
     converters.TransformersConverter(str(folder), copy_files=["source.spm", "target.spm"]).convert(str(converted))
     return folder, converted
+
+
+def rnnsearch(data: Path, dtype: torch.dtype) -> ModelPairScorer:
+    """A random model of the size that `smt-bridge new` trains of so much text, with words seen twice."""
+    vocabularies = []
+    for language in ("en", "fr"):
+        with gzip.open(data / f"train.tok.{language}.gz", "rt", encoding="utf-8") as lines:
+            vocabularies.append(build_vocabulary((line.rstrip("\n") for line in lines), minimum_count=2))
+    source, target = vocabularies
+    names = ("hidden", "embedding", "alignment", "maxout")
+    sizes = {name: getattr(SENTENCES["medium"], name) for name in names}
+    config = preset("rnnsearch").model_copy(update=sizes)
+    model = new_model(config, len(source.words), len(target.words), seed=1).to(dtype=dtype)
+    freeze(model)
+    return ModelPairScorer([LoadedModel(model, source, target, FolderConfig(model=config), "0" * 12, "random")])
 
 
 def read_pairs(data: Path, path: Path, lists: int) -> list[SentencePair]:
@@ -87,6 +111,8 @@ def measure(args: argparse.Namespace) -> None:
     for start, path, dtype in (("ct2", converted, "int8"), ("hf", folder, "bfloat16")):
         model = open_transformer(f"{start}:{path}", dtype=dtype, threads=1)
         ways[f"{start}: --dtype {dtype}"] = functools.partial(model.score, pairs)
+    for dtype in ("float32", "bfloat16"):
+        ways[f"RNNsearch, {dtype}"] = functools.partial(rnnsearch(data, getattr(torch, dtype)).score, pairs)
     found: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(args.rounds):
         for name, work in ways.items():
