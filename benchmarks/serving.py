@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import atexit
 import contextlib
 import functools
 import gzip
@@ -63,6 +64,7 @@ class Server:
         command += ["--threads", str(args.threads), "--limit", f"batch={args.batch_tokens}", *more]
         variables = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables)
+        atexit.register(self.process.kill)  # where a part fails
         assert self.process.stderr is not None
         for line in self.process.stderr:
             if "metrics on" in line:

@@ -154,6 +154,8 @@ def _tell(folder: Path, given: Given, machine: Machine, size: str, plan: Plan, s
         time = f"{step.minutes:5.0f} min  " if speed else ""
         lines.append(f"  {time}{step.command}")
     lines += [f"missing: {problem}" for problem in missing(given)]
+    unused = [text.nbest for text in (given.dev, *given.tests) if text.nbest] if given.moses else []
+    lines += [f"not used: {nbest}: `moses` is on the PATH, and its lists are made with it" for nbest in unused]
     if not given.tests and (given.moses or given.dev.nbest):
         lines.append("no --test: the report is of the development set, whose numbers are too good")
     lines.append(f"at most about {_gibibytes(memory)} of memory and {_gibibytes(disk)} of disk")

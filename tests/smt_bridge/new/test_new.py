@@ -264,8 +264,12 @@ def test_test_sets_have_names_of_their_own() -> None:
 
 
 @pytest.mark.usefixtures("moses")
-def test_with_moses_both_translate_live(system: Path) -> None:
+def test_with_moses_both_translate_live(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert new() == 0
+    assert (
+        f"not used: {system}/dev.nbest: `moses` is on the PATH, and its lists are made with it\n"
+        in capsys.readouterr().err
+    )
     found = commands(Path("hybrid/Makefile").read_text())
     assert found[0][:4] == ["nmt-core", "serve", "--hybrid", "en-fr=hybrid.json"]
     assert sum(words[:2] == ["smt-bridge", "translate"] for words in found) == 2
