@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from collections.abc import Callable
 from multiprocessing.context import BaseContext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,6 +24,24 @@ def shared() -> Path:
     if not (folder / "moses" / "en-fr").is_dir():
         pytest.skip("real input is not here (set HYBRIDMT_SHARED to its folder)")
     return folder
+
+
+@pytest.fixture
+def error_line(capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """``error_line(main, [...])``: the one line with which a command ends on bad input; code 2, no standard output."""
+
+    def read(command: Callable[..., int], *arguments: Any, **options: Any) -> str:
+        capfd.readouterr()
+        try:
+            code: object = command(*arguments, **options)
+        except SystemExit as ended:  # of a parser
+            code = ended.code
+        output, errors = capfd.readouterr()
+        line, *more = errors.split("\n")
+        assert (code, output, more) == (2, "", [""]), errors
+        return line
+
+    return read
 
 
 @pytest.fixture

@@ -122,7 +122,7 @@ def rescore(*options: str) -> int:
 
 
 def test_without_ray_it_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Callable[..., str]
 ) -> None:
     (tmp_path / "table").write_text("a ||| b ||| 0.5\n")
     monkeypatch.chdir(tmp_path)
@@ -134,8 +134,7 @@ def test_without_ray_it_is_one_line(
         return load(name, *args, **options)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    assert rescore("--engine", "ray") == 2
-    assert capsys.readouterr().err.splitlines()[-1].endswith("pip install 'hybridmt[ray]'")
+    assert error_line(rescore, "--engine", "ray").endswith("pip install 'hybridmt[ray]'")
 
 
 def test_an_address_where_nobody_answers_is_one_line() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,13 +62,12 @@ def test_what_a_text_needs_stays(folder: Path, capsys: pytest.CaptureFixture[str
     ],
 )
 def test_what_will_not_do_is_one_line_and_nothing_is_written(
-    folder: Path, capsys: pytest.CaptureFixture[str], options: str, problem: str
+    folder: Path, error_line: Callable[..., str], options: str, problem: str
 ) -> None:
     (folder / "other").write_text(TABLE[1:])
     (folder / "other.json").write_bytes((folder / "table.json").read_bytes())
     (folder / "empty").write_text(" \n\n")
-    assert main(["filter-table", *options.split(), "--output", "new"]) == 2
-    assert problem in capsys.readouterr().err
+    assert problem in error_line(main, ["filter-table", *options.split(), "--output", "new"])
     assert not (folder / "new").exists()
 
 
@@ -84,12 +84,12 @@ ON_DISK = ["Misc.dat", "Vocab.dat", "Source.dat", "TargetColl.dat", "TargetInd.d
     ],
 )
 def test_binarised_tables_are_refused(
-    folder: Path, files: list[str], kind: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, files: list[str], kind: str, error_line: Callable[..., str]
 ) -> None:
     table = Path("made" if files else "table.minphr")
     for path in [table / name for name in files] or [table]:
         path.parent.mkdir(exist_ok=True)
         path.touch()
-    assert main(["filter-table", str(table), "--sources", "table", "--output", "small"]) == 2
-    assert f"is a binarised table ({kind} give the text that it was made from" in capsys.readouterr().err
+    line = error_line(main, ["filter-table", str(table), "--sources", "table", "--output", "small"])
+    assert f"is a binarised table ({kind} give the text that it was made from" in line
     assert not Path("small").exists()
