@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -239,21 +240,23 @@ def test_the_decode_command(folders: dict[str, str], tmp_path: Path) -> None:
 # --- what does not go together
 
 
-def test_orders_are_not_mixed(folders: dict[str, str], tmp_path: Path) -> None:
+def test_orders_are_not_mixed(folders: dict[str, str], tmp_path: Path, error_line: Callable[..., str]) -> None:
     both = [load_model(folder) for folder in folders.values()]
     problem = "l2r writes targets left-to-right and .*r2l right-to-left, .*two features"
     for make in (ModelPairScorer, Translator):
         with pytest.raises(ConfigError, match=problem):
             make(both)
-    assert nmt(["decode", "--model", f"{folders['l2r']},{folders['r2l']}", "--input", "/dev/null"]) == 2
-    assert bridge(["rescore-table", "/dev/null", "--scorer", ",".join(folders.values()), "--output", "-"]) == 2
-    assert nmt(["average", *folders.values(), "--output", str(tmp_path / "mean")]) == 2
+    error_line(nmt, ["decode", "--model", f"{folders['l2r']},{folders['r2l']}", "--input", "/dev/null"])
+    error_line(bridge, ["rescore-table", "/dev/null", "--scorer", ",".join(folders.values()), "--output", "-"])
+    error_line(nmt, ["average", *folders.values(), "--output", str(tmp_path / "mean")])
 
 
-def test_a_language_model_of_the_other_order_is_refused(folders: dict[str, str], tmp_path: Path) -> None:
+def test_a_language_model_of_the_other_order_is_refused(
+    folders: dict[str, str], tmp_path: Path, error_line: Callable[..., str]
+) -> None:
     make_models(tmp_path, preset="rnnlm")
     fuse = ["fuse", "--model", folders["r2l"], "--output", str(tmp_path / "fused"), "--lm"]
-    assert nmt([*fuse, str(tmp_path / "l2r")]) == 2
+    error_line(nmt, [*fuse, str(tmp_path / "l2r")])
     assert nmt([*fuse, str(tmp_path / "r2l")]) == 0
     assert load_model(str(tmp_path / "fused")).config.target_order == "right-to-left"
 

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -131,18 +132,17 @@ COMMANDS = [
 
 @pytest.mark.parametrize(("main", "command"), COMMANDS, ids=lambda value: value if isinstance(value, str) else "")
 def test_no_command_overwrites_what_it_reads(
-    main: object, command: str, file: Path, capfd: pytest.CaptureFixture[str]
+    main: object, command: str, file: Path, error_line: Callable[..., str]
 ) -> None:
     assert callable(main)
-    assert main([re.sub(r"(?<![^=:])F$", str(file), word) for word in command.split(" ")]) == 2
-    assert "is also read" in capfd.readouterr().err
+    assert "is also read" in error_line(main, [re.sub(r"(?<![^=:])F$", str(file), word) for word in command.split(" ")])
     assert file.read_bytes() == b"content"
 
 
 @pytest.mark.parametrize("folder", [".", "sub/..", "model"])
 @pytest.mark.parametrize("read", ["config.yaml", "training.json", "lexicon.gz"])
 def test_a_run_spares_what_it_reads(
-    folder: str, read: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    folder: str, read: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Callable[..., str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("sub").mkdir()
@@ -151,13 +151,13 @@ def test_a_run_spares_what_it_reads(
     content = f"folder: {folder}\nmodel: {{preset: rnnsearch}}\ndata: {{source: {text}, target: {text}}}\n"
     Path(config).write_text(f"{content}training: {{max_updates: 1}}\n")
     Path(text).write_text("a\n" * 20)
-    assert nmt_core(["train", config]) == 2
-    assert f"a run in {folder} would write over {read}; choose another directory" in capfd.readouterr().err
+    line = error_line(nmt_core, ["train", config])
+    assert f"a run in {folder} would write over {read}; choose another directory" in line
     assert {path.name for path in Path().iterdir()} == {config, text, "sub", "model"}
 
 
 def test_a_run_spares_the_model_that_it_begins_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Callable[..., str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("words").write_text("</s>\n<unk>\na\n")
@@ -168,13 +168,12 @@ def test_a_run_spares_the_model_that_it_begins_with(
     Path("text").write_text("a\n" * 20)
     data = "data: {source: text, target: text}\ntraining: {max_updates: 1, start_from: ./model}\n"
     Path("run.yaml").write_text(f"folder: {tmp_path}/model\n{data}")
-    assert nmt_core(["train", "run.yaml"]) == 2
-    assert "would write over ./model; choose another directory" in capfd.readouterr().err
+    assert "would write over ./model; choose another directory" in error_line(nmt_core, ["train", "run.yaml"])
     assert {path: path.read_bytes() for path in Path("model").iterdir()} == before
 
 
 def test_a_preparation_spares_its_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Callable[..., str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("text").write_text("a b c\n" * 3)
@@ -183,8 +182,8 @@ def test_a_preparation_spares_its_settings(
     for name in ("d/train.en", "d/preparation.json"):
         os.link("settings", name)
         files = "--source text --target text --config settings --output d/train"
-        assert nmt_core(["prepare", "corpus", *files.split()]) == 2
-        assert "settings would be overwritten; choose another --output" in capfd.readouterr().err
+        line = error_line(nmt_core, ["prepare", "corpus", *files.split()])
+        assert "settings would be overwritten; choose another --output" in line
         os.unlink(name)
 
 

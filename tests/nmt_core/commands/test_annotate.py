@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -98,17 +99,13 @@ def test_a_filter(files: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pyt
         ("s.vocab", "the\n", "s.vocab:1: a vocabulary begins with </s> and <unk>"),
     ],
 )
-def test_input_that_does_not_fit(files: Path, name: str, content: str, message: str, capsys) -> None:
+def test_input_that_does_not_fit(files: Path, name: str, content: str, message: str, error_line) -> None:
     (files / name).write_text(content)
-    assert annotate(files) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert message in lines[0]
+    assert message in error_line(annotate, files)
     assert not list(files.glob("out*"))
 
 
-def test_an_output_is_no_input(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_output_is_no_input(files: Path, error_line: Callable[..., str]) -> None:
     (files / "x.source").write_text(SOURCE)
-    assert annotate(files, source="x.source", output="x") == 2
-    assert "is also read" in capsys.readouterr().err
+    assert "is also read" in error_line(annotate, files, source="x.source", output="x")
     assert (files / "x.source").read_text() == SOURCE

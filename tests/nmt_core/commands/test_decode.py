@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -123,9 +124,7 @@ class OutOfMemoryError(RuntimeError):
     """Called as PyTorch's is."""
 
 
-def test_a_full_gpu_is_one_line(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_full_gpu_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch, error_line: Callable[..., str]) -> None:
     """While it loads the models, and while it translates."""
 
     def fill(*_: object, **__: object) -> None:
@@ -138,13 +137,11 @@ def test_a_full_gpu_is_one_line(
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, fill)
-            assert main([*command, "--output", str(folder / "full")]) == 2
-        message = capsys.readouterr().err
-        assert message.startswith("nmt-core decode: a GPU's memory is full; ")
-        assert message.count("\n") == 1
+            line = error_line(main, [*command, "--output", str(folder / "full")])
+        assert line.startswith("nmt-core decode: a GPU's memory is full; ")
         assert not (folder / "full").exists()
 
 
-def test_a_missing_input_is_named_before_a_model_is_loaded(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["decode", "--model", "nowhere", "--input", "nofile"]) == 2
-    assert capsys.readouterr().err == "nmt-core decode: nofile: cannot be read (No such file or directory)\n"
+def test_a_missing_input_is_named_before_a_model_is_loaded(error_line: Callable[..., str]) -> None:
+    line = error_line(main, ["decode", "--model", "nowhere", "--input", "nofile"])
+    assert line == "nmt-core decode: nofile: cannot be read (No such file or directory)"

@@ -6,7 +6,7 @@ import gzip
 import random
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -85,7 +85,7 @@ def test_a_job_knows_its_batch(folder: Path, tmp_path: Path, monkeypatch: pytest
 
 
 def test_parts_of_another_preparation_of_text_are_refused_before_any_is_made(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, error_line: Callable[..., str]
 ) -> None:
     """Of the rules in the settings as of tensors; the parts that were made stay."""
     own = Path(shutil.copytree(folder / "model", tmp_path / "model"))
@@ -95,11 +95,8 @@ def test_parts_of_another_preparation_of_text_are_refused_before_any_is_made(
     settings = yaml.safe_load((own / "config.yaml").read_text())
     settings["text"]["source_language"] = "it"
     (own / "config.yaml").write_text(yaml.safe_dump(settings))
-    capsys.readouterr()
     for rest in (("--shards", "2-3"), ("--jobs", "1")):
-        assert decode(folder, tmp_path / "out", *raw, *rest) == 2
-        error = capsys.readouterr().err
-        assert "the job was begun with models translator=" in error and error.count("\n") == 1
+        assert "the job was begun with models translator=" in error_line(decode, folder, tmp_path / "out", *raw, *rest)
     assert {path.name: path.read_bytes() for path in tmp_path.glob("*out*")} == made
 
 
@@ -145,18 +142,16 @@ def test_lost_actors_change_no_byte(
     ],
 )
 def test_what_does_not_go_together_is_one_line(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: Sequence[str], told: str
+    folder: Path, tmp_path: Path, error_line: Callable[..., str], options: Sequence[str], told: str
 ) -> None:
-    assert decode(folder, tmp_path / "out", *options) == 2
-    assert told in capsys.readouterr().err
+    assert told in error_line(decode, folder, tmp_path / "out", *options)
     assert not [*tmp_path.iterdir()]
 
 
 def test_a_bad_line_is_named_by_its_number_in_the_file(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, error_line: Callable[..., str]
 ) -> None:
     marked = f'<np translation="{"un " * 40}">a</np>'
     (tmp_path / "in").write_text("a\n" * 13 + f"{marked}\na\n")
     options = ("--xml-input", "exclusive", "--input", str(tmp_path / "in"))
-    assert decode(folder, tmp_path / "out", *options, "--restart") == 2
-    assert "line 14: constraints need 40 words" in capsys.readouterr().err
+    assert "line 14: constraints need 40 words" in error_line(decode, folder, tmp_path / "out", *options, "--restart")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,26 +35,24 @@ def decode(folder: Path, name: str, output: Path, *options: str) -> list[str]:
     return output.read_text().splitlines()
 
 
-def test_a_long_line_is_refused_with_its_number(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_long_line_is_refused_with_its_number(folder: Path, tmp_path: Path, error_line: Callable[..., str]) -> None:
     command = ["decode", "--model", str(folder / "model"), "--input", str(folder / "long"), "--output"]
     for options in ([], ["--jobs", "2"]):
         output = tmp_path / "out"
-        assert main([*command, str(output), "--device", "cpu", "--quiet", "--max-words", "7", *options]) == 2
-        assert "long:2: has 8 words; up to 7 are taken" in capsys.readouterr().err
+        line = error_line(main, [*command, str(output), "--device", "cpu", "--quiet", "--max-words", "7", *options])
+        assert "long:2: has 8 words; up to 7 are taken" in line
         assert not output.exists()
     assert decode(folder, "long", tmp_path / "out", "--max-words", "9") == decode(folder, "long", tmp_path / "same")
 
 
 @pytest.mark.parametrize(("long", "line"), [("source", 2), ("target", 3)])
 def test_score_names_the_side(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], long: str, line: int
+    folder: Path, tmp_path: Path, error_line: Callable[..., str], long: str, line: int
 ) -> None:
     (tmp_path / "source").write_text("a\na of a\nof\n" if long == "source" else "a\na of\nof\n")
     (tmp_path / "target").write_text("un\nun un\nun\n" if long == "source" else "un\nun\nun un un\n")
     command = ["score", "--model", str(folder / "model"), "--quiet", "--device", "cpu"]
     sides = [str(tmp_path / "source"), str(tmp_path / "target")]
-    assert main([*command, "--max-words", "2", *sides]) == 2
-    assert f"{tmp_path / long}:{line}: has 3 words; up to 2 are taken" in capsys.readouterr().err
+    problem = f"{tmp_path / long}:{line}: has 3 words; up to 2 are taken"
+    assert problem in error_line(main, [*command, "--max-words", "2", *sides])
     assert main([*command, "--max-words", "3", *sides]) == 0

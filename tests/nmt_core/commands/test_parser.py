@@ -13,17 +13,6 @@ from nmt_core.commands.main import main as nmt_core
 from smt_bridge.commands.main import main as smt_bridge
 
 
-def message_of(capfd: pytest.CaptureFixture[str], arguments: str) -> str:
-    """The one line that a wrong command line ends with."""
-    with pytest.raises(SystemExit) as ended:
-        nmt_core(arguments.split())
-    assert ended.value.code == 2
-    output = capfd.readouterr()
-    assert output.out == ""
-    assert output.err.count("\n") == 1
-    return output.err
-
-
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [
@@ -36,13 +25,13 @@ def message_of(capfd: pytest.CaptureFixture[str], arguments: str) -> str:
     ],
 )
 def test_what_is_mistyped_is_told_with_what_was_meant(
-    capfd: pytest.CaptureFixture[str], arguments: str, meant: str
+    error_line: Callable[..., str], arguments: str, meant: str
 ) -> None:
-    assert meant in message_of(capfd, arguments)
+    assert meant in error_line(nmt_core, arguments.split())
 
 
-def test_what_is_like_nothing_is_told_alone(capfd: pytest.CaptureFixture[str]) -> None:
-    line = message_of(capfd, "train --frobnicate en-fr.yaml")
+def test_what_is_like_nothing_is_told_alone(error_line: Callable[..., str]) -> None:
+    line = error_line(nmt_core, ["train", "--frobnicate", "en-fr.yaml"])
     assert "there is no option --frobnicate" in line
     assert "did you mean" not in line
 
@@ -70,15 +59,15 @@ def test_what_is_like_nothing_is_told_alone(capfd: pytest.CaptureFixture[str]) -
         ("score --model a b c d", "too many: d"),
     ],
 )
-def test_a_wrong_command_line_is_one_line(capfd: pytest.CaptureFixture[str], arguments: str, problem: str) -> None:
-    line = message_of(capfd, arguments)
+def test_a_wrong_command_line_is_one_line(error_line: Callable[..., str], arguments: str, problem: str) -> None:
+    line = error_line(nmt_core, arguments.split())
     assert problem in line
     assert f"'nmt-core {arguments.split()[0]} --help'" in line
 
 
 @pytest.mark.parametrize("words", [f"decode --beam {10**30}", "client translate --timeout nan"])
-def test_numbers_that_no_option_has_are_one_line(capfd: pytest.CaptureFixture[str], words: str) -> None:
-    line = message_of(capfd, words)
+def test_numbers_that_no_option_has_are_one_line(error_line: Callable[..., str], words: str) -> None:
+    line = error_line(nmt_core, words.split())
     assert f"argument {words.split()[-2]}: invalid" in line and words.split()[-1] in line
 
 

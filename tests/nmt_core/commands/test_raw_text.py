@@ -136,17 +136,14 @@ def test_members_of_an_ensemble_read_raw_text_alike(model_of: Callable[[str], Pa
 def test_a_folder_that_is_not_as_it_was_saved_is_refused(
     model_of: Callable[[str], Path],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    error_line: Callable[..., str],
     harm: Callable[[Path], object],
     problem: str,
 ) -> None:
     model = tmp_path / "model"
     shutil.copytree(model_of("bpe"), model)
     harm(model / "preparation")
-    assert main(["score", "--model", str(model), "/dev/null", "/dev/null"]) == 2
-    error = capsys.readouterr().err
-    assert problem in error
-    assert error.count("\n") == 1
+    assert problem in error_line(main, ["score", "--model", str(model), "/dev/null", "/dev/null"])
 
 
 def test_only_regular_files_of_a_bounded_size_are_read(
@@ -245,16 +242,15 @@ def test_development_bleu_is_of_words(model_of: Callable[[str], Path], monkeypat
 
 
 def test_a_run_goes_on_with_its_preparation_alone(
-    model_of: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model_of: Callable[[str], Path], tmp_path: Path, error_line: Callable[..., str]
 ) -> None:
     """With another one its model would cut raw text in another way than its training text was cut."""
     shutil.copytree(model_of("bpe").parent, tmp_path, dirs_exist_ok=True)
     other = model_of("truecased").parent / "data/preparation.json"
     more = ["--set", "training.max_updates=31", "--set", f"folder={tmp_path / 'model'}"]
     train = ["train", str(tmp_path / "run.yaml"), "--quiet", "--resume", *more]
-    capsys.readouterr()
-    assert main([*train, "--set", f"data.preparation={other}"]) == 2
-    assert "the preparation is another; data.preparation was auto and is " in capsys.readouterr().err
+    line = error_line(main, [*train, "--set", f"data.preparation={other}"])
+    assert "the preparation is another; data.preparation was auto and is " in line
     assert main(train) == 0
 
 

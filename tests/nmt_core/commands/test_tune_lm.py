@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -113,18 +114,15 @@ def test_both_ends_of_a_grid_count(grid: str, weights: list[float]) -> None:
     ],
 )
 def test_wrong_options_of_decode_are_told(
-    folder: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], problem: str
+    folder: Path, error_line: Callable[..., str], options: tuple[str, ...], problem: str
 ) -> None:
     here = [option if option.startswith("--") else f"--lm={folder}/{option}" for option in options]
     places = ["--model", str(folder / "search"), "--input", str(folder / "source")]
-    assert main(["decode", *places, "--device", "cpu", *here]) == 2
-    (line,) = capsys.readouterr().err.strip().split("\n")
-    assert problem in line
+    assert problem in error_line(main, ["decode", *places, "--device", "cpu", *here])
 
 
 @pytest.mark.parametrize("grid", ["1", "0:1", "0:1:0", "1:0:0.1", "0:1:x", "-1:1:0.5", "0:1e9:0.001", "nan:1:1"])
-def test_what_is_no_grid_is_told(folder: Path, capsys: pytest.CaptureFixture[str], grid: str) -> None:
+def test_what_is_no_grid_is_told(folder: Path, error_line: Callable[..., str], grid: str) -> None:
     places = ["--source", str(folder / "source"), "--reference", str(folder / "reference")]
     lm = ["--lm", str(folder / "lm.arpa"), f"--weights={grid}"]
-    assert main(["tune-lm", "--model", str(folder / "search"), *lm, *places]) == 2
-    assert "START:STOP:STEP" in capsys.readouterr().err
+    assert "START:STOP:STEP" in error_line(main, ["tune-lm", "--model", str(folder / "search"), *lm, *places])

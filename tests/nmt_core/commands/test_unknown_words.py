@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -187,7 +188,7 @@ class TestLexicon:
         ],
     )
     def test_says_what_does_not_fit(
-        self, files: Path, models: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+        self, files: Path, models: Path, error_line: Callable[..., str], arguments: list[str], message: str
     ) -> None:
         (files / "points").write_text("0-0 1-1\n1-1 2-2 3-3\n")
         places = {name: str(files / name) for name in ("moses", "source", "target", "points")}
@@ -195,6 +196,5 @@ class TestLexicon:
         given = [places.get(argument, argument) for argument in arguments]
         output = files / "out"
         output.write_text("older")
-        assert main(["lexicon", *given, "--output", str(output)]) == 2
-        assert message in capsys.readouterr().err
+        assert message in error_line(main, ["lexicon", *given, "--output", str(output)])
         assert output.read_text() == "older"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -136,17 +137,17 @@ def test_the_output_matrix_may_be_stored_turned_and_without_a_bias(
 
 
 def test_one_table_of_words_has_one_order_of_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Callable[..., str]
 ) -> None:
     monkeypatch.setattr(MarianCheckpoint, "target", {**MarianCheckpoint.target, "</s>": 1, "<unk>": 0})
     checkpoint = MarianCheckpoint(tmp_path, Kind(shared=True, tied=True))
-    assert_refused(checkpoint, "one table of words for both sides; give both one vocabulary", capsys)
+    assert_refused(checkpoint, "one table of words for both sides; give both one vocabulary", error_line)
 
 
-def test_a_bias_that_the_settings_do_not_omit_is_missed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bias_that_the_settings_do_not_omit_is_missed(tmp_path: Path, error_line: Callable[..., str]) -> None:
     checkpoint = MarianCheckpoint(tmp_path, Kind())
     del checkpoint.arrays["ff_logit_b"]
-    assert_refused(checkpoint, "has no array decoder_ff_logit_l2_b", capsys)
+    assert_refused(checkpoint, "has no array decoder_ff_logit_l2_b", error_line)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +161,7 @@ def test_a_bias_that_the_settings_do_not_omit_is_missed(tmp_path: Path, capsys: 
     ],
 )
 def test_settings_may_be_a_yaml_file_of_their_own(
-    tmp_path: Path, name: str, content: str | None, message: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, name: str, content: str | None, message: str, error_line: Callable[..., str]
 ) -> None:
     checkpoint = MarianCheckpoint(tmp_path, Kind(tied=True))
     checkpoint.more = ["--settings", str(tmp_path / name)]
@@ -168,7 +169,7 @@ def test_settings_may_be_a_yaml_file_of_their_own(
     if content is None:
         assert_scores(checkpoint, PAIRS)
     else:
-        assert_refused(checkpoint, message, capsys)
+        assert_refused(checkpoint, message, error_line)
 
 
 @pytest.mark.parametrize(
@@ -186,6 +187,6 @@ def test_settings_may_be_a_yaml_file_of_their_own(
     ],
 )
 def test_what_is_not_as_expected_is_named_and_nothing_written(
-    tmp_path: Path, settings: Any, message: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, settings: Any, message: str, error_line: Callable[..., str]
 ) -> None:
-    assert_refused(MarianCheckpoint(tmp_path, Kind(), **settings), message, capsys)
+    assert_refused(MarianCheckpoint(tmp_path, Kind(), **settings), message, error_line)

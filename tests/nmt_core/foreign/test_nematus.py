@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -111,14 +112,12 @@ def test_settings_may_have_another_place_and_default_values_and_languages_are_ke
     ],
 )
 def test_what_is_not_as_expected_is_named_and_nothing_written(
-    tmp_path: Path, harm: Any, message: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, harm: Any, message: str, error_line: Callable[..., str]
 ) -> None:
     checkpoint = NematusCheckpoint(tmp_path, Kind())
     harm(checkpoint)
-    assert_refused(checkpoint, message, capsys)
+    assert_refused(checkpoint, message, error_line)
 
 
-def test_more_transitions_than_a_model_may_have_are_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert_refused(NematusCheckpoint(tmp_path, Kind(encoder=101)), "encoder_transitions", capsys)
+def test_more_transitions_than_a_model_may_have_are_one_line(tmp_path: Path, error_line: Callable[..., str]) -> None:
+    assert_refused(NematusCheckpoint(tmp_path, Kind(encoder=101)), "encoder_transitions", error_line)

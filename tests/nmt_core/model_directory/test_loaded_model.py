@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -177,7 +177,9 @@ def test_tied_embeddings_stay_tied_when_loaded(tmp_path: Path) -> None:
     torch.testing.assert_close(model(batch), fresh(batch))
 
 
-def test_averaging_takes_the_mean_and_wants_equal_models(folder: Path, tmp_path: Path) -> None:
+def test_averaging_takes_the_mean_and_wants_equal_models(
+    folder: Path, tmp_path: Path, error_line: Callable[..., str]
+) -> None:
     vocabularies = ["--source-vocab", str(tmp_path / "s"), "--target-vocab", str(tmp_path / "t")]
     sizes = ["--set", "model.hidden=4", "--set", "model.embedding=3", "--set", "model.maxout=2"]
     other = str(tmp_path / "other")
@@ -188,7 +190,7 @@ def test_averaging_takes_the_mean_and_wants_equal_models(folder: Path, tmp_path:
         torch.testing.assert_close(tensor, (models[0][name] + models[1][name]) / 2)
     larger = str(tmp_path / "larger")
     assert main(["init", larger, "--preset", "rnnsearch", *vocabularies, *sizes]) == 0
-    assert main(["average", str(folder), larger, "--output", str(tmp_path / "no")]) == 2
+    error_line(main, ["average", str(folder), larger, "--output", str(tmp_path / "no")])
 
 
 def test_a_vocabulary_that_does_not_fit_is_refused(folder: Path) -> None:
@@ -208,14 +210,12 @@ def test_a_newer_format_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["config.yaml", "model.safetensors", "source.vocab"])
-def test_a_missing_file_is_named(folder: Path, missing: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_file_is_named(folder: Path, missing: str, error_line: Callable[..., str]) -> None:
     (folder / missing).unlink()
-    assert main(["score", "--model", str(folder), "-", "/dev/null"]) == 2
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert missing in error
+    assert missing in error_line(main, ["score", "--model", str(folder), "-", "/dev/null"])
 
 
-def test_an_existing_model_is_not_overwritten_by_init(folder: Path) -> None:
+def test_an_existing_model_is_not_overwritten_by_init(folder: Path, error_line: Callable[..., str]) -> None:
     vocabulary = str(folder / "source.vocab")
     arguments = ["--preset", "rnnsearch", "--source-vocab", vocabulary, "--target-vocab", vocabulary]
-    assert main(["init", str(folder), *arguments]) == 2
+    error_line(main, ["init", str(folder), *arguments])

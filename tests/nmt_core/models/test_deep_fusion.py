@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -167,22 +168,19 @@ def test_a_controller_that_begins_at_zero_is_trained_where_zeros_are_kept(tmp_pa
     ],
 )
 def test_what_cannot_be_fused_is_one_clear_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], translation: str, language: str, problem: str
+    tmp_path: Path, error_line: Callable[..., str], translation: str, language: str, problem: str
 ) -> None:
     folders(tmp_path)
     arguments = ["--model", str(tmp_path / translation), "--lm", str(tmp_path / language)]
-    assert main(["fuse", *arguments, "--output", str(tmp_path / "out")]) == 2
-    error = capsys.readouterr().err
-    assert problem in error
-    assert len(error.splitlines()) == 1
+    assert problem in error_line(main, ["fuse", *arguments, "--output", str(tmp_path / "out")])
     assert not (tmp_path / "out").exists()
 
 
-def test_starting_from_a_model_of_other_settings_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_starting_from_a_model_of_other_settings_is_refused(tmp_path: Path, error_line: Callable[..., str]) -> None:
     translation, _ = folders(tmp_path)
     model = {**load_model(translation).config.model.to_mapping(), "hidden": 7, "dropout": 0.2}
-    assert train(tmp_path, "x", model=model, start_from=translation) == 2
-    assert "has another model.hidden (5, not 7); leave" in capsys.readouterr().err
+    line = error_line(train, tmp_path, "x", model=model, start_from=translation)
+    assert "has another model.hidden (5, not 7); leave" in line
 
 
 def test_a_model_goes_on_with_other_dropout(tmp_path: Path) -> None:
@@ -198,9 +196,6 @@ def test_a_model_goes_on_with_other_dropout(tmp_path: Path) -> None:
         torch.testing.assert_close(found[name], value, rtol=0, atol=1e-6)
 
 
-def test_without_the_models_it_is_made_of_it_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert train(tmp_path, "x", model={"type": "deep-fusion"}) == 2
-    error = capsys.readouterr().err
-    assert "training.start_from is missing" in error
-    assert len(error.splitlines()) == 1
+def test_without_the_models_it_is_made_of_it_is_refused(tmp_path: Path, error_line: Callable[..., str]) -> None:
+    assert "training.start_from is missing" in error_line(train, tmp_path, "x", model={"type": "deep-fusion"})
     assert not (tmp_path / "x").exists()

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -107,9 +108,7 @@ def test_memory_does_not_grow_with_the_text(folder: Path, monkeypatch: pytest.Mo
     assert peaks[1] < 1.1 * peaks[0]
 
 
-def test_what_cannot_be_selected_is_one_line_and_leaves_nothing(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_selected_is_one_line_and_leaves_nothing(folder: Path, error_line: Callable[..., str]) -> None:
     one, two = ["text.fr", "--output", "out"], ["text.en", "text.fr", "--output", "out.en", "out.fr"]
     cases = {
         "expected a share such as 0.3": [*one, "--in-domain", "in.fr", "--general", "general.fr", "--keep", "1.5"],
@@ -123,9 +122,7 @@ def test_what_cannot_be_selected_is_one_line_and_leaves_nothing(
     os.mkfifo("pipe")
     before = sorted(folder.iterdir())
     for message, arguments in cases.items():
-        assert main(["prepare", "select", *arguments]) == 2
-        error = capsys.readouterr().err
-        assert message in error and error.count("\n") == 1
+        assert message in error_line(main, ["prepare", "select", *arguments])
     assert sorted(folder.iterdir()) == before
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -79,11 +80,10 @@ def test_the_command_writes_one_word_a_line(tmp_path: Path, capfdbinary: pytest.
     assert capfdbinary.readouterr().out.decode() == "</s>\t2\n<unk>\t2\nle\t3\n"
 
 
-def test_an_empty_corpus_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_corpus_is_refused(tmp_path: Path, error_line: Callable[..., str]) -> None:
     corpus = tmp_path / "corpus"
     corpus.write_text("\n")
-    assert main(["prepare", "vocab", str(corpus)]) == 2
-    assert "has no words" in capsys.readouterr().err
+    assert "has no words" in error_line(main, ["prepare", "vocab", str(corpus)])
 
 
 def test_vocabularies_are_joined() -> None:

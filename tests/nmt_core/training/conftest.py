@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import random
 from collections.abc import Mapping
@@ -69,14 +67,6 @@ class Runs:
         """Begin a run, or go on with it; its exit code."""
         settings = [part for option in options for part in ("--set", option)]
         return main(["train", self.file(f"{folder}.yaml"), "--quiet", "--device", "cpu", "--resume", *settings])
-
-    def refused(self, folder: str, *options: str) -> str:
-        """The one line with which a run is rejected."""
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
-            assert self.go_on(folder, *options) == 2
-        (line,) = said.getvalue().splitlines()
-        return line + "\n"
 
     def state(self, folder: str) -> dict[str, torch.Tensor]:
         return load_file(self.file(f"{folder}/training.safetensors"))

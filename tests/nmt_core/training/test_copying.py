@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,12 +68,14 @@ def _points(line: str) -> list[tuple[int, int]]:
         (["copying=unkpos"], "'copying': "),
     ],
 )
-def test_what_a_run_cannot_do_is_one_line(runs, settings, options: list[str], message: str) -> None:
+def test_what_a_run_cannot_do_is_one_line(
+    runs, error_line: Callable[..., str], settings, options: list[str], message: str
+) -> None:
     runs.write("run", **settings, max_updates=2)
-    assert message in runs.refused("run", *(option.format(words=runs.file("words")) for option in options))
+    assert message in error_line(runs.go_on, "run", *(option.format(words=runs.file("words")) for option in options))
 
 
-def test_posall_wants_the_alignment_of_its_development_set(runs, settings) -> None:
+def test_posall_wants_the_alignment_of_its_development_set(runs, error_line: Callable[..., str], settings) -> None:
     runs.write("run", **settings, max_updates=2)
     if settings["others"] == {"copying": "posall"}:
-        assert "posall: give data.dev_alignment" in runs.refused("run", "data.dev_alignment=null")
+        assert "posall: give data.dev_alignment" in error_line(runs.go_on, "run", "data.dev_alignment=null")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -131,10 +132,10 @@ def test_a_run_that_starts_from_a_model_takes_its_type(corpus: Path) -> None:
     assert load_model(str(corpus / "next")).config.model.type == "cslm"
 
 
-def test_what_is_no_utf8_is_told_with_its_line(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_utf8_is_told_with_its_line(corpus: Path, error_line: Callable[..., str]) -> None:
     (corpus / "dirty").write_bytes(b"a\n\xff\n" + (corpus / "train").read_bytes())
-    assert main(["train", write_config(corpus, "junk", text=str(corpus / "dirty")), *RUN]) == 2
-    assert f"{corpus / 'dirty'}:2: " in capsys.readouterr().err
+    line = error_line(main, ["train", write_config(corpus, "junk", text=str(corpus / "dirty")), *RUN])
+    assert f"{corpus / 'dirty'}:2: " in line
 
 
 @pytest.mark.parametrize(
@@ -149,8 +150,7 @@ def test_what_is_no_utf8_is_told_with_its_line(corpus: Path, capsys: pytest.Capt
     ],
 )
 def test_what_does_not_go_together_is_told(
-    corpus: Path, capsys: pytest.CaptureFixture[str], command: str, changes: list[str], problem: str
+    corpus: Path, error_line: Callable[..., str], command: str, changes: list[str], problem: str
 ) -> None:
     options = [part for change in changes for part in ("--set", change)]
-    assert main([command, write_config(corpus, "bad"), *RUN, *options]) == 2
-    assert problem in capsys.readouterr().err
+    assert problem in error_line(main, [command, write_config(corpus, "bad"), *RUN, *options])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -155,6 +156,6 @@ def test_frozen_embeddings_stay_as_they_are(runs) -> None:
             assert torch.equal(tensor, later[name]) == ("embedding" in name), name
 
 
-def test_too_small_partitions_are_one_clear_line(runs) -> None:
+def test_too_small_partitions_are_one_clear_line(runs, error_line: Callable[..., str]) -> None:
     runs.write("run", partition_words=5)
-    assert "training.partition_words 5" in runs.refused("run")
+    assert "training.partition_words 5" in error_line(runs.go_on, "run")

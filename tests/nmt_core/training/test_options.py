@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -250,6 +250,8 @@ def test_several_development_sets_are_measured_and_the_first_decides(runs, capsy
         ({"data": {"weights": [1, -2]}}, "'data.weights.1'"),
     ],
 )
-def test_what_does_not_go_together_is_one_line(runs, settings: dict[str, object], message: str) -> None:
+def test_what_does_not_go_together_is_one_line(
+    runs, error_line: Callable[..., str], settings: dict[str, object], message: str
+) -> None:
     runs.write("run", **settings)
-    assert message in runs.refused("run")
+    assert message in error_line(runs.go_on, "run") + "\n"

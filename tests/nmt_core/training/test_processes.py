@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -124,11 +125,13 @@ def test_one_two_and_four_processes_train_the_same_model(runs: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # processes that load PyTorch, on a busy machine
-def test_a_lost_process_is_one_line_and_the_run_goes_on(runs: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lost_process_is_one_line_and_the_run_goes_on(
+    runs: Any, capfd: pytest.CaptureFixture[str], error_line: Callable[..., str]
+) -> None:
     for name in ("whole", "lost"):
         runs.write(name, microbatches=2, max_updates=30, validate_every=5, select_by="nll")
     assert train(runs, "whole", 1) == 0
-    assert capsys.readouterr().err == ""
+    assert capfd.readouterr().err == ""
 
     def kill() -> None:
         while not os.path.exists(runs.file("lost/training.safetensors")):
@@ -139,13 +142,9 @@ def test_a_lost_process_is_one_line_and_the_run_goes_on(runs: Any, capsys: pytes
 
     killer = threading.Thread(target=kill)
     killer.start()
-    assert train(runs, "lost", 2, "training.max_updates=100000", "training.max_minutes=5") == 2
+    line = error_line(train, runs, "lost", 2, "training.max_updates=100000", "training.max_minutes=5")
     killer.join()
-    message = capsys.readouterr().err
-    assert message.count("\n") == 1
-    assert (
-        "process 2 of 2 was ended by signal 9 (out of memory?); --resume goes on from the last saved state" in message
-    )
+    assert "process 2 of 2 was ended by signal 9 (out of memory?); --resume goes on from the last saved state" in line
     assert not multiprocessing.active_children()
     saved = int(runs.progress("lost")["update"])
     assert saved > 0
@@ -177,11 +176,10 @@ def test_a_process_that_starts_when_the_first_one_was_killed_ends_silently(capfd
     ],
 )
 def test_processes_that_cannot_share_are_refused(
-    runs: Any, capsys: pytest.CaptureFixture[str], processes: str, microbatches: int, message: str
+    runs: Any, error_line: Callable[..., str], processes: str, microbatches: int, message: str
 ) -> None:
     path = runs.write("run", microbatches=microbatches, max_updates=1)
-    assert main(["train", path, "--device", "cpu", "--processes", processes]) == 2
-    assert message in capsys.readouterr().err
+    assert message in error_line(main, ["train", path, "--device", "cpu", "--processes", processes])
     assert not os.path.exists(runs.file("run"))
 
 

@@ -8,6 +8,7 @@ import math
 import os
 import resource
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -112,24 +113,23 @@ def _settings(runs, name: str) -> dict:
         ("data.dev_source={place}/dev2.s data.dev_target={place}/dev2.t", "the development set is another"),
     ],
 )
-def test_resuming_names_what_is_another(runs, change: str, message: str) -> None:
+def test_resuming_names_what_is_another(runs, error_line: Callable[..., str], change: str, message: str) -> None:
     runs.write("run", max_updates=3)
     assert runs.go_on("run") == 0
-    assert message in runs.refused("run", *change.format(place=runs.place).split())
+    assert message in error_line(runs.go_on, "run", *change.format(place=runs.place).split())
 
 
 @pytest.mark.parametrize("size", [10**7 - 1, 10**17 - 1])
-def test_a_model_that_is_larger_than_memory_is_one_line(runs, size: int) -> None:
+def test_a_model_that_is_larger_than_memory_is_one_line(runs, error_line: Callable[..., str], size: int) -> None:
     runs.write("run", model={"hidden": size}, max_updates=1)
-    assert "train: model: " in runs.refused("run")
+    assert "train: model: " in error_line(runs.go_on, "run")
 
 
-def test_a_new_run_replaces_neither_a_run_nor_a_model(runs, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_run_replaces_neither_a_run_nor_a_model(runs, error_line: Callable[..., str]) -> None:
     path = runs.write("run", max_updates=1)
     assert runs.go_on("run") == 0
     for problem in ("a run was started here", "holds a model already"):
-        assert main(["train", path, "--device", "cpu"]) == 2
-        assert problem in capsys.readouterr().err
+        assert problem in error_line(main, ["train", path, "--device", "cpu"])
         Path(runs.file("run/training.safetensors")).unlink(missing_ok=True)
 
 
@@ -140,20 +140,17 @@ def test_a_directory_may_have_the_name_of_a_setting(runs, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("name", ["train.s", "dev.t"])
-def test_a_file_of_the_same_name_with_other_content_is_noticed(
-    runs, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_a_file_of_the_same_name_with_other_content_is_noticed(runs, error_line: Callable[..., str], name: str) -> None:
     runs.write("run", max_updates=3)
     assert runs.go_on("run") == 0
     path = Path(runs.file(name))
     first, second, rest = path.read_text().split("\n", 2)
     path.write_text("\n".join([second, first, rest]))
-    assert runs.go_on("run") == 2
     what = "training text" if name == "train.s" else "development set"
-    assert f"the {what} is another, since the content of a file changed" in capsys.readouterr().err
+    assert f"the {what} is another, since the content of a file changed" in error_line(runs.go_on, "run")
 
 
-def test_a_changed_model_to_start_from_is_noticed(runs) -> None:
+def test_a_changed_model_to_start_from_is_noticed(runs, error_line: Callable[..., str]) -> None:
     for name in ("one", "two"):
         runs.write(name, max_updates=2, seed=len(name) + ord(name[0]))
         assert runs.go_on(name) == 0
@@ -161,12 +158,12 @@ def test_a_changed_model_to_start_from_is_noticed(runs) -> None:
     data = {f"{name}_vocabulary": path for name, path in files.items()}
     runs.write("run", max_updates=2, start_from=runs.file("one"), data=data)
     assert runs.go_on("run") == 0
-    assert "the model of training.start_from is another" in runs.refused(
-        "run", f"training.start_from={runs.file('two')}"
+    assert "the model of training.start_from is another" in error_line(
+        runs.go_on, "run", f"training.start_from={runs.file('two')}"
     )
 
 
-def test_beside_a_model_to_start_from_a_part_of_the_model_is_enough(runs, capsys: pytest.CaptureFixture[str]) -> None:
+def test_beside_a_model_to_start_from_a_part_of_the_model_is_enough(runs, error_line: Callable[..., str]) -> None:
     runs.write("one", max_updates=2)
     assert runs.go_on("one") == 0
     path = Path(runs.write("run", max_updates=2, start_from=runs.file("one")))
@@ -184,8 +181,7 @@ def test_beside_a_model_to_start_from_a_part_of_the_model_is_enough(runs, capsys
         ({"type": "rnnencdec"}, "model.type (rnnsearch"),
     ):
         path.write_text(yaml.safe_dump({**settings, "model": model, "folder": runs.file("other")}))
-        assert runs.go_on("run") == 2
-        assert f"one has another {message}" in capsys.readouterr().err
+        assert f"one has another {message}" in error_line(runs.go_on, "run")
 
 
 def test_what_cannot_change_weights_does_not_count(runs) -> None:
@@ -211,34 +207,31 @@ def test_a_run_ends_at_its_limit(runs, monkeypatch: pytest.MonkeyPatch, limit: s
 # --- the folder
 
 
-def test_a_folder_that_cannot_be_made_is_told_before_the_text_is_read(runs) -> None:
+def test_a_folder_that_cannot_be_made_is_told_before_the_text_is_read(runs, error_line: Callable[..., str]) -> None:
     Path(runs.file("file")).write_text("")
     runs.write("run", data={"source": "/nowhere"})
-    assert f"{runs.file('file')}/run: cannot be written" in runs.refused("run", f"folder={runs.file('file')}/run")
+    assert f"{runs.file('file')}/run: cannot be written" in error_line(
+        runs.go_on, "run", f"folder={runs.file('file')}/run"
+    )
 
 
-def test_two_runs_into_one_folder_are_told_at_once(runs, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_runs_into_one_folder_are_told_at_once(runs, error_line: Callable[..., str]) -> None:
     runs.write("run", data={"source": "/nowhere"})
     os.makedirs(runs.file("run"))
     with open(runs.file("run/.training.hybridmt.lock"), "w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        assert runs.go_on("run") == 2
-        assert "run: another program is writing it" in capsys.readouterr().err
-    assert runs.go_on("run") == 2  # a lock that nobody holds, as kill -9 leaves it
-    assert "/nowhere" in capsys.readouterr().err
+        assert "run: another program is writing it" in error_line(runs.go_on, "run")
+    assert "/nowhere" in error_line(runs.go_on, "run")  # a lock that nobody holds, as kill -9 leaves it
 
 
-def test_a_full_disk_is_reported_before_training(runs, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_is_reported_before_training(runs, error_line: Callable[..., str]) -> None:
     runs.write("run", max_updates=3)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
     try:
-        assert runs.go_on("run") == 2
+        assert "cannot hold the" in error_line(runs.go_on, "run")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    error = capsys.readouterr().err
-    assert "cannot hold the" in error
-    assert len(error.splitlines()) == 1
     assert not os.path.exists(runs.file("run"))
 
 
@@ -256,9 +249,8 @@ def test_space_is_tried_out_without_a_name_and_beside_what_a_run_has(
 
 
 def test_a_disk_that_fills_up_later_is_one_line_and_loses_nothing(
-    runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    runs, error_line: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-
     runs.write("run", max_updates=6)
     assert runs.go_on("run") == 0
     before = {path: path.read_bytes() for path in Path(runs.file("run")).iterdir() if path.is_file()}
@@ -266,19 +258,16 @@ def test_a_disk_that_fills_up_later_is_one_line_and_loses_nothing(
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8_000, limits[1]))
     try:
-        assert runs.go_on("run", "training.max_updates=12") == 2
+        assert "cannot be written" in error_line(runs.go_on, "run", "training.max_updates=12")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    error = capsys.readouterr().err
-    assert "cannot be written" in error
-    assert len(error.splitlines()) == 1
     assert {path: path.read_bytes() for path in Path(runs.file("run")).iterdir() if path.is_file()} == before
     assert runs.go_on("run", "training.max_updates=12") == 0
 
 
 @pytest.mark.parametrize("again", [False, True])
 def test_a_folder_that_is_removed_meanwhile_is_not_made_again(
-    runs, monkeypatch: pytest.MonkeyPatch, again: bool
+    runs, error_line: Callable[..., str], monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
     """Nor is one of the same name written to, which may be another run's."""
     before = os.listdir(os.path.dirname(runs.file("run")))
@@ -293,7 +282,7 @@ def test_a_folder_that_is_removed_meanwhile_is_not_made_again(
         return measure(self)
 
     monkeypatch.setattr(Trainer, "_measure", removing)
-    assert f"{runs.file('run')}: was removed, or moved away, while the run was at work" in runs.refused("run")
+    assert f"{runs.file('run')}: was removed, or moved away, while the run was at work" in error_line(runs.go_on, "run")
     if again:
         assert os.listdir(runs.file("run")) == ["notes"]
     else:
@@ -351,24 +340,25 @@ def test_models_of_every_so_many_updates_stay_where_the_setting_goes(
     assert kept >= {4, 8, 12, 16} and 6 not in kept and 18 not in kept
 
 
-def test_average_does_not_overwrite_a_model(runs, capsys: pytest.CaptureFixture[str]) -> None:
+def test_average_does_not_overwrite_a_model(runs, error_line: Callable[..., str]) -> None:
     runs.write("run", max_updates=2)
     assert runs.go_on("run") == 0
     before = parameters_file(runs.file("run")).read_bytes()
     shutil.copytree(runs.file("run"), runs.file("other"))
     for output, problem in (("run", "is also read"), ("other", "holds a model already")):
-        assert main(["average", runs.file("run"), "--output", runs.file(output)]) == 2
-        assert problem in capsys.readouterr().err
+        assert problem in error_line(main, ["average", runs.file("run"), "--output", runs.file(output)])
     assert parameters_file(runs.file("run")).read_bytes() == before
 
 
 @pytest.mark.parametrize(
     "data", [{}, {"dev_source": None, "dev_target": None, "hold_out": 4}], ids=["files", "held out"]
 )
-def test_development_sets_without_words_are_told_before_training(runs, data: dict[str, object]) -> None:
+def test_development_sets_without_words_are_told_before_training(
+    runs, error_line: Callable[..., str], data: dict[str, object]
+) -> None:
     for name in ("dev", "train"):
         source = Path(runs.file(f"{name}.s"))
         source.write_text("\n" * len(source.read_text().splitlines()))
     runs.write("run", data=data)
-    assert "nothing to validate on" in runs.refused("run")
+    assert "nothing to validate on" in error_line(runs.go_on, "run")
     assert not Path(runs.file("run")).exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -171,9 +172,11 @@ def test_halves() -> None:
         ({"source": "nowhere.s"}, "nowhere.s: cannot be read"),
     ],
 )
-def test_a_task_that_cannot_be_is_one_line(runs, change: dict[str, Any], message: str) -> None:
+def test_a_task_that_cannot_be_is_one_line(
+    runs, error_line: Callable[..., str], change: dict[str, Any], message: str
+) -> None:
     write(runs, "run", [{**several(runs)[0], **change}], max_updates=2)
-    assert message in runs.refused("run")
+    assert message in error_line(runs.go_on, "run")
 
 
 @pytest.mark.parametrize(
@@ -184,11 +187,13 @@ def test_a_task_that_cannot_be_is_one_line(runs, change: dict[str, Any], message
         ("halves", "w1 w2 w3\n", "of 4 words or more"),
     ],
 )
-def test_a_task_that_nothing_would_measure_is_one_line(runs, kind: str, text: str, message: str) -> None:
+def test_a_task_that_nothing_would_measure_is_one_line(
+    runs, error_line: Callable[..., str], kind: str, text: str, message: str
+) -> None:
     Path(runs.file("few")).write_text(text)
     task = {"name": "x", "kind": kind, "share": "both", "ratio": 1.0}
     write(runs, "run", [{**task, "source": runs.file("other.s"), "dev_source": runs.file("few")}], max_updates=2)
-    line = runs.refused("run")
+    line = error_line(runs.go_on, "run")
     assert "tasks.x.dev_source: " in line and message in line
 
 
@@ -199,13 +204,13 @@ def test_a_task_that_nothing_would_measure_is_one_line(runs, kind: str, text: st
         ("model={type: rnnsearch, hidden: 8, embedding: 6, alignment: 5, maxout: 4}", "models of type deep-lstm"),
     ],
 )
-def test_what_tasks_do_not_go_with_is_one_line(runs, option: str, message: str) -> None:
+def test_what_tasks_do_not_go_with_is_one_line(runs, error_line: Callable[..., str], option: str, message: str) -> None:
     write(runs, "run", several(runs), max_updates=2)
-    assert message in runs.refused("run", option)
+    assert message in error_line(runs.go_on, "run", option)
 
 
-def test_another_share_is_another_run(runs) -> None:
+def test_another_share_is_another_run(runs, error_line: Callable[..., str]) -> None:
     write(runs, "run", several(runs)[2:], max_updates=2)
     assert runs.go_on("run") == 0
     write(runs, "run", [{**several(runs)[2], "share": "encoder"}], max_updates=4)
-    assert "another run" in runs.refused("run")
+    assert "another run" in error_line(runs.go_on, "run")

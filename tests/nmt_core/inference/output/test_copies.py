@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -197,10 +198,10 @@ class TestPosall:
         assert [line["target"] for line in looked] == [["Rouge", "w5", "</s>"], ["</s>"]]
         assert [len(line["attention"]) for line in looked] == [3, 1]
 
-    def test_plain_pairs_are_refused(self, posall, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_plain_pairs_are_refused(self, posall, tmp_path: Path, error_line: Callable[..., str]) -> None:
         (tmp_path / "pairs").write_text("w1\tw2\n")
-        assert main(["score", "--model", posall[0], str(tmp_path / "pairs")]) == 2
-        assert "without its word alignment" in capsys.readouterr().err
+        line = error_line(main, ["score", "--model", posall[0], str(tmp_path / "pairs")])
+        assert "without its word alignment" in line
         with pytest.raises(ConfigError, match="without its word alignment"):
             open_model(posall[0]).score([SentencePair("w1", "w2")])
 
@@ -230,16 +231,13 @@ class TestPosall:
         (["score", "--word-alignment", "{f}/short", "{f}/s", "{f}/s"], "short:2: has 1 line but"),
     ],
 )
-def test_what_does_not_go_is_one_line(folders, tmp_path: Path, capsys, arguments: list[str], message: str) -> None:
+def test_what_does_not_go_is_one_line(folders, tmp_path: Path, error_line, arguments: list[str], message: str) -> None:
     for name, content in {"s": "w1 Rot\nw2 w3\n", "a": "0-4\n\n", "short": "0-0\n"}.items():
         (tmp_path / name).write_text(content)
     command, *rest = (part.format(f=tmp_path) for part in arguments)
     if command == "decode":
         rest += ["--input", str(tmp_path / "s")]
-    assert main([command, "--model", folders[0], "--device", "cpu", "--quiet", *rest]) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert message in lines[0]
+    assert message in error_line(main, [command, "--model", folders[0], "--device", "cpu", "--quiet", *rest])
 
 
 def test_a_directory_carries_its_lexicon(folders: tuple[str, str]) -> None:
