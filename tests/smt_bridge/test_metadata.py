@@ -111,7 +111,7 @@ def test_a_list_that_was_made_again_has_no_column_of_the_older_one(folder: Path,
         "tune --nbest table --reference reference --recipe recipe --output tuned",
     ],
 )
-def test_readers_that_need_it_end(folder: Path, capsys, command: str) -> None:
+def test_readers_that_need_it_end(folder: Path, error_line, command: str) -> None:
     Path("moses.ini").write_text(
         "[mapping]\n0 T 0\n\n[feature]\nPhraseDictionaryMemory name=TM0 num-features=4 path=table\n\n[weight]\n"
         "TM0= 1 1 1 1\n"
@@ -121,25 +121,21 @@ def test_readers_that_need_it_end(folder: Path, capsys, command: str) -> None:
     Path("table").write_text("a ||| x ||| 1 1 1 1 0.4 ||| 0-0 ||| 1 1 1\n")
     if "--nbest" in command:
         Path("table").write_text(LIST)
-    capsys.readouterr()
-    assert main(command.split()) == 2
-    *_, line = capsys.readouterr().err.splitlines()
+    line = error_line(main, command.split())
     assert not Path("best").exists()
     assert "table.json: describes other content than table has; remove it, or make both again" in line
 
 
-def test_metadata_of_another_version_are_read_if_they_say_of_which_bytes_they_are(folder: Path, capsys) -> None:
+def test_metadata_of_another_version_are_read_if_they_say_of_which_bytes_they_are(folder: Path, error_line) -> None:
     found = json.loads(Path("rich.json").read_bytes())
     other = {**found, "version": "0.0.1", "of_that_version": [1]}
     Path("rich.json").write_text(json.dumps(other))
     assert list(known_columns("rich")) == ["WordCount0"]
     del other["file"]  # as the first ones were
     Path("rich.json").write_text(json.dumps(other))
-    capsys.readouterr()
     add = "add-features --nbest rich --source source --feature lengthratio --output more --jobs 1"
-    assert main(add.split()) == 2
-    assert capsys.readouterr().err.endswith(
-        "rich.json: describes other content than rich has; remove it, or make both again\n"
+    assert error_line(main, add.split()).endswith(
+        "rich.json: describes other content than rich has; remove it, or make both again"
     )
     assert not Path("more").exists()
 

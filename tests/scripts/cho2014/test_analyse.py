@@ -106,8 +106,7 @@ def test_what_a_model_proposes_is_marked_where_the_table_has_it(folder: Path) ->
     ("main", "command"), [(cho2014, ["analyse", "nmt"]), (smt_bridge, ["report", "--table", "nmt"])]
 )
 def test_the_record_of_another_table_is_not_believed(
-    folder: Path, capsys, main: Callable[[list[str]], int], command: list[str]
+    folder: Path, error_line, main: Callable[[list[str]], int], command: list[str]
 ) -> None:
     Path("nmt").write_bytes(content().replace(b" 0.5 ", b" 0.5 0.5 "))
-    assert main([*command, "--output", "page.html"]) == 2
-    assert "nmt.json: describes other content than nmt has" in capsys.readouterr().err
+    assert "nmt.json: describes other content than nmt has" in error_line(main, [*command, "--output", "page.html"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -180,7 +181,7 @@ SCATTERED = b"0 ||| la maison ||| A= 1 ||| -1\n2 ||| la ||| A= 3 ||| -3\n0 ||| m
 @pytest.mark.parametrize("window", [1, 100])
 @pytest.mark.parametrize("from_stream", [False, True])
 def test_an_id_that_comes_again_is_refused_where_whole_sentences_count(
-    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, from_stream: bool, window: int
+    files: Path, error_line: Callable[..., str], monkeypatch: pytest.MonkeyPatch, from_stream: bool, window: int
 ) -> None:
     (files / "nbest").write_bytes(SCATTERED)
     nbest = "-" if from_stream else str(files / "nbest")
@@ -189,10 +190,10 @@ def test_an_id_that_comes_again_is_refused_where_whole_sentences_count(
     monkeypatch.setattr("smt_bridge.lists.add.WINDOW", window)
     with open(files / "nbest") as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
-        assert main([*command, "mbrbleu:posterior"]) == 2
+        line = error_line(main, [*command, "mbrbleu:posterior"])
     name = "standard input" if from_stream else nbest
     said = f"{name}:3: id 0 comes again, but mbrbleu:posterior needs the lines of a sentence together; sort them by id"
-    assert capsys.readouterr().err == f"smt-bridge add-features: {said}\n"
+    assert line == f"smt-bridge add-features: {said}"
     assert not (files / "out").exists()
 
 

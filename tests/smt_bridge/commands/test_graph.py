@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -89,16 +90,9 @@ def test_a_sentence_without_translation_has_no_lines(folder: Path, capsysbinary:
     ],
 )
 def test_bad_input_is_one_line(
-    folder: Path, arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, arguments: list[str], problem: str, error_line: Callable[..., str]
 ) -> None:
     Path("empty").touch()
     Path("bad").write_text("bad\n")
-    try:
-        code = main(["graph", *arguments, *([] if "--order" in arguments else ["--ini", "moses.ini"])])
-    except SystemExit as ended:
-        code = int(ended.code or 0)
-    said = capsys.readouterr()
-    assert code == 2
-    assert said.out == ""
-    assert len(said.err.splitlines()) == 1
-    assert problem in said.err
+    ini = [] if "--order" in arguments else ["--ini", "moses.ini"]
+    assert problem in error_line(main, ["graph", *arguments, *ini])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -95,17 +96,12 @@ def test_translations_follow_advice(folder: Path, capsysbinary: pytest.CaptureFi
         (["--guidance", "-", "--input", "-"], "can be read only once"),
     ],
 )
-def test_bad_advice_is_one_line(
-    folder: Path, options: list[str], problem: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_advice_is_one_line(folder: Path, options: list[str], problem: str, error_line: Callable[..., str]) -> None:
     Path("good").write_text("0 ||| a ||| 0.5\n")
     Path("likely").write_text("0 ||| a ||| 1.5\n")
     Path("behind").write_text("7 ||| a ||| 0.5\n")
     Path("unsorted").write_text("1 ||| a ||| 0.5\n0 ||| a ||| 0.5\n")
-    assert decode("--output", "out", *options) == 2
-    said = capsys.readouterr()
-    assert len(said.err.splitlines()) == 1
-    assert problem in said.err
+    assert problem in error_line(decode, "--output", "out", *options)
     assert not Path("out").exists()
 
 
@@ -132,7 +128,6 @@ def test_a_model_of_parts_of_words_follows_n_grams_of_words(
     assert Path("other").read_text().splitlines()[0] != "a@@ b a@@ a@@ b c"
 
 
-def test_a_list_without_totals_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_list_without_totals_is_refused(folder: Path, error_line: Callable[..., str]) -> None:
     Path("bare").write_text("0 ||| a b ||| LM0= -1\n")
-    assert main(["graph", "list-posteriors", "bare"]) == 2
-    assert "bare:1: has no total" in capsys.readouterr().err
+    assert "bare:1: has no total" in error_line(main, ["graph", "list-posteriors", "bare"])

@@ -8,6 +8,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -176,7 +177,7 @@ def test_totals_of_the_decoder_are_reproduced(shared: Path, tmp_path: Path) -> N
 
 
 def test_sparse_weights_of_an_ini_decide_and_tuned_ones_come_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Callable[..., str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     lines, words = [], 600
@@ -199,7 +200,7 @@ def test_sparse_weights_of_an_ini_decide_and_tuned_ones_come_back(
         assert read_weights("weights")["pp_good"][0] > 0
         assert main(["rerank", "--nbest", "list", "--weights", "weights", "--output", "best"]) == 0
         assert Path("best").read_text() == Path("reference").read_text()
-    assert main(["tune", "--nbest", "list", "--reference", "reference", "--output", "weights"]) == 2
+    error_line(main, ["tune", "--nbest", "list", "--reference", "reference", "--output", "weights"])
     options = ["--features", "LM0", "--start", "moses.ini", "--tuner", "runs=1", "--output", "weights"]
     assert main(["tune", "--nbest", "list", "--reference", "reference", *options]) == 0
     assert read_weights("weights")["pp_good"][0] > 0

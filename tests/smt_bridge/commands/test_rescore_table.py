@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
@@ -197,8 +198,6 @@ def test_rules_are_scored_in_parts_and_as_a_stream(
     assert capfdbinary.readouterr().out == b"".join(line + b"\n" for line in read_lines(str(output)))
 
 
-def test_a_table_is_rescored_into_a_file_or_tried_out(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["rescore-table", "table", "--scorer", "model"])
-    assert ended.value.code == 2
-    assert "one of the arguments --output --dry-run is required" in capsys.readouterr().err
+def test_a_table_is_rescored_into_a_file_or_tried_out(error_line: Callable[..., str]) -> None:
+    line = error_line(main, ["rescore-table", "table", "--scorer", "model"])
+    assert "one of the arguments --output --dry-run is required" in line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -98,25 +99,23 @@ def test_what_does_not_go_with_factors_is_one_line(
     scorer: str,
     options: list[str],
     problem: str,
-    capsys: pytest.CaptureFixture[str],
+    error_line: Callable[..., str],
 ) -> None:
     (tmp_path / "table").write_text("".join(f"{source} ||| {target} ||| 0.5\n" for source, target in TABLE))
     named = [models.get(option, option) for option in ["--scorer", scorer, *options]]
     arguments = ["--jobs", "1", "--quiet", "--output", str(tmp_path / "out")]
-    assert main(["rescore-table", str(tmp_path / "table"), *named, *arguments]) == 2
-    message = capsys.readouterr().err.strip()
-    assert problem in message and "\n" not in message
+    assert problem in error_line(main, ["rescore-table", str(tmp_path / "table"), *named, *arguments])
     assert not (tmp_path / "out").exists()
 
 
 def test_a_line_with_other_factors_is_named(
-    models: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    models: dict[str, str], tmp_path: Path, error_line: Callable[..., str]
 ) -> None:
     lines = [*TABLE[:2], ("das|ART Haus", "the house")]
     (tmp_path / "table").write_text("".join(f"{source} ||| {target} ||| 0.5\n" for source, target in lines))
     arguments = ["--scorer", models["factored"], "--output", str(tmp_path / "out"), "--quiet", "--jobs", "1"]
-    assert main(["rescore-table", str(tmp_path / "table"), *arguments]) == 2
-    assert "table:3: the word 'Haus' has 1 factor; the model reads 2" in capsys.readouterr().err
+    line = error_line(main, ["rescore-table", str(tmp_path / "table"), *arguments])
+    assert "table:3: the word 'Haus' has 1 factor; the model reads 2" in line
 
 
 NBEST = ["0 ||| the house ||| A= 1 ||| -1", "0 ||| a house ||| A= 1 ||| -2", "1 ||| a ||| A= 1 ||| -1"]
@@ -135,15 +134,15 @@ def column(place: Path, name: str) -> list[float]:
 
 
 def test_features_of_models_of_factors_and_of_others_in_one_list(
-    models: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    models: dict[str, str], tmp_path: Path, error_line: Callable[..., str]
 ) -> None:
     pairs = [("das|ART Haus|NN", "the house"), ("das|ART Haus|NN", "a house"), ("ein|ART", "a")]
     expected = log_probs(models["factored"], pairs)
     assert annotate(tmp_path, "--scorer", models["factored"]) == 0
     assert column(tmp_path, "NMT0") == pytest.approx(expected, abs=1e-4)
     both = ["--scorer", models["factored"], "--scorer", models["plain"], "--feature", "lengthratio", "--restart"]
-    assert annotate(tmp_path, *both) == 2
-    assert "source:1: the words have factors (das|ART), which NMT1 does not read; say" in capsys.readouterr().err
+    line = error_line(annotate, tmp_path, *both)
+    assert "source:1: the words have factors (das|ART), which NMT1 does not read; say" in line
     assert annotate(tmp_path, *both, "--factor", "0") == 0
     assert column(tmp_path, "NMT0") == pytest.approx(expected, abs=1e-4)
     plain = log_probs(models["plain"], [(words(source), target) for source, target in pairs])
@@ -162,7 +161,6 @@ def test_a_source_without_the_factors_of_the_model_is_named(
     tmp_path: Path,
     option: str,
     problem: str,
-    capsys: pytest.CaptureFixture[str],
+    error_line: Callable[..., str],
 ) -> None:
-    assert annotate(tmp_path, option, models["factored"], lines=["das|ART Haus|NN", "ein"]) == 2
-    assert problem in capsys.readouterr().err
+    assert problem in error_line(annotate, tmp_path, option, models["factored"], lines=["das|ART Haus|NN", "ein"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ def test_what_is_hardly_likely_is_no_advice() -> None:
 
 
 def test_without_moses_it_is_the_model_alone(
-    folder: Path, moses: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, moses: str, monkeypatch: pytest.MonkeyPatch, capfd, error_line: Callable[..., str]
 ) -> None:
     search = ["--model", "model", "--beam", "4", "--search=forbid_unknown", "--device", "cpu", "--quiet"]
     Path("text").write_text("ab cd\nab DIE\n\ncd ef\n")
@@ -69,16 +70,16 @@ def test_without_moses_it_is_the_model_alone(
     assert translate(moses, *ADVISED, *WEIGHT, "--input", "text", "--output", "out") == 0
     lines = Path("out").read_text().splitlines()
     assert len(lines) == 4 and lines[1:3] == free[1:3] and lines[0] != free[0]
-    assert "line 2 (2 words): Moses ended" in capsys.readouterr().err
+    assert "line 2 (2 words): Moses ended" in capfd.readouterr().err
     monkeypatch.setenv("FAKE_MOSES", "load-fails")
-    assert translate(moses, *ADVISED, *WEIGHT, "--input", "text", "--output", "other") == 2
+    error_line(translate, moses, *ADVISED, *WEIGHT, "--input", "text", "--output", "other")
     assert not Path("other").exists()
     assert translate(moses, *ADVISED, *WEIGHT, "--input", "text", "--output", "other", "--degrade") == 0
     assert Path("other").read_text().splitlines() == free
-    assert "going on with the neural model alone" in capsys.readouterr().err
+    assert "going on with the neural model alone" in capfd.readouterr().err
 
 
-def test_a_recipe_translates_alike(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recipe_translates_alike(folder: Path, moses: str, error_line: Callable[..., str]) -> None:
     options = [*ADVISED, *WEIGHT, "guidance_scale=2", "--moses-options=-tt", "--write-recipe", "advised.json"]
     assert translate(moses, *options, "--input", "dev", "--output", "one", "--nbest-output", "one.nbest") == 0
     recipe = ["--recipe", "advised.json", "--input", "dev"]
@@ -95,8 +96,7 @@ def test_a_recipe_translates_alike(folder: Path, moses: str, capsys: pytest.Capt
         ({"features": ["wordcount"]}, "(guidance: expected none beside lists that are merged)"),
     ):
         Path("other.json").write_text(json.dumps(content | change))
-        assert translate(moses, "--recipe", "other.json", "--input", "dev", "--output", "no") == 2
-        assert problem in capsys.readouterr().err.splitlines()[-1]
+        assert problem in error_line(translate, moses, "--recipe", "other.json", "--input", "dev", "--output", "no")
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,9 @@ def test_a_recipe_translates_alike(folder: Path, moses: str, capsys: pytest.Capt
     ],
 )
 def test_options_that_do_not_go_with_it(
-    folder: Path, moses: str, options: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, moses: str, options: list[str], problem: str, error_line: Callable[..., str]
 ) -> None:
-    assert translate(moses, *options, "--input", "dev", "--output", "out") == 2
-    assert problem in capsys.readouterr().err
+    assert problem in error_line(translate, moses, *options, "--input", "dev", "--output", "out")
     assert not Path("out").exists()
 
 
@@ -134,13 +133,11 @@ def test_a_model_of_parts_of_words_follows_words(
     assert Path("out").read_text() == "Hund der sieht Mann .\nPlan einen die .\n" != Path("free").read_text()
 
 
-def test_a_model_of_other_parts_of_words_is_refused(
-    folder: Path, moses: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_of_other_parts_of_words_is_refused(folder: Path, moses: str, error_line: Callable[..., str]) -> None:
     (folder / "pieces").mkdir()
     model = str(make_model(folder / "pieces", KINDS["sentencepiece"]))
-    assert translate(moses, "--moses-ini", "moses.ini", "--model", model, *WEIGHT, "--input", "dev") == 2
-    assert "writes parts of words without a mark behind each but the last" in capsys.readouterr().err
+    line = error_line(translate, moses, "--moses-ini", "moses.ini", "--model", model, *WEIGHT, "--input", "dev")
+    assert "writes parts of words without a mark behind each but the last" in line
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,7 +38,7 @@ from tests.model_files import open_pair_scorer
 from tests.smt_bridge.hybrid.small_hybrid import COLUMNS, LISTS, SOURCE, recipe, translate
 
 
-def test_sources_with_factors_reach_both_systems(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sources_with_factors_reach_both_systems(folder: Path, moses: str, error_line: Callable[..., str]) -> None:
     config = RNNsearchConfig(embedding=4, hidden=5, maxout=4, alignment=3, source_factors=[2], initialisation="glorot")
     words, tags = (Vocabulary([*SPECIAL_WORDS, *names]) for names in (["ab", "cd", "ba", "dc"], ["X", "Y"]))
     model = new_model(config, len(words), len(words), [len(tags)], seed=5)
@@ -52,12 +52,11 @@ def test_sources_with_factors_reach_both_systems(folder: Path, moses: str, capsy
     expected = [score.log_prob for score in open_pair_scorer(["model"]).score(pairs)]
     assert [entry.features["NMT0"][0] for entry in entries] == pytest.approx(expected, abs=1e-4)
     assert any("|" in entry.text for entry in entries)  # what Moses made of a source with factors
-    capsys.readouterr()
     Path("dev").write_text("ab|X cd|Y\ncd\n")
-    assert translate(moses, *lists, "--output", "no") == 2
-    assert "dev:2: the word 'cd' has 1 factor; the model reads 2" in capsys.readouterr().err
-    assert translate(moses, *lists, "--output", "no", "--raw") == 2
-    assert "--raw: the neural model reads words with factors" in capsys.readouterr().err
+    line = error_line(translate, moses, *lists, "--output", "no")
+    assert "dev:2: the word 'cd' has 1 factor; the model reads 2" in line
+    line = error_line(translate, moses, *lists, "--output", "no", "--raw")
+    assert "--raw: the neural model reads words with factors" in line
 
 
 @pytest.mark.parametrize("window", [1, 100])
@@ -214,17 +213,16 @@ def test_a_sentence_without_a_translation_is_told_from_one_that_moses_dies_of(
 
 
 def test_without_moses_it_goes_on_when_told_to(
-    folder: Path, moses: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, moses: str, monkeypatch: pytest.MonkeyPatch, capfd, error_line: Callable[..., str]
 ) -> None:
     recipe(moses)
     monkeypatch.setenv("FAKE_MOSES", "load-fails")
-    assert translate(moses, "--recipe", "recipe.json", "--input", "dev", "--output", "other") == 2
+    error_line(translate, moses, "--recipe", "recipe.json", "--input", "dev", "--output", "other")
     assert not Path("other").exists()
-    assert translate("/no/moses", "--recipe", "recipe.json", "--input", "dev") == 2
-    capsys.readouterr()
+    error_line(translate, "/no/moses", "--recipe", "recipe.json", "--input", "dev")
     for program in (moses, "/no/moses"):
         assert translate(program, "--recipe", "recipe.json", "--input", "dev", "--degrade") == 0
-        said = capsys.readouterr()
+        said = capfd.readouterr()
         assert said.out.count("\n") == len(SOURCE)
         assert "going on with the neural model alone" in said.err
 
@@ -278,22 +276,20 @@ def test_a_recipe_of_another_machine_is_as_good(folder: Path, moses: str, capsys
     ],
 )
 def test_other_files_are_no_recipes(
-    folder: Path, moses: str, content: str | None, problem: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, moses: str, content: str | None, problem: str, error_line: Callable[..., str]
 ) -> None:
     Path("bad.json").write_text(content or "")
-    assert translate(moses, "--recipe", "/dev/zero" if content is None else "bad.json", "--input", "dev") == 2
-    assert problem in capsys.readouterr().err.splitlines()[-1]
+    line = error_line(translate, moses, "--recipe", "/dev/zero" if content is None else "bad.json", "--input", "dev")
+    assert problem in line
 
 
 def test_a_name_that_a_recipe_cannot_have_is_refused_before_anything_is_read(
-    folder: Path, moses: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, moses: str, error_line: Callable[..., str]
 ) -> None:
     name = "model\udcff"  # a byte that is not UTF-8
     files = ["--moses-ini", "moses.ini", "--model", name, "--input", "dev", "--nbest-output", "list"]
-    assert translate(moses, *files) == 2
-    message = capsys.readouterr().err
-    assert message.endswith("model\\xff: this name is not UTF-8, and a recipe cannot have it; rename it\n")
-    assert message.count("\n") == 1
+    message = error_line(translate, moses, *files)
+    assert message.endswith("model\\xff: this name is not UTF-8, and a recipe cannot have it; rename it")
     recipe(moses)
     before = Path("recipe.json").read_bytes()
     with pytest.raises(ConfigError, match="this name is not UTF-8"):
@@ -317,10 +313,9 @@ def test_a_name_that_a_recipe_cannot_have_is_refused_before_anything_is_read(
     ],
 )
 def test_options_that_do_not_go_together(
-    folder: Path, moses: str, options: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, moses: str, options: list[str], problem: str, error_line: Callable[..., str]
 ) -> None:
-    assert translate(moses, *options, "--input", "dev") == 2
-    assert problem in capsys.readouterr().err
+    assert problem in error_line(translate, moses, *options, "--input", "dev")
 
 
 def test_standard_input_is_answered_as_it_comes(
@@ -406,16 +401,16 @@ def test_no_record_lies_beside_a_pipe(folder: Path, moses: str) -> None:
     assert not Path("pipe.json").exists()
 
 
-def test_a_file_in_place_of_the_record_is_not_replaced(folder: Path, moses: str) -> None:
+def test_a_file_in_place_of_the_record_is_not_replaced(
+    folder: Path, moses: str, error_line: Callable[..., str]
+) -> None:
     Path("list.json").write_text("mine")
-    assert translate(moses, *LISTS, "--input", "dev", "--output", "out", "--nbest-output", "list") == 2
+    error_line(translate, moses, *LISTS, "--input", "dev", "--output", "out", "--nbest-output", "list")
     assert Path("list.json").read_text() == "mine"
     assert not Path("out").exists()
 
 
-def test_a_recipe_that_was_edited_wrongly_is_one_line(
-    folder: Path, moses: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_recipe_that_was_edited_wrongly_is_one_line(folder: Path, moses: str, error_line: Callable[..., str]) -> None:
     recipe(moses)
     content = json.loads(Path("recipe.json").read_text())
     other = {name: text.replace("model:", "model:0") for name, text in content["signatures"].items()}
@@ -431,14 +426,11 @@ def test_a_recipe_that_was_edited_wrongly_is_one_line(
         ("beam", 20_000, "beam"),
     ):
         Path("recipe.json").write_text(json.dumps(content | {key: value}))
-        capsys.readouterr()
-        assert translate(moses, "--recipe", "recipe.json", "--input", "dev") == 2
-        said = capsys.readouterr()
-        assert problem in said.err.splitlines()[-1] and not said.out
+        assert problem in error_line(translate, moses, "--recipe", "recipe.json", "--input", "dev")
 
 
 def test_an_exact_language_model_that_was_exchanged_is_refused(
-    folder: Path, moses: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, moses: str, error_line: Callable[..., str]
 ) -> None:
     def build(order: str) -> None:
         assert (
@@ -450,19 +442,16 @@ def test_an_exact_language_model_that_was_exchanged_is_refused(
     files = ["--input", "dev", "--output", "out", "--nbest-output", "dev.nbest"]
     assert translate(moses, *LISTS, "--feature", "wordcount", "--exact", "LM0=lm.arpa", *files) == 0
     tuning = ["--reference", "reference", "--tuner", "runs=1", "--output", "weights", "--recipe"]
-    assert main(["tune", "--nbest", "dev.nbest", *tuning, "dev.nbest.json"]) == 2
-    assert "dev.nbest.json is the metadata of the list, and would be lost" in capsys.readouterr().err
+    line = error_line(main, ["tune", "--nbest", "dev.nbest", *tuning, "dev.nbest.json"])
+    assert "dev.nbest.json is the metadata of the list, and would be lost" in line
     assert main(["tune", "--nbest", "dev.nbest", *tuning, "recipe.json"]) == 0
     assert translate(moses, "--recipe", "recipe.json", "--input", "dev") == 0
     build("3")
-    capsys.readouterr()
-    assert translate(moses, "--recipe", "recipe.json", "--input", "dev") == 2
-    assert "LM0 was tuned with another model" in capsys.readouterr().err
+    line = error_line(translate, moses, "--recipe", "recipe.json", "--input", "dev")
+    assert "LM0 was tuned with another model" in line
 
 
-def test_a_model_that_was_trained_again_is_refused(
-    folder: Path, moses: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_that_was_trained_again_is_refused(folder: Path, moses: str, error_line: Callable[..., str]) -> None:
     """Also where only its search counts."""
     files = ["--input", "dev", "--output", "out", "--nbest-output", "dev.nbest"]
     assert translate(moses, *LISTS, "--feature", "wordcount", *files) == 0
@@ -472,14 +461,12 @@ def test_a_model_that_was_trained_again_is_refused(
     loaded = checkpoint.load_model("model")
     model = new_model(loaded.config.model, len(loaded.source), len(loaded.target), seed=6)
     save_model("model", model, loaded.source, loaded.target, loaded.config)
-    capsys.readouterr()
-    assert translate(moses, "--recipe", "recipe.json", "--input", "dev") == 2
-    said = capsys.readouterr()
-    assert "TotalNmt0 was tuned with another model" in said.err.splitlines()[-1] and not said.out
+    line = error_line(translate, moses, "--recipe", "recipe.json", "--input", "dev")
+    assert "TotalNmt0 was tuned with another model" in line
 
 
-def test_a_line_of_too_many_words_is_named(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_of_too_many_words_is_named(folder: Path, moses: str, error_line: Callable[..., str]) -> None:
     options = [*LISTS, "--nbest-output", "list", "--input", "dev", "--output", "out"]
-    assert translate(moses, *options, "--max-words", "3") == 2
-    assert "dev:5: has 4 words; up to 3 are taken: divide the line" in capsys.readouterr().err
+    line = error_line(translate, moses, *options, "--max-words", "3")
+    assert "dev:5: has 4 words; up to 3 are taken: divide the line" in line
     assert not Path("out").exists() and not Path("list").exists()

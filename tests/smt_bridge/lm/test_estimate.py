@@ -128,13 +128,10 @@ def test_words_are_cut_where_lmplz_cuts_them(tmp_path: Path) -> None:
     ("content", "problem"),
     [(b"", "has no words"), (b"a\nb <s> c\n", ":2: the word <s> has a meaning of its own")],
 )
-def test_bad_text_is_refused_in_one_line(tmp_path: Path, content: bytes, problem: str, capsys) -> None:
+def test_bad_text_is_refused_in_one_line(tmp_path: Path, content: bytes, problem: str, error_line) -> None:
     text = tmp_path / "text"
     text.write_bytes(content)
     output = tmp_path / "out"
     arguments = ["--input", str(text), "--output", str(output)]
-    assert main(["build-lm", "--order", "2", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert problem in error
-    assert error.count("\n") == 1
+    assert problem in error_line(main, ["build-lm", "--order", "2", *arguments])
     assert not output.exists()

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -193,12 +194,12 @@ def test_words_and_attention_of_a_scorer_are_shown(folder: Path) -> None:
     assert "BLEU by length of the reference" in page and "reference words" in page
 
 
-def test_bad_input_is_one_clear_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_one_clear_line(folder: Path, error_line: Callable[..., str]) -> None:
     for name in ("p.html", "p.json"):
-        assert main(["report", "--table", str(folder / "nbest"), "--output", str(folder / name)]) == 2
-        assert "there are no metadata" in capsys.readouterr().err
-    assert main(["report", "--table", str(folder / "nbest"), "--output", str(folder / "p")]) == 2
-    assert "expected a name that ends in .html or .json" in capsys.readouterr().err
+        line = error_line(main, ["report", "--table", str(folder / "nbest"), "--output", str(folder / name)])
+        assert "there are no metadata" in line
+    line = error_line(main, ["report", "--table", str(folder / "nbest"), "--output", str(folder / "p")])
+    assert "expected a name that ends in .html or .json" in line
     assert not [name for name in os.listdir(folder) if name in ("p", "p.html", "p.json", "hyp")]
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -147,13 +147,10 @@ def test_a_sentence_without_a_list_counts_as_an_empty_translation(weighted_moses
     ],
 )
 def test_mistakes_are_one_line(
-    weighted_moses: str, more: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    weighted_moses: str, more: list[str], message: str, error_line: Callable[..., str]
 ) -> None:
     Path("long").write_text("\n" * 7 + "a " * 1001 + "\n")
-    with contextlib.suppress(SystemExit):  # of a parser
-        assert main(arguments(weighted_moses, *more)) == 2
-    errors = capsys.readouterr().err
-    assert message in errors and errors.count("\n") == 1
+    assert message in error_line(main, arguments(weighted_moses, *more))
     assert not Path("tuned.ini").exists()
 
 
@@ -174,12 +171,11 @@ def test_a_longer_reference_is_warned_of(weighted_moses: str, capsys: pytest.Cap
     ],
 )
 def test_an_ini_of_another_system_is_refused_in_the_first_round(
-    weighted_moses: str, harm: tuple[str, str], message: str, decoded: bool, capsys: pytest.CaptureFixture[str]
+    weighted_moses: str, harm: tuple[str, str], message: str, decoded: bool, error_line: Callable[..., str]
 ) -> None:
     """Before it where no list is needed to see it, so that the corrected ini can begin in the same folder."""
     Path("moses.ini").write_text(INI.replace(*harm))
-    assert main(arguments(weighted_moses, "--quiet")) == 2
-    assert message in capsys.readouterr().err
+    assert message in error_line(main, arguments(weighted_moses, "--quiet"))
     assert Path("work").exists() == decoded
 
 
@@ -211,15 +207,15 @@ def test_recorded_lists_of_a_real_system_settle_at_once(
     assert read_weights("tuned.ini") == read_weights("work/round2.ini") != read_weights("moses.ini")
 
 
-def test_a_hypothesis_of_too_many_words_is_named(weighted_moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hypothesis_of_too_many_words_is_named(weighted_moses: str, error_line: Callable[..., str]) -> None:
     """In a list that is there already; where more words are allowed, the loop goes on."""
     assert main(arguments(weighted_moses, "--quiet", "--max-rounds", "1")) == 0
     Path("work/state.json").write_text(json.dumps({**state(), "rounds": []}))
     lists = gzip.decompress(Path("work/round1.nbest.gz").read_bytes())
     Path("work/round1.nbest.gz").write_bytes(gzip.compress(lists.replace(b" ||| ", b" ||| " + b"a " * 10, 1)))
     limit = ["--quiet", "--max-words", "10"]
-    assert main(arguments(weighted_moses, *limit, "--max-rounds", "2")) == 2
-    assert "work/round1.nbest.gz:1: has 14 words; up to 10 are taken" in capsys.readouterr().err
+    line = error_line(main, arguments(weighted_moses, *limit, "--max-rounds", "2"))
+    assert "work/round1.nbest.gz:1: has 14 words; up to 10 are taken" in line
     assert main(arguments(weighted_moses, "--quiet", "--max-rounds", "1")) == 0
 
 
@@ -234,8 +230,8 @@ sys.exit(fake_moses.main())
 
 
 def test_sparse_features_are_named_before_anything_is_tuned(
-    weighted_moses: str, capsys: pytest.CaptureFixture[str]
+    weighted_moses: str, error_line: Callable[..., str]
 ) -> None:
     Path(weighted_moses).write_text(PROGRAM)
-    assert main(arguments(weighted_moses, "--quiet")) == 2
-    assert "moses.ini: its lists have sparse features (PB0_a), which the loop does not tune" in capsys.readouterr().err
+    line = error_line(main, arguments(weighted_moses, "--quiet"))
+    assert "moses.ini: its lists have sparse features (PB0_a), which the loop does not tune" in line

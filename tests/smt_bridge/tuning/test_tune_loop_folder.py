@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -156,16 +157,14 @@ def test_sentences_without_a_list_are_told_of_after_an_interruption_too(
 
 
 def test_what_was_decoded_of_another_source_is_not_taken(
-    weighted_moses: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    weighted_moses: str, monkeypatch: pytest.MonkeyPatch, error_line: Callable[..., str]
 ) -> None:
     """Interrupted in the first round, before any round was complete."""
     with monkeypatch.context() as patch:
         patch.setattr(tuning_loop, "tune", interrupted)
         assert quiet(weighted_moses) == 130
     Path("dev.in").write_text("b a d\n" * len(SOURCE))
-    capsys.readouterr()
-    assert quiet(weighted_moses) == 2
-    assert "was begun with another --source" in capsys.readouterr().err
+    assert "was begun with another --source" in error_line(quiet, weighted_moses)
 
 
 def test_a_loop_that_decoded_nothing_takes_other_files(weighted_moses: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,23 +175,21 @@ def test_a_loop_that_decoded_nothing_takes_other_files(weighted_moses: str, caps
     assert quiet(weighted_moses, "--max-rounds", "1") == 0
 
 
-def test_other_files_or_options_are_refused(weighted_moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_files_or_options_are_refused(weighted_moses: str, error_line: Callable[..., str]) -> None:
     assert quiet(weighted_moses, "--max-rounds", "1") == 0
     assert Path("tuned.ini").read_text() == INI
-    capsys.readouterr()
-    assert main(arguments(weighted_moses, "--tuner", "seed=9")) == 2
-    assert "was begun with another --tuner; use the same again" in capsys.readouterr().err
+    line = error_line(main, arguments(weighted_moses, "--tuner", "seed=9"))
+    assert "was begun with another --tuner; use the same again" in line
     with open("dev.ref", "a") as stream:
         stream.write("more\n")
-    assert main(arguments(weighted_moses)) == 2
-    assert "was begun with another --reference" in capsys.readouterr().err
+    assert "was begun with another --reference" in error_line(main, arguments(weighted_moses))
     shutil.rmtree("work")
     assert quiet(weighted_moses) == 0
 
 
 @pytest.mark.parametrize("name", ["table.gz", "table.gz/a.dat"])
 def test_another_table_under_the_same_name_is_refused(
-    weighted_moses: str, name: str, capsys: pytest.CaptureFixture[str]
+    weighted_moses: str, name: str, error_line: Callable[..., str]
 ) -> None:
     Path(name).parent.mkdir(exist_ok=True)
     Path(name).write_text("a ||| b ||| 0.1\n")
@@ -200,38 +197,31 @@ def test_another_table_under_the_same_name_is_refused(
     for _ in range(2):
         assert quiet(weighted_moses, "--max-rounds", "1") == 0
     Path(name).write_text("a ||| b ||| 0.2\n")
-    capsys.readouterr()
-    assert quiet(weighted_moses, "--max-rounds", "1") == 2
     said = "work: was begun with another table.gz; use the same again, or another --working-dir"
-    assert said in capsys.readouterr().err
+    assert said in error_line(quiet, weighted_moses, "--max-rounds", "1")
     shutil.rmtree("work")
     assert quiet(weighted_moses, "--max-rounds", "1") == 0
 
 
-def test_a_folder_is_for_one_loop_at_a_time(weighted_moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_is_for_one_loop_at_a_time(weighted_moses: str, error_line: Callable[..., str]) -> None:
     with loop_folder.held("work"):
-        assert main(arguments(weighted_moses)) == 2
-    assert "work: another program is writing it; wait for its end, or stop it" in capsys.readouterr().err
+        line = error_line(main, arguments(weighted_moses))
+    assert "work: another program is writing it; wait for its end, or stop it" in line
 
 
 def test_lists_of_which_nobody_knows_what_they_are_of_are_refused(
-    weighted_moses: str, capsys: pytest.CaptureFixture[str]
+    weighted_moses: str, error_line: Callable[..., str]
 ) -> None:
     assert quiet(weighted_moses, "--max-rounds", "1") == 0
     Path("work/state.json").unlink()
     lists = {path: path.read_bytes() for path in Path("work").iterdir()}
-    capsys.readouterr()
-    assert main(arguments(weighted_moses)) == 2
-    errors = capsys.readouterr().err
+    errors = error_line(main, arguments(weighted_moses))
     assert "work: has round1.ini but no state.json, which says what it is of; remove work" in errors
-    assert errors.count("\n") == 1 and {path: path.read_bytes() for path in Path("work").iterdir()} == lists
+    assert {path: path.read_bytes() for path in Path("work").iterdir()} == lists
 
 
-def test_a_damaged_state_is_one_line(weighted_moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_state_is_one_line(weighted_moses: str, error_line: Callable[..., str]) -> None:
     assert quiet(weighted_moses, "--max-rounds", "1") == 0
     for content in ("{", "[]", '{"format": 1}', '{"format": 9, "description": {}, "rounds": []}'):
         Path("work/state.json").write_text(content)
-        capsys.readouterr()
-        assert main(arguments(weighted_moses)) == 2
-        errors = capsys.readouterr().err
-        assert "remove work, and start again" in errors and errors.count("\n") == 1
+        assert "remove work, and start again" in error_line(main, arguments(weighted_moses))
