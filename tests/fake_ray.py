@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+OBJECT_STORE_MINIMUM_MEMORY_BYTES = 75 * 1024 * 1024  # ray._private.ray_constants
+
 
 class Lost(Exception):
     """The actor has ended."""
@@ -33,7 +35,9 @@ class FakeRay:
         self.is_shut_down = False
         self.lock = threading.Lock()
 
-    def init(self, **_: Any) -> None:
+    def init(self, object_store_memory: int = OBJECT_STORE_MINIMUM_MEMORY_BYTES, **_: Any) -> None:
+        if object_store_memory < OBJECT_STORE_MINIMUM_MEMORY_BYTES:
+            raise ValueError("Attempting to cap object store memory usage")
         self.is_shut_down = False
 
     def shutdown(self) -> None:

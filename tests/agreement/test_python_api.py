@@ -124,8 +124,8 @@ def test_attention_is_drawn(folder: Path, model: nmt_core.Model) -> None:
 def test_one_text_is_not_taken_for_its_letters(model: nmt_core.Model, call: str) -> None:
     with pytest.raises(nmt_core.ConfigError, match="expected a list of texts"):
         getattr(model, call)("w1 w2")
-    with pytest.raises(nmt_core.ConfigError, match="one line"):
-        getattr(model, call)(["w1\nw2"])
+    with pytest.raises(nmt_core.ConfigError, match=r"one line, but this has several: 'w1\\nw2'$"):
+        getattr(model, call)(["w2", "w1\nw2"])
 
 
 def test_what_is_not_a_pair_is_refused(model: nmt_core.Model) -> None:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import functools
 import io
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,6 +100,33 @@ def test_a_command_is_taken(place: str, command: Command) -> None:
     args = parser(command.program).parse_args(list(command.words))
     if args.command == "serve":  # which looks at NAME=DIR after parsing
         assert all("=" in value for value in args.model)
+
+
+def forms_of(command: Command) -> dict[str, str]:
+    """What ``--help`` calls the values of the options of a command or a use of it."""
+    part = parser(command.program)
+    part.parse_args(list(command.words))
+    for word in command.words:
+        for action in part._actions:
+            if isinstance(action, argparse._SubParsersAction) and word in action.choices:
+                part = action.choices[word]
+                break
+    named = (action for action in part._actions if isinstance(action.metavar, str))
+    return {option: str(action.metavar) for action in named for option in action.option_strings}
+
+
+def test_a_value_in_an_example_has_the_form_that_help_shows() -> None:
+    """With ``=`` where this is a part of the form, as in NAME=DIR, and without it elsewhere."""
+    compared = 0
+    for place, command in ALL:
+        forms = forms_of(command)
+        for option, value in itertools.pairwise(command.words):
+            form = forms.get(option, "|")
+            if "|" not in form:
+                always, ever = "=" in re.sub(r"\[.*?\]", "", form), "=" in form
+                assert always <= ("=" in value) <= ever, f"{place}: {option} {value} is not {form}"
+                compared += 1
+    assert compared > 300
 
 
 @functools.cache

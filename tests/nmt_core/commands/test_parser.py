@@ -41,6 +41,7 @@ def test_what_is_like_nothing_is_told_alone(error_line: Callable[..., str]) -> N
     [
         ("decode", "required: --model"),
         ("decode --model", "expected one argument"),
+        ("decode --model a,,b", "expected DIR or DIR,DIR,..., not 'a,,b'"),
         ("decode --model a --beam x", "'x'"),
         ("decode --model a --beam 1_0", "argument --beam: invalid"),
         ("train a --processes 0", "--processes: expected a whole number from 1 up, found '0'"),

@@ -16,7 +16,7 @@ from nmt_core.native import build, library
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.delenv(library.CHOICE, raising=False)
+    monkeypatch.delenv("HYBRIDMT_KERNELS", raising=False)
     library.load.cache_clear()
     yield
     library.load.cache_clear()
@@ -31,11 +31,11 @@ def test_it_is_loaded_unless_it_is_left_out(path: Path, monkeypatch: pytest.Monk
     found = library.load(path)
     assert (found is not None) == (ctypes.CDLL(str(path)).hybridmt_supported() > 0)
     library.load.cache_clear()
-    monkeypatch.setenv(library.CHOICE, "none")
+    monkeypatch.setenv("HYBRIDMT_KERNELS", "none")
     assert library.load(path) is None
     library.load.cache_clear()
-    monkeypatch.setenv(library.CHOICE, "sse")
-    with pytest.raises(ConfigError, match=f"{library.CHOICE}=sse: expected none"):
+    monkeypatch.setenv("HYBRIDMT_KERNELS", "sse")
+    with pytest.raises(ConfigError, match="HYBRIDMT_KERNELS=sse: expected none"):
         library.load(path)
 
 

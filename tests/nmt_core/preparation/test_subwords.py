@@ -106,6 +106,17 @@ def test_what_is_no_file_of_merges_says_where(tmp_path: Path, content: str, prob
         Bpe(ModelFile.read(str(tmp_path / "codes")))
 
 
+@pytest.mark.parametrize(
+    ("version", "segmented"),
+    [("", "low low@@ e@@ r"), ("#version: 0.1\n", "low low@@ e@@ r"), ("#version: 0.2\n", "lo@@ w low@@ e@@ r")],
+)
+def test_merges_without_a_version_are_those_of_the_first(tmp_path: Path, version: str, segmented: str) -> None:
+    """subword-nmt wrote none before 0.2, since when the end of a word belongs to its last letter."""
+    pytest.importorskip("subword_nmt")
+    (tmp_path / "codes").write_text(f"{version}l o\nlo w\n")
+    assert Bpe(ModelFile.read(str(tmp_path / "codes"))).apply("low lower") == segmented
+
+
 @pytest.mark.parametrize("length", [101, 20_000])
 def test_what_is_too_long_for_a_word_teaches_no_morphs(text: Path, tmp_path: Path, length: int) -> None:
     """It would take more than quadratic time, and a model that could not be read again."""

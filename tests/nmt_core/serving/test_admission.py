@@ -226,6 +226,13 @@ def test_what_costs_too_much_is_refused_before_it_begins(strict, stub, request_:
     eventually(lambda: metrics_of(strict)["nmt_memory_held_bytes"] == 0)  # the answer may be here before
 
 
+def test_it_is_said_how_many_steps_a_request_needs_and_may_have(stub) -> None:
+    """beam · (L + 1) for each sentence, where L is twice its words and 10: docs/serving.md."""
+    problem = f"needs up to {200 * (2 * 1500 + 11) * 40:,} steps of hypotheses; at most 20,000,000, send"
+    with pytest.raises(grpc.RpcError, match=problem):
+        stub.Translate(pb.TranslateRequest(texts=["un " * 1500] * 40, beam=200), metadata=METADATA)
+
+
 @pytest.mark.parametrize("attention", [False, True])
 @pytest.mark.parametrize("nbest", [1, 5])
 def test_an_answer_is_never_larger_than_was_expected(strict, attention: bool, nbest: int) -> None:

@@ -36,6 +36,7 @@ def test_a_source_word_has_its_target_words_the_best_first(tmp_path: Path) -> No
     assert lexicon.entries["house"] == (Candidate("maison", 0.75), Candidate("foyer", 0.1))
     assert (lexicon.best("the"), lexicon.best("cat")) == ("la", None)
     assert "NULL" not in lexicon.entries
+    assert [one.word for one in lexicon.entries["the"]] == ["la", "le"]
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,15 @@ def test_one_shuffle_gives_every_epoch_the_same_minibatches() -> None:
     assert all(sorted(order) == list(range(50)) for order in orders)
 
 
+@pytest.mark.parametrize(("updates", "alike"), [(24, True), (30, False)])
+def test_a_run_has_another_order_in_its_second_epoch_unless_it_shuffles_once(runs, updates: int, alike: bool) -> None:
+    for shuffle in ("every-epoch", "once"):
+        runs.write(shuffle, shuffle=shuffle, max_updates=updates, validate_every=updates)
+        assert runs.go_on(shuffle) == 0
+    once = runs.model("once")
+    assert all(torch.equal(tensor, once[name]) for name, tensor in runs.model("every-epoch").items()) == alike
+
+
 def longest(corpus: ParallelCorpus, updates: Sequence[Sequence[NDArray[np.int64]]]) -> int:
     """Words, with padding, of the largest minibatch of every update."""
     sides = (corpus.source.lengths + 1, corpus.target.lengths + 1)

@@ -65,6 +65,13 @@ def test_each_side_has_a_vocabulary_of_its_own(transformer: NumpyTransformer, tm
     assert score.log_prob == pytest.approx(expected, abs=1e-4)
 
 
+def test_a_vocabulary_as_large_as_those_of_published_models_is_read(tmp_path: Path) -> None:
+    """That of opus-mt-en-de has 58,101 pieces."""
+    large = NumpyTransformer([*WORDS, *(f"piece{number}" for number in range(58_101))])
+    (score,) = Ct2Model(str(large.write(tmp_path / "large")), threads=1).score([SentencePair("the old", "piece58100")])
+    assert score.log_prob == pytest.approx(sum(large.log_probs(["the", "old"], ["piece58100"])), abs=1e-4)
+
+
 def test_what_may_follow_a_prefix_has_probability_1(model: Ct2Model, transformer: NumpyTransformer) -> None:
     prefix = "la vieille"
     ended = model.score([SentencePair("the old", prefix)])[0].log_prob
@@ -123,7 +130,7 @@ def test_the_source_ends_as_the_model_was_trained(
 def test_an_empty_source_without_an_end_is_an_error(transformer: NumpyTransformer, tmp_path: Path) -> None:
     folder = transformer.write(tmp_path / "model", add_source_eos=False, decoder_start_token="<s>")
     with pytest.raises(NmtError, match="no score for an empty source"):
-        Ct2Model(str(folder)).score([SentencePair("", "la")])
+        Ct2Model(str(folder)).score([SentencePair("the", "la"), SentencePair("", "la")])
 
 
 def test_a_language_of_the_target_stands_before_each_source(tmp_path: Path) -> None:
