@@ -467,6 +467,6 @@ def test_a_model_that_was_trained_again_is_refused(folder: Path, moses: str, err
 
 def test_a_line_of_too_many_words_is_named(folder: Path, moses: str, error_line: Callable[..., str]) -> None:
     options = [*LISTS, "--nbest-output", "list", "--input", "dev", "--output", "out"]
-    line = error_line(translate, moses, *options, "--max-words", "3")
+    line = error_line(main, ["translate", "--moses", moses, "--device", "cpu", *options, "--max-words", "3"])
     assert "dev:5: has 4 words; up to 3 are taken: divide the line" in line
     assert not Path("out").exists() and not Path("list").exists()
