@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+# As `serve` and `client` set it before they load gRPC, which some tests load first.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
 # A busy machine is no failure.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")

@@ -275,15 +275,15 @@ def test_what_no_client_can_use_is_named(open_: Callable[[], object], problem: s
         open_()
 
 
-def test_files_that_are_no_certificates_are_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_files_that_are_no_certificates_are_named(tmp_path: Path, error_line: Callable[..., str]) -> None:
     path = tmp_path / "file"
     path.write_text("hello\n")
     for options, kind in (("--tls-ca", "CERTIFICATE"), ("--tls-cert", "CERTIFICATE"), ("--tls-key", "PRIVATE KEY")):
         other = {"--tls-cert": "--tls-key", "--tls-key": "--tls-cert"}.get(options)
         (tmp_path / "good").write_text("-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n")
         files = [options, str(path), *([other, str(tmp_path / "good")] if other else [])]
-        assert main(["client", "health", *files]) == 2
-        assert capfd.readouterr().err == f"nmt-core client: {path}: expected a PEM file with a {kind}\n"
+        line = error_line(main, ["client", "health", *files])
+        assert line == f"nmt-core client: {path}: expected a PEM file with a {kind}"
 
 
 def test_a_call_never_takes_longer_than_its_timeout() -> None:

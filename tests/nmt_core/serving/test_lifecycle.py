@@ -182,12 +182,12 @@ async def test_sigterm_under_load_loses_nothing_and_another_server_goes_on(start
     ],
 )
 def test_an_address_that_cannot_be_had_is_one_clear_line(
-    server, address: tuple[str, int | None], problem: str, tmp_path: Path, capsys
+    server, address: tuple[str, int | None], problem: str, tmp_path: Path, error_line
 ) -> None:
     host, port = address[0], address[1] or server.address.rpartition(":")[2]
     where = ["--host", host, "--port", str(port), "--insecure"]
-    assert main(["serve", "--device", "cpu", "--model", f"m={tmp_path}", *where]) == 2
-    assert capsys.readouterr().err == f"nmt-core serve: cannot listen on {host}:{port}{problem}\n"
+    line = error_line(main, ["serve", "--device", "cpu", "--model", f"m={tmp_path}", *where])
+    assert line == f"nmt-core serve: cannot listen on {host}:{port}{problem}"
 
 
 @pytest.mark.parametrize(("memory", "message"), [("3", 1), ("16", 5), ("95", 31), ("96", 32), ("1000", 32)])
@@ -198,24 +198,22 @@ def test_the_largest_message_is_one_that_there_is_memory_for(memory: str, messag
     assert read_limits(None, [f"memory_mib={memory}", f"request_mib={message}"]).request_bytes == message << 20
 
 
-def test_a_model_that_cannot_be_read_is_not_left_out(models: Path, tmp_path: Path, capsys) -> None:
+def test_a_model_that_cannot_be_read_is_not_left_out(models: Path, tmp_path: Path, error_line) -> None:
     """Here by a link to itself, which root may not read either."""
     (tmp_path / "good").symlink_to(models / "search")
     for name in ("lost+found", "bad"):
         assert list(model_folders(str(tmp_path))) == ["good"]
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.yaml").symlink_to("config.yaml")
-    assert main(["serve", "--port", "0", "--device", "cpu", "--models", str(tmp_path)]) == 2
-    error = capsys.readouterr().err
+    error = error_line(main, ["serve", "--port", "0", "--device", "cpu", "--models", str(tmp_path)])
     assert error.startswith(f"nmt-core serve: --models {tmp_path}: bad/config.yaml: cannot be read (")
-    assert error.count("\n") == 1
 
 
-def test_a_metrics_port_in_use_is_one_clear_line(capsys, folder: str) -> None:
+def test_a_metrics_port_in_use_is_one_clear_line(error_line, folder: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        assert main(["serve", "--port", "0", "--model", f"m={folder}", "--metrics-port", port, "--device", "cpu"]) == 2
-    assert f"cannot listen on 127.0.0.1:{port} for --metrics-port" in capsys.readouterr().err
+        line = error_line(main, ["serve", "--port", "0", "--model", f"m={folder}", "--metrics-port", port])
+    assert f"cannot listen on 127.0.0.1:{port} for --metrics-port" in line
 
 
 def test_a_second_signal_ends_a_server_at_once(second: ServerProcess) -> None:

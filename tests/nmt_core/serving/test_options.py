@@ -154,16 +154,13 @@ FILES = ("unix", "unix:/tmp/s", "unix-abstract:s", "/tmp/s", "./s")
         ),
     ],
 )
-def test_wrong_options_are_one_clear_line(options: str, problem: str, models: Path, tmp_path: Path, capsys) -> None:
+def test_wrong_options_are_one_clear_line(options: str, problem: str, models: Path, tmp_path: Path, error_line) -> None:
     (tmp_path / "F").write_text("un one 1.0\n")
     words = [word.replace("=F", f"={tmp_path}/F") for word in options.split()]
     model = [] if not options or "--model" in options else ["--model", f"m={models}/search"]
     if options.startswith("--lexicon"):
         model += ["--model", f"phrases={models}/phrases"]
-    assert main(["serve", "--port", "0", "--device", "cpu", *model, *words]) == 2
-    error = capsys.readouterr().err
-    assert problem in error
-    assert error.count("\n") == 1
+    assert problem in error_line(main, ["serve", "--port", "0", "--device", "cpu", *model, *words])
 
 
 def test_the_beam_of_requests_that_name_none_may_be_as_wide_as_the_limit() -> None:

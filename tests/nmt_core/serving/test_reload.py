@@ -199,7 +199,7 @@ def words_and_numbers(path: Path) -> tuple[str, list[float]]:
 
 @pytest.mark.parametrize("job", [table_job, list_job])
 def test_a_job_ends_and_goes_on_with_its_first_model_only(
-    job: Callable[[Path], list[str]], exchanged: Exchanged, other: Path, tmp_path: Path, monkeypatch, capfd
+    job: Callable[[Path], list[str]], exchanged: Exchanged, other: Path, tmp_path: Path, monkeypatch, error_line
 ) -> None:
     """With one line and exit code 2; what is finished stays."""
     scorer = f"grpc:{exchanged.server.address}/m"
@@ -217,16 +217,11 @@ def test_a_job_ends_and_goes_on_with_its_first_model_only(
     assert main([*command, str(tmp_path / "whole")]) == 0
     with monkeypatch.context() as patch:
         patch.setattr(Outputs, "append", exchanging)
-        capfd.readouterr()
-        assert main([*command, output]) == 2
-    error = capfd.readouterr().err
-    assert "the model changed during the work" in error and error.count("\n") == 1
+        assert "the model changed during the work" in error_line(main, [*command, output])
     done = (tmp_path / ".out.hybridmt.journal").read_bytes()
     assert done.count(b"\n") == 4  # the identity, and three shards
     for more in ([], ["--shards", "4-5"]):
-        assert main([*command, output, *more]) == 2
-        error = capfd.readouterr().err
-        assert "the job was begun with models" in error and error.count("\n") == 1
+        assert "the job was begun with models" in error_line(main, [*command, output, *more])
     assert (tmp_path / ".out.hybridmt.journal").read_bytes() == done
     exchanged.give(exchanged.first)
     assert main([*command, output]) == 0

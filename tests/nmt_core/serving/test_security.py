@@ -150,7 +150,7 @@ def test_who_cannot_prove_who_he_is_never_gets_through(guarded, authority: Autho
         scored(guarded, access)
 
 
-def test_files_that_cannot_be_used_are_one_clear_line(authority: Authority, tmp_path: Path, capsys) -> None:
+def test_files_that_cannot_be_used_are_one_clear_line(authority: Authority, tmp_path: Path, error_line) -> None:
     certificate, key = authority.issue("one")
     _, other = authority.issue("two")
     broken, locked = tmp_path / "broken.pem", tmp_path / "locked.key"
@@ -167,10 +167,8 @@ def test_files_that_cannot_be_used_are_one_clear_line(authority: Authority, tmp_
     ):
         named = zip(("--tls-cert", "--tls-key", "--tls-client-ca"), files, strict=True)
         options = [word for pair in named for word in pair]
-        assert main(["serve", "--model", "m=nowhere", "--device", "cpu", "--port", "0", *options]) == 2
-        error = capsys.readouterr().err
+        error = error_line(main, ["serve", "--model", "m=nowhere", "--device", "cpu", "--port", "0", *options])
         assert problem in error
-        assert error.count("\n") == 1
 
 
 PUBLIC, OWN = ("0.0.0.0", "::", "192.168.1.7", "example.org"), ("localhost", "127.0.0.1", "127.8.8.8", "::1")

@@ -229,8 +229,8 @@ def test_the_filters_write_what_the_client_gets(server, client: NmtClient, tmp_p
     assert sum(map(float, first.split())) == pytest.approx(scores[0], abs=1e-5)
 
 
-def test_a_line_that_is_refused_is_named(server, tmp_path, capsys) -> None:
+def test_a_line_that_is_refused_is_named(server, tmp_path, error_line) -> None:
     source = tmp_path / "source"
     source.write_text("un\n" + "deux " * 20 + "\n")
-    assert main(["client", "translate", "--address", server.address, str(source)]) == 2
-    assert f"{source}:2: the text has 100 characters; at most 60" in capsys.readouterr().err
+    line = error_line(main, ["client", "translate", "--address", server.address, str(source)])
+    assert f"{source}:2: the text has 100 characters; at most 60" in line

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import math
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,17 +49,16 @@ def scores(folder: str, pairs: list[SentencePair]) -> list[float]:
 
 
 def test_lists_have_the_score_of_the_text(
-    folder: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+    folder: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], error_line: Callable[..., str]
 ) -> None:
     (tmp_path / "source").write_text("".join(f"{line}\n" for line in LINES))
     common = ["--model", folder, "--device", "cpu", "--quiet", "--input", str(tmp_path / "source")]
     assert main(["decode", *common, "--beam", "4", "--nbest", "3"]) == 0
-    fields = [line.split(" ||| ") for line in capfdbinary.readouterr().out.decode().splitlines()]
+    fields = [line.split(" ||| ") for line in capfd.readouterr().out.splitlines()]
     pairs = [SentencePair(LINES[int(number)], text) for number, text, *_ in fields]
     log_probs = [float(features.split()[1]) for _, _, features, _ in fields]
     assert log_probs == pytest.approx(scores(folder, pairs), abs=1e-4)
-    assert main(["decode", *common, "--replace-unk", "copy"]) == 2
-    assert b"spells unknown words" in capfdbinary.readouterr().err
+    assert "spells unknown words" in error_line(main, ["decode", *common, "--replace-unk", "copy"])
 
 
 def test_tables_have_the_score_of_the_text(folder: str, tmp_path: Path) -> None:
@@ -71,12 +71,10 @@ def test_tables_have_the_score_of_the_text(folder: str, tmp_path: Path) -> None:
     assert [math.log(float(line[2].split()[-1])) for line in lines] == pytest.approx(expected, abs=1e-3)
 
 
-def test_a_lexicon_is_of_no_use_to_it(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lexicon_is_of_no_use_to_it(folder: str, tmp_path: Path, error_line: Callable[..., str]) -> None:
     (tmp_path / "lexicon").write_text("la the 0.9\n")
-    assert (
-        main(["serve", "--model", f"m={folder}", "--lexicon", f"m={tmp_path / 'lexicon'},lexicon", "--port", "0"]) == 2
-    )
-    assert "spells unknown words" in capsys.readouterr().err
+    lexicon = ["--lexicon", f"m={tmp_path / 'lexicon'},lexicon"]
+    assert "spells unknown words" in error_line(main, ["serve", "--model", f"m={folder}", *lexicon, "--port", "0"])
 
 
 def test_words_that_are_read_by_their_characters_are_no_reason_for_a_warning(

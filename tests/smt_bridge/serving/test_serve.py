@@ -383,14 +383,13 @@ def test_a_moses_that_does_not_load_is_one_line(place: Place, capsys: pytest.Cap
     ],
 )
 def test_options_that_do_not_go_together(
-    place: Place, options: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+    place: Place, options: list[str], problem: str, error_line: Callable[..., str]
 ) -> None:
-    assert serve_here(place, *options) == 2
-    assert problem in capsys.readouterr().err.splitlines()[-1]
+    assert problem in error_line(serve_here, place, *options)
 
 
 def test_a_recipe_that_cannot_be_served_is_one_line(
-    place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    place: Place, tmp_path: Path, error_line: Callable[..., str]
 ) -> None:
     text = (place.folder / "recipe.json").read_text()
     for content, problem in (
@@ -398,14 +397,11 @@ def test_a_recipe_that_cannot_be_served_is_one_line(
         (text.replace("model:", "model:0"), "tuned with another model"),
     ):
         (tmp_path / "recipe.json").write_text(content)
-        assert serve_here(place, "--hybrid", f"h={tmp_path / 'recipe.json'}") == 2
-        assert problem in capsys.readouterr().err.splitlines()[-1]
+        assert problem in error_line(serve_here, place, "--hybrid", f"h={tmp_path / 'recipe.json'}")
 
 
-def test_without_the_bridge_a_hybrid_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_bridge_a_hybrid_is_one_line(error_line: Callable[..., str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("importlib.metadata.entry_points", lambda **names: ())
-        assert nmt_core(["serve", "--port", "0", "--hybrid", "h=recipe.json"]) == 2
-    assert capsys.readouterr().err == (
-        "nmt-core serve: --hybrid needs the package smt_bridge, which is not installed: pip install hybridmt\n"
-    )
+        line = error_line(nmt_core, ["serve", "--port", "0", "--hybrid", "h=recipe.json"])
+    assert line == "nmt-core serve: --hybrid needs the package smt_bridge, which is not installed: pip install hybridmt"
