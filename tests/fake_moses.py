@@ -4,6 +4,7 @@
 Every word is turned round; the list has that, and the words in the opposite order. Words that do something:
 
 ``DIE``    the process kills itself      ``HANG``    it says nothing any more
+``SLEEP=S`` it says nothing for S seconds
 ``SPLIT``  it writes in pieces, with pauses inside characters
 ``ONCE=F`` it dies unless the file F is there, which it then makes
 ``FORK=F`` it starts a process that holds its pipes and writes its number into F, and dies
@@ -82,6 +83,8 @@ def act(word: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     elif word == "HANG":
         time.sleep(3600)
+    elif word.startswith("SLEEP="):
+        time.sleep(float(word[6:]))
     elif word.startswith("ONCE=") and not os.path.exists(word[5:]):
         open(word[5:], "w").close()
         os.kill(os.getpid(), signal.SIGKILL)

@@ -165,6 +165,15 @@ def test_a_list_with_factors_needs_to_be_told_which_one_counts(files: Path) -> N
         call(files, *options[:-1], files / "third")
 
 
+def test_a_job_of_another_factor_is_not_resumed(files: Path) -> None:
+    (files / "nbest").write_bytes(FACTORED)
+    (files / "source").write_text("the|D house|N\nno|N\nthe|D\n")
+    options = ("--feature", f"model1:{files / 'lex.f2e'}", "--output", files / "out", "--jobs", "1")
+    assert call(files, *options, "--factor", "0,0", "--shards", "1-1") == 0
+    with pytest.raises(NmtError, match="the job was begun with options factor='0,0', not '0,1'"):
+        call(files, *options, "--factor", "0,1")
+
+
 @pytest.mark.parametrize("place", ["nbest", "source"])
 def test_a_line_of_too_many_words_is_named(files: Path, place: str) -> None:
     long = NBEST.replace(b"maison la", b"la  la la") if place == "nbest" else b"the house\nno\tno no\nthe\n"

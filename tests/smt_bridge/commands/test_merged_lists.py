@@ -59,6 +59,13 @@ def test_lists_are_merged(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert field_of(metadata.columns["InNmt0"], "feature") == "merge"
 
 
+def test_names_of_features_keep_their_bytes(folder: Path) -> None:
+    Path("moses.nbest").write_bytes(MOSES.encode().replace(b"LM0=", b"L\xe9=").replace(b"chat", b"ch\xe2t"))
+    assert merge("--nbest", "moses=moses.nbest", "--nbest", "nmt=nmt.nbest", "--output", "merged") == 0
+    first = Path("merged").read_bytes().splitlines()[0]
+    assert first.startswith(b"0 ||| le ch\xe2t noir ||| L\xe9= 0 WordPenalty0= 0 TotalMoses0= 0 ")
+
+
 def test_another_model_for_exact_features_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lists = ["--nbest", "a=moses.nbest", "--nbest", "b=nmt.nbest", "--exact", "LM0=lm.arpa", "--output", "merged"]
     Path("lm.arpa").write_text(ARPA)

@@ -95,6 +95,14 @@ def test_report_explains_every_sentence(files: Path) -> None:
     assert last["after"]["text"] == AFTER[2]
 
 
+def test_without_a_source_the_report_has_none(files: Path) -> None:
+    given = [argument for argument in arguments(files) if argument not in ("--source", files / "source")]
+    call(*given, "--reference", files / "reference", "--report", files / "r.json")
+    report = json.loads((files / "r.json").read_text())
+    assert [one["source"] for one in report["sentences"]] == [None] * 3
+    assert (report["files"]["source"], report["by_length"]["of"]) == (None, "reference")
+
+
 def test_several_references(files: Path) -> None:
     (files / "second").write_text("a cat sat on the mat\n\nit is a tiny house\n")
     report = judged(files, "--reference", files / "second")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import math
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -71,6 +72,16 @@ def test_summary_goes_to_stderr_and_lines_to_stdout(
     assert b"3 lines, 3 distinct pairs scored" in err
     assert b"3 probabilities floored" in err
     assert b"1 of 4 target words" in err
+
+
+def test_the_summary_has_the_mean_of_each_column(
+    monkeypatch: pytest.MonkeyPatch, table: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_with(monkeypatch, str(table), "--scorer", "0.5", "--reverse-scorer", "1", "--output", "-") == 0
+    out, err = capfd.readouterr()
+    rows = [line.split("|||")[2].split()[2:] for line in out.splitlines()]
+    direct, reverse = (sum(math.log(float(row[place])) for row in rows) / len(rows) for place in (0, 1))
+    assert f"mean log p(target|source) {direct:.4f}, mean log p(source|target) {reverse:.4f}; " in err
 
 
 @pytest.mark.parametrize("lines", [2, 99])

@@ -32,6 +32,7 @@ def test_a_gpu_has_one_process_and_a_core_too(two_gpus: None) -> None:
     assert count_jobs(parsed("--devices", "cuda:0,cuda:1"), ["model"]) == 2
     assert count_jobs(parsed("--devices", "cuda:0", "--jobs", "7"), ["model"]) == 7
     assert count_jobs(parsed("--devices", "cpu"), ["model"]) == 3
+    assert count_jobs(parsed("--devices", "cpu", "--jobs", "7"), ["model"]) == 7
     found = [start_worker(parsed("--devices", "cuda:0,cuda:1"), worker, ["model"]).device for worker in range(4)]
     assert found == ["cuda:0", "cuda:1"] * 2
 

@@ -32,6 +32,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     place = tmp_path_factory.mktemp("models")
     kinds: dict[str, tuple[AnyConfig, tuple[Vocabulary, Vocabulary], list[Vocabulary]]] = {
         "factored": (RNNsearchConfig(alignment=3, source_factors=[2], **SMALL), (SOURCE, TARGET), [TAGS]),
+        "two factors": (RNNencdecConfig(source_factors=[2, 2], **SMALL), (SOURCE, TARGET), [TAGS, TAGS]),
         "plain": (RNNencdecConfig(**SMALL), (SOURCE, TARGET), []),
         "reverse": (RNNencdecConfig(**SMALL), (TARGET, SOURCE), []),
         "reverse factored": (RNNencdecConfig(source_factors=[2], **SMALL), (TARGET, SOURCE), [TAGS]),
@@ -147,6 +148,14 @@ def test_features_of_models_of_factors_and_of_others_in_one_list(
     assert column(tmp_path, "NMT0") == pytest.approx(expected, abs=1e-4)
     plain = log_probs(models["plain"], [(words(source), target) for source, target in pairs])
     assert column(tmp_path, "NMT1") == pytest.approx(plain, abs=1e-4)
+
+
+def test_models_of_other_numbers_of_factors_are_named(
+    models: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert annotate(tmp_path, "--scorer", models["factored"], "--scorer", models["two factors"]) == 2
+    said = "the models read 1 and 2 factors beside each source word; use those of equally many"
+    assert capsys.readouterr().err == f"smt-bridge add-features: {said}\n"
 
 
 @pytest.mark.parametrize(

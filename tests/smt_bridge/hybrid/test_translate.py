@@ -31,6 +31,7 @@ from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
 from smt_bridge.hybrid.translate import windows_of_lines
+from smt_bridge.metadata import known_columns
 from smt_bridge.moses.process import MosesOptions, MosesProcess
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.recipe import read_recipe, write_recipe
@@ -59,6 +60,15 @@ def test_sources_with_factors_reach_both_systems(folder: Path, moses: str, error
     assert "--raw: the neural model reads words with factors" in line
 
 
+def test_bars_that_the_model_writes_separate_no_fields(folder: Path, moses: str) -> None:
+    config = RNNsearchConfig(embedding=4, hidden=5, maxout=4, alignment=3, initialisation="glorot")
+    words = Vocabulary([*SPECIAL_WORDS, "ab", "|||"])
+    save_model("model", new_model(config, len(words), len(words), seed=5), words, words, FolderConfig(model=config))
+    assert translate(moses, *LISTS, "--input", "dev", "--output", "out", "--nbest-output", "list") == 0
+    texts = [entry.text for entry in read_entries("list") if entry.features["InNmt0"] == (1.0,)]
+    assert any("&#124;&#124;&#124;" in text for text in texts) and not any("|" in text for text in texts)
+
+
 @pytest.mark.parametrize("window", [1, 100])
 def test_it_is_what_the_batch_commands_make(folder: Path, either_moses: str, window: int) -> None:
     recipe(either_moses)
@@ -77,6 +87,7 @@ def test_it_is_what_the_batch_commands_make(folder: Path, either_moses: str, win
     assert main(["add-features", "--source", "dev", *lists, *columns, "--output", "rich"]) == 0
     if window == 100:  # the same batches: the same bytes
         assert Path("list").read_bytes() == Path("rich").read_bytes()
+    assert known_columns("list")["NMT0"] == known_columns("rich")["NMT0"]
     for ours, theirs in zip(read_entries("list"), read_entries("rich"), strict=True):
         assert (ours.sentence, ours.text, list(ours.features)) == (theirs.sentence, theirs.text, list(theirs.features))
         for name, values in ours.features.items():

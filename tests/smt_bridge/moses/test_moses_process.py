@@ -78,6 +78,13 @@ def test_one_that_hangs_is_ended_and_started_again(options: MosesOptions) -> Non
         assert moses.given_up == 1
 
 
+def test_one_that_is_silent_too_long_is_not_waited_for(options: MosesOptions) -> None:
+    """Also where it has answered the sentences before."""
+    with MosesProcess(options._replace(timeout=1.0)) as moses:
+        assert moses.translate([b"ab cd", b"SLEEP=1.9"]) == [turned("ab", "cd"), None]
+        assert (moses.restarts, moses.given_up) == (2, 1)
+
+
 def test_one_that_loads_has_as_long_as_it_needs(options: MosesOptions, monkeypatch: pytest.MonkeyPatch) -> None:
     """Here an hour for each of the first three looks at its pipes, until when it has read nothing."""
     exchange, now, looks = MosesChild._exchange, time.monotonic, [0]

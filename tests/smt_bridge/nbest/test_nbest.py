@@ -71,6 +71,7 @@ def test_line_of_known_producer(
         (b"0 ||| a ||| LM0= -inf ||| 1", "LM0"),
         (b"0 ||| a ||| LM0= 1_0 ||| 1", "1_0"),
         (b"0 ||| a ||| LM0= -1 word ||| 1", "word"),
+        (b"0 ||| a ||| LM0=word -1 ||| 1", "'LM0=word'"),
         (b"0 ||| a ||| LM0= TM0= 1 ||| 1", "LM0"),
     ],
 )

@@ -138,6 +138,17 @@ def test_every_command_is_one_that_the_programs_take(system: Path) -> None:
         parser_of(NMT_CORE if program == "nmt-core" else SMT_BRIDGE, words).parse_args(words)
 
 
+def test_the_column_is_for_the_table_wherever_its_line_stands(system: Path) -> None:
+    before = "LexicalReordering name=LR0 num-features=6 path=orders.gz\nPhraseDictionaryMemory "
+    weights = "[weight]\nLR0= 1 1 1 1 1 1\n"
+    ini = INI.replace("PhraseDictionaryMemory ", before).replace("[weight]\n", weights)
+    Path("system/moses.ini").write_text(ini)
+    Path("system/orders.gz").write_bytes(Path("system/table.gz").read_bytes())
+    assert new() == 0
+    found = {words[1]: words for words in commands(Path("hybrid/Makefile").read_text())}
+    assert found["rescore-table"][2] == str(system / "system" / "table.gz")
+
+
 def test_settings_are_those_of_three_models(system: Path) -> None:
     assert new(updates=["1000"]) == 0
     for name, epochs in (("rnnsearch", "320.0"), ("reverse", "320.0"), ("rnnencdec", "21333.3")):

@@ -113,6 +113,17 @@ def test_the_page_has_the_scores_and_explains_the_changes(folder: Path) -> None:
     assert "BLEU by length of the source" in page and "source words" in page
 
 
+def test_the_page_names_the_system_that_is_best_alone(folder: Path) -> None:
+    columns = (
+        "InA0= 1 FirstA0= 1 RankA0= 1 InB0= 0 FirstB0= 0 RankB0= 0",
+        "InA0= 0 FirstA0= 0 RankA0= 0 InB0= 1 FirstB0= 1 RankB0= 1",
+    )
+    lines = [f"3 ||| {text} ||| {row}\n" for text, row in zip(("fin", "la fin de cela"), columns, strict=True)]
+    (folder / "nbest").write_text("".join(lines))
+    (folder / "weights").write_text("InA0= 0\nFirstA0= 1\nRankA0= 0\nInB0= 0\nFirstB0= 0\nRankB0= 0\n")
+    assert "Reranked against B: BLEU -" in read(report(folder))
+
+
 def test_gains_are_counted_by_their_size() -> None:
     gains = (0.0, 5.0, 5.1, 10.0, 99.0, -5.0, -5.1, -20.1)
     drawing = _gains([SimpleNamespace(gain=gain) for gain in gains])

@@ -56,6 +56,13 @@ def test_column_equal_within_lists_does_not_vary() -> None:
     assert pool.spreads().tolist() == pytest.approx([0.0, (0.5 / 3) ** 0.5])
 
 
+def test_a_sparse_feature_that_all_hypotheses_of_a_list_have_alike_does_not_vary() -> None:
+    some = b" ".join(b"s_%d= 1" % number for number in range(500))
+    pool = pool_of(b"0 ||| a ||| A= 1 s_all= 1 " + some, b"0 ||| b ||| A= 1 s_all= 1", b"1 ||| c ||| A= 1")
+    alike = [column.name for column, varies in zip(pool.columns, pool.varying(), strict=True) if not varies]
+    assert alike == ["A", "s_all"]
+
+
 @pytest.mark.parametrize("size", ["e-310", "e-200", "e38"])
 def test_the_spread_of_any_numbers_is_known(size: str) -> None:
     pool = pool_of(f"0 ||| a ||| A= 1{size}".encode(), f"0 ||| a ||| A= 3{size}".encode())
