@@ -124,10 +124,12 @@ class HybridModels(Collector):
         self._queues.append(queue)
         if self._closed:
             queue.close()
+        queue.warns = recipe.degrade  # else the error that is raised says it
         error = queue.ask("", WORD).answer.exception()  # once it has loaded
         if error is not None and not recipe.degrade:
             queue.close()
             raise error
+        queue.warns = True
         self._running[name] = made_of, queue
         if running is not None:
             running.retire()

@@ -34,8 +34,8 @@ class MosesQueue:
     """Starts Moses when the first sentence comes, again after a failure, and never more than one.
 
     Its thread comes with the first sentence, too, and a queue that is retired has none while nobody asks. ``reader``
-    reads search graphs. ``counts`` has ``restarts`` and ``given_up`` of ``MosesProcess``, and ``failures``, how often
-    it could not be used.
+    reads search graphs. Failures are logged where ``warns``. ``counts`` has ``restarts`` and ``given_up`` of
+    ``MosesProcess``, and ``failures``, how often it could not be used.
     """
 
     def __init__(self, options: MosesOptions, reader: GraphReader | None = None) -> None:
@@ -45,6 +45,7 @@ class MosesQueue:
         self._waiting: RoundRobin[Ticket] = RoundRobin(quantum=1)
         self._changed = threading.Condition()
         self._closed = self._retired = False
+        self.warns = True
         self._error = MosesFailed(f"{options.program} was not started")
         self._rests_until = 0.0
         self._thread: threading.Thread | None = None
@@ -145,7 +146,8 @@ class MosesQueue:
             self._error, self._rests_until = error, time.monotonic() + REST
             if not self._closed:
                 self.counts["failures"] += 1
-                _log.warning("%s", error)
+                if self.warns:
+                    _log.warning("%s", error)
             batch = [*batch, *self._waiting]
             self._waiting = RoundRobin(quantum=1)
         for ticket in batch:

@@ -368,10 +368,10 @@ def serve_here(place: Place, *options: str) -> int:
         return nmt_core(["serve", "--port", "0", "--device", "cpu", *options])
 
 
-def test_a_moses_that_does_not_load_is_one_line(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_moses_that_does_not_load_is_one_line(place: Place, error_line: Callable[..., str]) -> None:
     broken = broken_moses(place.folder / "broken")
-    assert serve_here(place, "--hybrid", f"h={changed(place.folder, moses_program=broken)}") == 2
-    assert capsys.readouterr().err.splitlines()[-1].endswith(f"{broken} ended while it loaded: no memory")
+    line = error_line(serve_here, place, "--hybrid", f"h={changed(place.folder, moses_program=broken)}")
+    assert line.endswith(f"{broken} ended while it loaded: no memory")
 
 
 @pytest.mark.parametrize(
