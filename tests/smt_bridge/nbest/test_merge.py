@@ -101,20 +101,32 @@ def test_of_several_derivations_the_best_counts() -> None:
     ("line", "problem"),
     [
         ("2 ||| x ||| LM0= -1 ||| -1", "feature TM0 has 0 values here and 2 in the first line of moses"),
-        ("2 ||| x ||| LM0= -1 -2 TM0= 0 0 ||| -1", "feature LM0 has 2 values here and 1"),
-        ("2 ||| x ||| LM0= -1 TM0= 0 0 New0= 3 ||| -1", "feature New0 has 1 value here and 0"),
-        ("2 ||| x ||| LM0= -1 TM0= 0 0", "no total but the first line of moses has"),
+        ("2 ||| x ||| LM0= -1 -2 TM0= 0 0 ||| -1", "feature LM0 has 2 values here and 1 in the first line of moses"),
+        (
+            "2 ||| x ||| LM0= -1 TM0= 0 0 New0= 3 ||| -1",
+            "feature New0 has 1 value here and 0 in the first line of moses",
+        ),
+        ("2 ||| x ||| LM0= -1 TM0= 0 0", "this line has no total but the first line of moses has"),
     ],
 )
 def test_a_line_of_another_list_is_refused(line: str, problem: str) -> None:
-    with pytest.raises(FormatError, match=problem) as caught:
+    with pytest.raises(FormatError) as caught:
         merge(("moses", MOSES + line + "\n"))
-    assert caught.value.line == 5
+    assert str(caught.value) == f"moses.nbest:5: {problem}; are these two lists?"
+
+
+def test_of_a_list_without_totals_the_last_is_the_worst() -> None:
+    """The systems' names are capitalised, no more."""
+    rows = merge(("a", "0 ||| x ||| X= 5\n0 ||| y ||| X= 9\n0 ||| z ||| X= 7\n"), ("myOwn", "0 ||| w ||| Y= 1\n"))
+    assert rows[3].features["X"] == (2.0,)
+    assert list(rows[3].features)[4:] == ["MyOwnY", "InMyOwn0", "FirstMyOwn0", "RankMyOwn0"]
+    with pytest.raises(FormatError, match=r"^a.nbest:2: a total here but not in the first line of a; are these two l"):
+        merge(("a", "0 ||| x ||| X= 5\n0 ||| y ||| X= 9 ||| 1\n"))
 
 
 def test_names_that_would_clash_are_refused() -> None:
     first = lists_of("0 ||| a ||| TotalB0= 1 ||| 2\n")[0].entries[0]
-    with pytest.raises(ValueError, match="two columns would be called TotalB0"):
+    with pytest.raises(ValueError, match=r"^two columns would be called TotalB0; give the lists other names$"):
         layout({"a": first, "b": lists_of("0 ||| a ||| X0= 1 ||| 2\n")[0].entries[0]})
 
 

@@ -23,6 +23,11 @@ from smt_bridge.nbest.moses import parse_entry
 MODERN = b"0 ||| the house  ||| Distortion0= 0 LM0= -8.17 TM0= -1.5 2e-3 ||| -0.18"
 
 
+ID = "expected 'id ||| text ...' with a whole number from 0 as id, not '{}'"
+NOT_FINITE = "is not a finite number; tuners and decoders cannot use nan or inf"
+NO_LABEL = "in the feature field is neither a label (Name=) nor a number"
+
+
 def parse(line: bytes) -> NbestEntry:
     return parse_entry(line, path="list", number=7)
 
@@ -62,31 +67,33 @@ def test_line_of_known_producer(
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b"", "whole number"),
-        (b"0 the house", "whole number"),
-        (b"x ||| a ||| LM0= 1 ||| 1", "'x'"),
-        (b"-1 ||| a ||| LM0= 1 ||| 1", "'-1'"),
-        (b"0", "no '|||'"),
-        (b"0 ||| a ||| LM0= nan ||| 1", "LM0"),
-        (b"0 ||| a ||| LM0= -inf ||| 1", "LM0"),
-        (b"0 ||| a ||| LM0= 1_0 ||| 1", "1_0"),
-        (b"0 ||| a ||| LM0= -1 word ||| 1", "word"),
-        (b"0 ||| a ||| LM0=word -1 ||| 1", "'LM0=word'"),
-        (b"0 ||| a ||| LM0= TM0= 1 ||| 1", "LM0"),
+        *((line, ID.format(line)) for line in ("", "0 the house", "1234567890123456", "9" * 40)),
+        ("9" * 50, ID.format("9" * 40)),
+        ("x ||| a ||| LM0= 1 ||| 1", ID.format("x")),
+        ("-1 ||| a ||| LM0= 1 ||| 1", ID.format("-1")),
+        ("0", "expected 'id ||| text ||| features ||| total' but there is no '|||'"),
+        ("0 ||| a ||| LM0= nan ||| 1", f"feature LM0 {NOT_FINITE}"),
+        ("0 ||| a ||| LM0= -inf ||| 1", f"feature LM0 {NOT_FINITE}"),
+        ("0 ||| a ||| LM0= 1 -1e39 ||| 1", "feature LM0 is -1e+39, but Moses' tools read numbers up to 3.4e+38 only"),
+        ("0 ||| a ||| LM0= 1 ||| 1 -1e39", "the total is not a finite number up to 3.4e+38"),
+        ("0 ||| a ||| LM0= 1_0 ||| 1", f"'1_0' {NO_LABEL}"),
+        ("0 ||| a ||| LM0= -1 word ||| 1", f"'word' {NO_LABEL}"),
+        ("0 ||| a ||| LM0=word -1 ||| 1", f"'LM0=word' {NO_LABEL}"),
+        ("0 ||| a ||| LM0= TM0= 1 ||| 1", "feature LM0 has no value"),
     ],
 )
-def test_malformed_line_names_file_line_and_cause(line: bytes, said: str) -> None:
+def test_malformed_line_names_file_line_and_cause(line: str, said: str) -> None:
     with pytest.raises(FormatError) as caught:
-        parse(line)
-    assert str(caught.value).startswith("list:7: ")
-    assert said in str(caught.value)
+        parse(line.encode())
+    assert str(caught.value) == f"list:7: {said}"
+    assert parse(b"9" * 15 + b" ||| a").sentence == 10**15 - 1
 
 
 def test_added_columns_leave_all_else(shared: Path) -> None:
     for line in read_lines(str(shared / "moses/en-fr/val.first20.nbest10.with-alignment.gz")):
-        new = format_entry(with_columns(parse(line), ["NMT0", "WordCount0"], [-3.25, 4.0]))
-        assert b" NMT0= -3.25 WordCount0= 4 |||" in new
-        assert new.replace(b"NMT0= -3.25 WordCount0= 4 ", b"") == line
+        new = format_entry(with_columns(parse(line), ["NMT0", "WordCount0"], [-3.12345678, -0.0]))
+        assert b" NMT0= -3.123457 WordCount0= 0 |||" in new
+        assert new.replace(b"NMT0= -3.123457 WordCount0= 0 ", b"") == line
 
 
 @pytest.mark.parametrize(
@@ -127,8 +134,12 @@ def test_real_list_is_written_back_byte_for_byte(shared: Path) -> None:
 
 @pytest.mark.parametrize("name", ["NMT_0", "0NMT", "", "NMT=", "NMÉ"])
 def test_name_that_moses_would_misread_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="letters and digits"):
-        check_new_names([name])
+    with pytest.raises(ValueError, match="feature name") as caught:
+        check_new_names(["A", name])
+    letters = "letters and digits, beginning with a letter (with '_' Moses' tools take it for a sparse feature)"
+    assert str(caught.value) == f"feature name '{name}' must be {letters}"
+    with pytest.raises(ValueError, match=r"^feature name 'A' is given twice; name the columns apart$"):
+        check_new_names(["B", "B", "A", "A"])
 
 
 WORD = st.text(alphabet="ab|é\u00a0\u2028\x0b", min_size=1, max_size=4).filter(lambda word: "|||" not in word)

@@ -20,7 +20,7 @@ H-7\t-0.25\tthe house
 D-7\t-0.25\tThe house
 P-7\t-0.5 -0.1 -0.15
 A-7\t0-0 1-1
-H-7\t-0.5\ta house
+H-7_1\t-0.5\ta house
 S-2\tja
 H-2\t-1\t
 2021-03-02 10:00:01 | INFO | fairseq_cli.generate | NOTE: hypothesis and token scores are output in base 2
@@ -128,31 +128,35 @@ def test_plain_text_with_ids_and_n_lines_a_sentence(tmp_path: Path) -> None:
     ("content", "line", "said"),
     [
         (b"", None, "is empty; expected an n-best list"),
-        (b"\n\n", 1, "begins with blank lines only"),
-        (b"9" * 5000 + b" ||| a\n", 1, "whole number"),
-        (b"the house\n", 1, "lines:N"),
-        (b"0 ||| a ||| A= 1 ||| 1\n0 ||| a ||| A= nan ||| 1\n", 2, "A is not a finite number"),
-        (b"0 ||| a ||| A= 1 ||| 1\n0 ||| a ||| A= 1 ||| -inf\n", 2, "total is not a finite number"),
-        (b"0 ||| a ||| 1\n" * 600 + b"0 ||| a\n", 601, "id ||| text ||| score"),
-        (b"H-0\t-1\n", 1, "between tabs"),
-        (b"H-0\t-inf\ta\n", 1, "finite"),
-        (b"H-0\t-1\ta ||| b\n", 1, "|||"),
+        (b"\n\n", 1, "begins with blank lines only; expected an n-best list"),
+        (
+            b"the house\n",
+            1,
+            "is no n-best list known by its first lines: expected 'id ||| text ||| ...' with a whole number from 0 as"
+            " id, or fairseq's H- lines; for N lines of text a sentence give --nbest-format lines:N",
+        ),
+        (b"0 ||| a ||| 1\n" * 600 + b"0 ||| a\n", 601, "expected 'id ||| text ||| score' as in the lines before"),
+        (b"H-0\t-1\n", 1, "expected 'H-id', the score and the hypothesis between tabs"),
+        (b"H-0\t-inf\ta\n", 1, "expected a finite number but found '-inf'"),
+        (b"H-0\t1_0\ta\n", 1, "expected a finite number but found '1_0'"),
+        (b"H-0\t-1\ta ||| b\n", 1, "the text holds '|||', which separates fields in the output"),
     ],
 )
 def test_bad_line_is_named(tmp_path: Path, content: bytes, line: int | None, said: str) -> None:
     with pytest.raises(FormatError) as caught:
         read(tmp_path, content)
     assert caught.value.line == line
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert str(caught.value) == f"{tmp_path / 'list'}:{f'{line}: ' if line else ' '}{said}"
 
 
 def test_lines_that_are_no_lists_of_n(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"list:3: ends after 3 lines.*lists of 2"):
-        read(tmp_path, b"a\nb\nc\n", "lines:2")
+    for number, lines in ((1, "1 line, which is"), (3, "3 lines, which are")):
+        said = rf"list:{number}: ends after {lines} no lists of 2; is this the number of hypotheses\?$"
+        with pytest.raises(FormatError, match=said):
+            read(tmp_path, b"a\n" * number, "lines:2")
 
 
-@pytest.mark.parametrize("name", ["xml", "moses:3", ""])
+@pytest.mark.parametrize("name", ["xml", "moses:3", "factors:100", "factors:", ""])
 def test_unknown_name_is_refused(name: str) -> None:
     known = "auto, moses, factors, scored, fairseq, lines:N"
     with pytest.raises(ConfigError, match=f"^--nbest-format knows {known}, not '{name}'$"):
@@ -182,6 +186,12 @@ def test_blank_lines_are_passed_over_as_by_moses_tools(tmp_path: Path, lines: st
     assert [entry._replace(line=0) for entry in found] == [entry._replace(line=0) for entry in expected]
     with ordered_lists(str(tmp_path / "with")) as ordered:
         assert ordered.sentences == 2
+
+
+@pytest.mark.parametrize(("lines", "text"), [(499, "a|X"), (500, "a")])
+def test_factors_are_those_of_the_first_500_lines(tmp_path: Path, lines: int, text: str) -> None:
+    assert check_format("Lines:07") == "lines:7" and check_format("FACTORS:01") == "factors:1"
+    assert read(tmp_path, b"0 ||| a|X ||| A= 1\n" * lines + b"0 ||| b ||| A= 1\n")[0].text == text
 
 
 def test_any_factor_may_be_the_word(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from nmt_core.base.errors import ConfigError
 from smt_bridge.nbest.merge import baselines
 from smt_bridge.tuning.options import TuningOptions
-from smt_bridge.tuning.plan import RIDGES, TuningPlan, plan_for_list, tuned_by_default
+from smt_bridge.tuning.plan import TuningPlan, plan_for_list, tuned_by_default
 from smt_bridge.tuning.pool import Column, NbestPool
 
 MOSES = ["LM0", "WordPenalty0", "TranslationModel0", "TotalMoses0", "InMoses0", "FirstMoses0", "RankMoses0"]
@@ -57,7 +57,7 @@ def test_a_merged_list_is_compared_with_its_systems() -> None:
     plan = plan_for_list(pool, None, TuningOptions())
     assert plan.baselines == ("FirstMoses0", "FirstNmt0")
     assert plan.options.features == (*OF_TWO, *ADDED)
-    assert (plan.ridges, plan.options.folds) == (RIDGES, 5)
+    assert (plan.ridges, plan.options.folds) == ((0.0, 0.15, 0.3, 0.5), 5)
     alone = plan_for_list(pool.of_sentences(np.arange(1)), None, TuningOptions())
     assert (alone.baselines, alone.options.folds) == (plan.baselines, None)  # there is nothing to hold out
     named = plan_for_list(pool, None, TuningOptions(features=("NMT0",), tuner="mira", folds=3))

@@ -82,15 +82,18 @@ def test_there_are_no_more_folds_than_sentences() -> None:
     pool = pool_of(first(0), good, good=good, names=("FirstA0", "Good0"))
     validation = tuned(pool.of_sentences(np.arange(3)), "FirstA0", restarts=0).validation
     assert validation is not None and validation.folds == 3
-    with pytest.raises(WiringError, match="at least two sentences"):
+    with pytest.raises(WiringError, match=r"^cross-validation needs at least two sentences and two folds$"):
         tuned(pool.of_sentences(np.arange(1)), "FirstA0", restarts=0)
 
 
 def test_an_indicator_that_is_not_there_is_refused() -> None:
     good = np.ones((SENTENCES, ENTRIES), dtype=np.int64)
-    pool = pool_of(first(0), good=good, names=("FirstA0",))
-    with pytest.raises(WiringError, match="no feature FirstC0 of one value"):
-        tuned(pool, "FirstC0")
+    said = "the list has no feature {} of one value; `smt-bridge add-features` makes one for each of several lists"
+    for names, missing, known in ((("FirstA0",), "FirstC0", "FirstA0"), (("A", "B"), "FirstA0", "none")):
+        pool = pool_of(*[first(0)] * len(names), good=good, names=names)
+        with pytest.raises(WiringError) as caught:
+            tuned(pool, missing)
+        assert str(caught.value) == f"{said.format(missing)} (here: {known})"
 
 
 def test_a_baseline_that_is_not_tuned_has_no_weight() -> None:

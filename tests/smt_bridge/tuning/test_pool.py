@@ -40,14 +40,25 @@ def test_sparse_feature_is_zero_where_missing() -> None:
 @pytest.mark.parametrize(
     ("second", "said"),
     [
-        (b"A= 1", "B is missing"),
-        (b"A= 1 B= 2 C= 3", "C stands here"),
+        (b"X_= 1", "A is missing here but stands in earlier lines"),
+        (b"A= 1", "B is missing here but stands in earlier lines"),
+        (b"A= 1 B= 2 C= 3", "C stands here but not in earlier lines"),
         (b"A= 1 2 B= 3", "A has 2 values here and 1 in earlier lines"),
+        (b"A= 1 B= 3 s_= 1 2", "s_ has 2 values here and 1 in earlier lines"),
     ],
 )
 def test_row_of_another_shape_names_its_line(second: bytes, said: str) -> None:
-    with pytest.raises(FormatError, match=rf"list:2: feature {said}"):
-        pool_of(b"0 ||| a ||| A= 1 B= 2", b"0 ||| a ||| " + second)
+    with pytest.raises(FormatError, match=rf"^list:2: feature {said}$"):
+        pool_of(b"0 ||| a ||| B= 2 A= 1 s_= 1", b"0 ||| a ||| " + second)
+
+
+@pytest.mark.parametrize(("regular", "sparse", "dense"), [(499, 1, 500), (499, 2, 499), (500, 1, 500)])
+def test_up_to_500_columns_are_dense_and_of_more_those_of_every_line(regular: int, sparse: int, dense: int) -> None:
+    every = b"0 ||| a ||| " + b" ".join(b"A%d= 1" % number for number in range(regular))
+    assert pool_of(every + b" s_x= 1" + b" 1" * (sparse - 1), every).dense == dense
+    with pytest.raises(FormatError) as caught:
+        pool_of(every + b" ".join([b" B= 1", b"C= 2"][: 501 - regular]))
+    assert str(caught.value) == "list: has 501 values in every line; besides sparse features, at most 500 are tuned"
 
 
 def test_column_equal_within_lists_does_not_vary() -> None:
@@ -61,6 +72,7 @@ def test_a_sparse_feature_that_all_hypotheses_of_a_list_have_alike_does_not_vary
     pool = pool_of(b"0 ||| a ||| A= 1 s_all= 1 " + some, b"0 ||| b ||| A= 1 s_all= 1", b"1 ||| c ||| A= 1")
     alike = [column.name for column, varies in zip(pool.columns, pool.varying(), strict=True) if not varies]
     assert alike == ["A", "s_all"]
+    assert pool.spreads().tolist() == [0.0] + [1.0] * 501  # sparse ones are not scaled
 
 
 @pytest.mark.parametrize("size", ["e-310", "e-200", "e38"])

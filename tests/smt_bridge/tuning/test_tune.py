@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ import pytest
 from smt_bridge.errors import WiringError
 from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.plan import TuningPlan
-from smt_bridge.tuning.pool import Column, Floats, NbestPool
+from smt_bridge.tuning.pool import Column, Floats, NbestPool, Tuned
 from smt_bridge.tuning.run import _say_report, as_json
-from smt_bridge.tuning.tune import CrossValidation, TuningReport, tune
+from smt_bridge.tuning.tune import TUNERS, CrossValidation, TuningReport, search, tune
 
 
 def pool_of(features: list[list[list[float]]], *, differ: bool = True) -> NbestPool:
@@ -44,27 +45,45 @@ def test_best_of_all_runs_is_kept() -> None:
 @pytest.mark.parametrize(
     ("pool", "said"),
     [
-        (pool_of([[[1.0], [2.0]]]), "one hypothesis"),
-        (pool_of([[[1.0, 1.0], [2.0, 2.0]]]), "features are equal"),
-        (pool_of([[[1.0, 5.0], [2.0, 3.0]]], differ=False), "nothing to gain"),
+        (pool_of([[[1.0], [2.0]]]), "every list has one hypothesis: there is nothing to choose"),
+        (pool_of([[[1.0, 1.0], [2.0, 2.0]]]), "the features are equal within every list: there is nothing to tune"),
+        (
+            pool_of([[[1.0, 5.0], [2.0, 3.0]]], differ=False),
+            "all hypotheses of a list match the references equally: there is nothing to gain",
+        ),
     ],
 )
 def test_nothing_to_tune_keeps_the_start_with_a_note(pool: NbestPool, said: str) -> None:
     report = tune(pool, {"A": (0.7,)}, TuningOptions())
-    assert said in report.note
+    assert report.note == f"{said}, the start weights stay"
     assert report.weights == {"A": (0.7,)}
 
 
 def test_start_of_another_system_is_refused() -> None:
-    with pytest.raises(WiringError, match="2 values in the list but 1"):
+    with pytest.raises(WiringError, match=r"^feature A has 2 values in the list but 1 start weight$"):
         tune(pool_of(GOOD), {"A": (1.0,)}, TuningOptions())
-    with pytest.raises(WiringError, match="another system"):
-        tune(pool_of(GOOD), {"C": (1.0,)}, TuningOptions())
+    said = "^the start weights give no feature of the list a weight; are they of another system[?]$"
+    for start in ({"C": (1.0,)}, {"B": (0.0,)}):
+        with pytest.raises(WiringError, match=said):
+            tune(pool_of(GOOD), start, TuningOptions())
 
 
 def test_unknown_name_among_features_is_refused() -> None:
-    with pytest.raises(WiringError, match=r"no feature X; it has A, B"):
-        tune(pool_of(GOOD), None, TuningOptions(features=("A", "X")))
+    with pytest.raises(WiringError, match=r"^the list has no feature X, Y; it has A, B$"):
+        tune(pool_of(GOOD), None, TuningOptions(features=("A", "X", "Y")))
+
+
+def test_without_start_weights_the_tuned_columns_begin_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run has a seed of its own, and of equal runs the first is taken."""
+    begun = []
+
+    def tuner(pool: NbestPool, start: Floats, options: TuningOptions, searched: object) -> Tuned:
+        begun.append((start.tolist(), options.seed))
+        return Tuned(start * options.seed, 5.0)
+
+    monkeypatch.setitem(TUNERS, "mert", tuner)
+    assert search(pool_of(GOOD), None, TuningOptions(features=("A",), seed=7)).best.weights.tolist() == [3.5, 3.5, 0]
+    assert begun == [([0.5, 0.5, 0.0], seed) for seed in (7, 8, 9)]
 
 
 @pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
@@ -74,11 +93,28 @@ def test_features_that_are_not_named_have_no_weight(tuner: str) -> None:
 
 
 def test_the_report_is_json_with_all_runs() -> None:
-    report = tune(pool_of(GOOD), None, TuningOptions(runs=2, restarts=1))
-    found = json.loads(json.dumps(as_json(report, tuner="mert", metric="bleu")))
-    assert found["score"] == max(run["score"] for run in found["runs"])
-    assert set(found["weights"]) == {"A", "B"}
-    assert found["cross_validation"] is None
+    validation = CrossValidation(5, 31.5, 28.0)
+    report = TuningReport({"A": (1.0,)}, 31.0, 20.0, RUNS, "so", 0.15, validation, SYSTEMS, None)
+    expected: dict[str, Any] = {
+        "tuner": "mert",
+        "metric": "bleu",
+        "weights": {"A": [1.0]},
+        "score": 31.0,
+        "score_at_start": 20.0,
+        "mean": 30.5,
+        "deviation": pytest.approx(0.5**0.5),
+        "note": "so",
+        "runs": [{"score": 30.0, "weights": {"A": [1.0]}}, {"score": 31.0, "weights": {"A": [0.5]}}],
+        "ridge": 0.15,
+        "cross_validation": {"folds": 5, "tuned": 31.5, "held_out": 28.0},
+        "baselines": {"scores": SYSTEMS, "held_out": 28.0, "folds": 5, "kept": None, "best": "FirstB0"},
+    }
+    assert json.loads(json.dumps(as_json(report, tuner="mert", metric="bleu"))) == expected
+    alone = expected | {"deviation": 0.0, "mean": 30.0, "runs": expected["runs"][:1], "baselines": None}
+    report = report._replace(runs=RUNS[:1], systems={})
+    assert as_json(report, tuner="mert", metric="bleu") == alone
+    plain = as_json(report._replace(validation=None), tuner="mert", metric="bleu")
+    assert plain == alone | {"cross_validation": None}
 
 
 RUNS = (({"A": (1.0,)}, 30.0), ({"A": (0.5,)}, 31.0))

@@ -18,6 +18,9 @@ from smt_bridge.moses.process import MosesOptions, MosesProcess
 from smt_bridge.moses.weights import read_weights
 from smt_bridge.nbest.entry import NbestList
 from smt_bridge.tuning.loop import _change
+from smt_bridge.tuning.options import TuningOptions
+from smt_bridge.tuning.pool import NbestPool
+from smt_bridge.tuning.tune import Start, TuningReport, tune
 from tests.smt_bridge.tuning.small_loop import INI, SOURCE, arguments, state
 
 
@@ -63,9 +66,15 @@ def test_its_result_translates_as_the_best_round_did(either_loop: str) -> None:
     assert gzip.decompress(Path(f"work/round{best + 1}.nbest.gz").read_bytes()).splitlines() == expected
 
 
-def test_hypotheses_are_counted_once(weighted_moses: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hypotheses_are_counted_once_and_every_round_has_seeds_of_its_own(
+    weighted_moses: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Beside the first of every sentence and round, which is the round's own translation."""
-    counted = []
+    counted, seeds = [], []
+
+    def seeded(pool: NbestPool, start: Start, options: TuningOptions) -> TuningReport:
+        seeds.append(options.seed)
+        return tune(pool, start, options)
 
     def watched(*given: Any, **options: Any) -> Any:
         count = statistics_against(*given, **options)
@@ -77,8 +86,10 @@ def test_hypotheses_are_counted_once(weighted_moses: str, monkeypatch: pytest.Mo
         return count_and_note
 
     monkeypatch.setattr("smt_bridge.tuning.loop.statistics_against", watched)
+    monkeypatch.setattr("smt_bridge.tuning.loop.tune", seeded)
     assert main(arguments(weighted_moses, "--quiet")) == 0
     rounds = state()["rounds"]
+    assert seeds == [1 + 2 * place for place, one in enumerate(rounds) if one["tuned"]] and len(seeds) > 1
     sentences = sum(bool(line) for line in SOURCE)
     assert len(counted) == rounds[-1]["hypotheses"] + len(rounds) * sentences
 
@@ -116,7 +127,9 @@ def test_nothing_but_the_weights_of_lists_changes(weighted_moses: str) -> None:
 
 
 @pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
-def test_a_sentence_without_a_list_counts_as_an_empty_translation(weighted_moses: str, metric: str) -> None:
+def test_a_sentence_without_a_list_counts_as_an_empty_translation(
+    weighted_moses: str, metric: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Otherwise the round in which Moses failed at the hardest sentences would score best."""
     for name in ("dev.in", "dev.ref"):
         with open(name, "a") as stream:
@@ -124,6 +137,11 @@ def test_a_sentence_without_a_list_counts_as_an_empty_translation(weighted_moses
     assert main(arguments(weighted_moses, "--quiet", "--metric", metric)) == 0
     best = max(one["score"] for one in state()["rounds"])
     assert best < (0 if metric == "ter" else 100)
+    said = capsys.readouterr().err.splitlines()
+    warning = "tune-loop: warning: round {}: Moses failed at 1 sentence, which has no list in this round"
+    assert said[:-1] == [warning.format(number) for number in range(1, len(state()["rounds"]) + 1)]
+    shown = {"bleu": "BLEU ", "chrf": "chrF2 ", "ter": "TER "}[metric] + f"{abs(best):.2f}; at the start"
+    assert shown in said[-1]
 
 
 @pytest.mark.parametrize(
@@ -131,16 +149,25 @@ def test_a_sentence_without_a_list_counts_as_an_empty_translation(weighted_moses
     [
         (["--max-rounds", "0"], "--max-rounds: expected a whole number from 1 up"),
         (["--nbest", "1"], "--nbest must be at least 2"),
+        (["--tuner", "folds=2"], "--tuner folds= is for `smt-bridge tune`"),
+        (["--source", "blank"], "blank: has no sentences; expected the development set"),
         (["--tokenize", "x"], "--tokenize: invalid choice"),
         (["--moses", "no/such/program"], "no/such/program cannot be started"),
-        (["--working-dir", "."], "choose a new folder as --working-dir"),
+        (["--working-dir", "."], ".: has blank; choose a new folder as --working-dir"),
+        (["--working-dir", "dev.in/work"], "dev.in/work: cannot be written (Not a directory)"),
         (["--reference", "moses.ini", "--source", "none"], "none: cannot be read"),
         (["--source", "/dev/null"], "/dev/null: is a device; expected an ordinary file"),
-        (["--output", "work/round1.nbest.gz"], "the loop keeps a file of that name there; give another name"),
-        (["--output", "./work/../work/lock"], "the loop keeps a file of that name there; give another name"),
+        (
+            ["--output", "work/round1.nbest.gz"],
+            "--output work/round1.nbest.gz: the loop keeps a file of that name there; give another name",
+        ),
+        *(
+            (["--output", f"./work/../work/{name}"], "the loop keeps a file of that name there; give another name")
+            for name in ("lock", "state.json", "round12.00000100.gz", "round2.ini")
+        ),
         (["--max-words", "4"], "dev.in:4: has 5 words; up to 4 are taken: divide the line, or allow more with --max-"),
         (["--reference", "long"], "long:8: has 1,001 words; up to 1,000 are taken"),
-        (["--source", "-"], "are read more than once; give files, not '-'"),
+        (["--source", "-"], "MOSES.INI, --source and --reference are read more than once; give files, not '-'"),
         (["--moses-options", "-n-best-list x 5"], "leave out -n-best-list: the options of this command"),
         (["--moses-options", "-labeled-n-best-list false"], "leave out -labeled-n-best-list: features of lists need"),
         (["--moses-options", "-search-algorithm '1"], "--moses-options: No closing quotation"),
@@ -150,13 +177,14 @@ def test_mistakes_are_one_line(
     weighted_moses: str, more: list[str], message: str, error_line: Callable[..., str]
 ) -> None:
     Path("long").write_text("\n" * 7 + "a " * 1001 + "\n")
+    Path("blank").write_text("\n \n")
     assert message in error_line(main, arguments(weighted_moses, *more))
     assert not Path("tuned.ini").exists()
 
 
 def test_a_longer_reference_is_warned_of(weighted_moses: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("dev.ref").write_text(Path("dev.ref").read_text() + "a b\n")
-    assert main(arguments(weighted_moses, "--quiet", "--max-rounds", "1")) == 0
+    assert main(arguments(weighted_moses, "--quiet", "--max-rounds", "1", "--nbest", "2")) == 0
     message = "tune-loop: warning: dev.ref has 9 lines, but dev.in 8; is it of another set?"
     *said, ended = capsys.readouterr().err.splitlines()
     assert message in said and "ended after 1 round (1 round, as many as are allowed): weights of round 1" in ended
@@ -165,6 +193,7 @@ def test_a_longer_reference_is_warned_of(weighted_moses: str, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("harm", "message", "decoded"),
     [
+        ((INI, "[ttable-file]\n0 0 0 5 t\n[weight-t]\n0.2\n"), "[ttable-file] and [weight-t], as before 2013", False),
         (("[weight]", "[weight-overwrite]\nLM0= 1\n[weight]"), "has weights in [weight-overwrite] too", False),
         (("name=LM0", "name=LM1"), "has no feature LM0, which the n-best lists show", True),
         (("tuneable-components=true,false,true", ""), "TM0 shows 3 weights, but the n-best lists have 2", True),
@@ -180,7 +209,7 @@ def test_an_ini_of_another_system_is_refused_in_the_first_round(
 
 
 def test_recorded_lists_of_a_real_system_settle_at_once(
-    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A decoder that always writes its recorded lists: the second round has nothing new."""
     monkeypatch.chdir(tmp_path)
@@ -203,6 +232,7 @@ def test_recorded_lists_of_a_real_system_settle_at_once(
     assert main(arguments("./moses", "--quiet", "--moses-threads", "100")) == 0
     first, second = state()["rounds"]
     assert first["hypotheses"] == second["hypotheses"] == len(Path("recorded").read_text().splitlines())
+    assert "ended after 2 rounds (no new hypotheses): weights of round 2, BLEU " in capsys.readouterr().err
     assert second["new"] == 0 and first["tuned_score"] >= first["score"]
     assert read_weights("tuned.ini") == read_weights("work/round2.ini") != read_weights("moses.ini")
 
@@ -234,4 +264,5 @@ def test_sparse_features_are_named_before_anything_is_tuned(
 ) -> None:
     Path(weighted_moses).write_text(PROGRAM)
     line = error_line(main, arguments(weighted_moses, "--quiet"))
-    assert "moses.ini: its lists have sparse features (PB0_a), which the loop does not tune" in line
+    said = "moses.ini: its lists have sparse features (PB0_a), which the loop does not tune"
+    assert line == f"smt-bridge tune-loop: {said}"

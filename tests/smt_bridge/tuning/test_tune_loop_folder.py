@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import signal
@@ -147,13 +148,14 @@ def test_sentences_without_a_list_are_told_of_after_an_interruption_too(
 ) -> None:
     for name in ("dev.in", "dev.ref"):
         with open(name, "a") as stream:
-            stream.write("DIE of it\n")
+            stream.write("DIE of it\nDIE\n")
     with monkeypatch.context() as patch:
         patch.setattr(tuning_loop, "tune", interrupted)
         assert quiet(weighted_moses) == 130
     capsys.readouterr()
     assert quiet(weighted_moses, "--max-rounds", "1") == 0
-    assert "warning: round 1: Moses failed at 1 sentence, which has no list" in capsys.readouterr().err
+    said = "tune-loop: warning: round 1: Moses failed at 2 sentences, which have no list in this round"
+    assert said in capsys.readouterr().err.splitlines()
 
 
 def test_what_was_decoded_of_another_source_is_not_taken(
@@ -178,13 +180,19 @@ def test_a_loop_that_decoded_nothing_takes_other_files(weighted_moses: str, caps
 def test_other_files_or_options_are_refused(weighted_moses: str, error_line: Callable[..., str]) -> None:
     assert quiet(weighted_moses, "--max-rounds", "1") == 0
     assert Path("tuned.ini").read_text() == INI
-    line = error_line(main, arguments(weighted_moses, "--tuner", "seed=9"))
-    assert "was begun with another --tuner; use the same again" in line
-    with open("dev.ref", "a") as stream:
-        stream.write("more\n")
-    assert "was begun with another --reference" in error_line(main, arguments(weighted_moses))
-    shutil.rmtree("work")
-    assert quiet(weighted_moses) == 0
+    for name, value in (
+        ("--tuner", "seed=9"), ("--nbest", "4"), ("--metric", "ter"), ("--tokenize", "13a"), ("--detokenize", "fr"),
+        ("--moses-options", "-tt"), ("MOSES.INI", "+ "), ("--reference", "+more"),
+    ):  # fmt: skip
+        path = Path({"MOSES.INI": "moses.ini", "--reference": "dev.ref"}.get(name, "tuned.ini"))
+        before = path.read_bytes()
+        path.write_bytes(before + value.removeprefix("+").encode() + b"\n")
+        line = error_line(main, arguments(weighted_moses, *([] if value[0] == "+" else [f"{name}={value}"])))
+        problem = f"was begun with another {name}; use the same again, or another --working-dir"
+        assert line == f"smt-bridge tune-loop: work: {problem}"
+        path.write_bytes(before)
+    Path("dev.gz").write_bytes(gzip.compress(Path("dev.in").read_bytes()))
+    assert quiet(weighted_moses, "--max-rounds", "1", "--source", "dev.gz") == 0
 
 
 @pytest.mark.parametrize("name", ["table.gz", "table.gz/a.dat"])
@@ -222,6 +230,16 @@ def test_lists_of_which_nobody_knows_what_they_are_of_are_refused(
 
 def test_a_damaged_state_is_one_line(weighted_moses: str, error_line: Callable[..., str]) -> None:
     assert quiet(weighted_moses, "--max-rounds", "1") == 0
-    for content in ("{", "[]", '{"format": 1}', '{"format": 9, "description": {}, "rounds": []}'):
+    state, other = "is not the state of a tuning loop", "is of another version of the program"
+    for content, problem in (
+        ("{", "is not JSON (Expecting property name enclosed in double quotes)"),
+        ("[]", state),
+        ('{"format": 2}', state),
+        ('{"format": 2, "description": {}, "rounds": [{}]}', state),
+        ('{"format": 1}', other),
+        ('{"format": 9, "description": {}, "rounds": []}', other),
+    ):
         Path("work/state.json").write_text(content)
-        assert "remove work, and start again" in error_line(main, arguments(weighted_moses))
+        place = "work/state.json" + ":1" * (content == "{")
+        line = error_line(main, arguments(weighted_moses))
+        assert line == f"smt-bridge tune-loop: {place}: {problem}; remove work, and start again"
