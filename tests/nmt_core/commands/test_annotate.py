@@ -62,7 +62,16 @@ def test_files(files: Path, scheme: str, source: str, target: str, capsys: pytes
     output = capsys.readouterr()
     assert output.out == ""
     placed = 3 if scheme == "copyable" else 4
-    assert f"3 pairs, 7 target words; {placed} of 4 unknown target words with a source word" in output.err
+    assert output.err == f"3 pairs, 7 target words; {placed} of 4 unknown target words with a source word\n"
+
+
+def test_thousands_of_pairs_are_counted(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, line in (("s", "TOLL"), ("t", "PONTE de"), ("a", "0-0")):
+        (files / name).write_text(f"{line}\n" * 2001)
+    assert annotate(files) == 0
+    placed = "2,001 of 2,001 unknown target words with a source word"
+    assert capsys.readouterr().err == f"2,001 pairs, 4,002 target words; {placed}\n"
+    assert (files / "out.target").read_text() == "<unkpos_0> de\n" * 2001
 
 
 def test_a_text_can_be_its_own_target(files: Path) -> None:
@@ -97,6 +106,7 @@ def test_a_filter(files: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pyt
         ("a", "0-0\n\n0-x\n", "a:3: alignment point '0-x'"),
         ("a", "0-0\n\n", "a:3: has 2 lines but"),
         ("s.vocab", "the\n", "s.vocab:1: a vocabulary begins with </s> and <unk>"),
+        ("t.vocab", "the\n", "t.vocab:1: a vocabulary begins with </s> and <unk>"),
     ],
 )
 def test_input_that_does_not_fit(files: Path, name: str, content: str, message: str, error_line) -> None:

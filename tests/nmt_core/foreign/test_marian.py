@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import yaml
 
+from nmt_core.commands.main import main
+from nmt_core.foreign import marian
 from tests.nmt_core.foreign.checkpoints import DIM, DIM_WORD, Checkpoint, Kind, assert_refused, assert_scores
 
 # models/amun.h and models/nematus.h: Nematus' names, and those that type s2s stores
@@ -85,6 +87,8 @@ class MarianCheckpoint(Checkpoint):
                 first = name.removesuffix(ending)
                 name = "Wemb" if first == "Wemb" and self.kind.shared else NAMES.get(first, first) + ending
             stored[name] = values.reshape(1, -1) if values.ndim == 1 else values
+        if not self.kind.tied:
+            stored |= {"history_errs": np.zeros(2), "uidx": np.zeros(1), "decoder_c_tt": np.zeros((1, 0))}
         text = yaml.safe_dump(self.settings).encode() + b"\0"
         np.savez(place / "model.npz", **{**stored, "special:model.yml": np.frombuffer(text, dtype=np.int8)})
         for name, words in (("source", self.source), ("target", self.target)):
@@ -154,7 +158,11 @@ def test_a_bias_that_the_settings_do_not_omit_is_missed(tmp_path: Path, error_li
     ("name", "content", "message"),
     [
         ("model.npz.yml", None, ""),
-        ("decoder.yml", "models: [model.npz]\nbeam-size: 12\n", "decoder.yml: has no type; expected the settings of"),
+        (
+            "decoder.yml",
+            "models: [model.npz]\nbeam-size: 12\n",
+            "decoder.yml: has no type; expected the settings of the model (model.npz.yml), not of the decoder",
+        ),
         ("model.npz.yml", "type: s2s\nenc-depth: [1\n", "model.npz.yml:3: not valid YAML"),
         ("model.npz.yml", "- s2s\n", "model.npz.yml: expected 'key: value' lines"),
         ("settings", "type: s2s\n", "expected settings: JSON, or YAML under a name in .yml"),
@@ -176,17 +184,69 @@ def test_settings_may_be_a_yaml_file_of_their_own(
     ("settings", "message"),
     [
         ({"type": "transformer"}, "type is 'transformer'; only models with 's2s' or 'amun' or 'nematus' can be read"),
-        ({"dec-cell": "lstm"}, "dec-cell is 'lstm'"),
-        ({"enc-depth": 2}, "enc-depth is 2"),
+        ({"enc-cell": "lstm"}, "enc-cell is 'lstm'; only models with 'gru' or 'gru-nematus' can be read"),
+        ({"dec-cell": "lstm"}, "dec-cell is 'lstm'; only models with 'gru' or 'gru-nematus' can be read"),
+        ({"enc-depth": 2}, "enc-depth is 2; only models with 1 can be read"),
+        ({"enc-depth": True}, "enc-depth is True; only models with 1 can be read"),
+        ({"dec-depth": [1]}, "dec-depth is a list; only models with 1 can be read"),
+        ({"dec-depth": None}, "dec-depth is None; only models with 1 can be read"),
         ({"enc-cell-depth": 2}, "enc-cell-depth is 2, but the arrays are of 1"),
+        ({"enc-cell-depth": 0}, "enc-cell-depth is 0; expected a whole number of at least 1"),
+        ({"dec-cell-base-depth": 3}, "dec-cell-base-depth is 3, but the arrays are of 2"),
         ({"layer-normalization": True}, "has no array encoder_bi_gamma1"),
-        ({"layer-normalization": True, "dec-cell": "gru-nematus"}, "mixes the layer normalisation"),
+        (
+            {"layer-normalization": True, "dec-cell": "gru-nematus"},
+            "mixes the layer normalisation of Marian and of Nematus (enc-cell, dec-cell, original-type); "
+            "models with one of them can be read",
+        ),
+        ({"layer-normalization": True, "original-type": "nematus"}, "mixes the layer normalisation"),
         ({"tied-embeddings": True}, "no part of a known model: decoder_ff_logit_l2_W 4x7"),
+        ({"tied-embeddings": 1}, "tied-embeddings is 1; only models with False or True can be read"),
+        ({"tied-embeddings-src": 1}, "tied-embeddings-src is 1"),
+        ({"tied-embeddings-all": 1}, "tied-embeddings-all is 1"),
+        ({"output-omit-bias": "yes"}, "output-omit-bias is 'yes'; only models with False or True can be read"),
         ({"dim-rnn": 6}, "dim-rnn is 6; only models with 5 can be read"),
-        ({"right-left": True}, "right-left is True"),
+        ({"dim-emb": 5}, "dim-emb is 5; only models with 4 can be read"),
+        ({"right-left": True}, "right-left is True; only models with False can be read"),
+        ({"skip": True}, "skip is True; only models with False can be read"),
+        ({"lemma-dim-emb": 8}, "lemma-dim-emb is 8; only models with 0 can be read"),
     ],
 )
 def test_what_is_not_as_expected_is_named_and_nothing_written(
     tmp_path: Path, settings: Any, message: str, error_line: Callable[..., str]
 ) -> None:
     assert_refused(MarianCheckpoint(tmp_path, Kind(), **settings), message, error_line)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            None,
+            "has no special:model.yml: is it a model of Nematus ('nmt-core import nematus')? Or give --settings FILE",
+        ),
+        (b"a: [\0", "special:model.yml in it is not YAML ("),
+        (b"- s2s\0", "special:model.yml in it has no settings"),
+    ],
+)
+def test_an_archive_without_its_settings_is_one_line(
+    tmp_path: Path, content: bytes | None, message: str, error_line: Callable[..., str]
+) -> None:
+    checkpoint = MarianCheckpoint(tmp_path, Kind(tied=True))
+    source, target = checkpoint.write()
+    stored = {} if content is None else {"special:model.yml": np.frombuffer(content, dtype=np.int8)}
+    np.savez(tmp_path / "model.npz", decoder_c_tt=np.zeros(1), **stored)
+    command = ["import", "marian", str(tmp_path / "model.npz"), str(tmp_path / "model")]
+    line = error_line(main, [*command, "--source-vocab", source, "--target-vocab", target])
+    assert line.startswith(f"nmt-core import: {tmp_path / 'model.npz'}: {message}")
+
+
+@pytest.mark.parametrize("names", [("</s>", "<unk>"), ("eos", "UNK"), ("</s>", "UNK")])
+def test_special_words_are_where_the_vocabulary_has_them(tmp_path: Path, names: tuple[str, str]) -> None:
+    """Without their names they are the first two rows."""
+    end, unknown = names
+    (tmp_path / "v.yml").write_text(f"{end}: 2\na: 1\n{unknown}: 0\n")
+    found = marian._rows(4, str(tmp_path / "v.yml"))
+    assert (found.vocabulary.words, found.rows.tolist()) == (("</s>", "<unk>", "a", "<row:3>"), [2, 0, 1, 3])
+    (tmp_path / "v.yml").write_text("x: 0\na: 2\n")
+    assert marian._rows(3, str(tmp_path / "v.yml")).rows.tolist() == [0, 1, 2]

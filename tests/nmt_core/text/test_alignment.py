@@ -19,5 +19,5 @@ def test_points_are_read_as_written(points: list[tuple[int, int]]) -> None:
 
 @pytest.mark.parametrize("point", ["1:2", "1-", "-2", "1", "-1-2", "a-b", "1-2-3"])
 def test_anything_else_is_refused(point: str) -> None:
-    with pytest.raises(ConfigError, match=f"alignment point '{point}'"):
+    with pytest.raises(ConfigError, match=f"^alignment point '{point}': expected SOURCE-TARGET, such as 0-1$"):
         parse_pharaoh(f"0-0 {point}")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.text.copying import NUMBERED, Copying, CopyScheme, weight_of, with_tokens
+from nmt_core.text.copying import Copying, CopyScheme, weight_of, with_tokens
 from nmt_core.text.lexicon import Candidate, Lexicon
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
@@ -170,11 +170,24 @@ def test_pointers_beyond_the_sentence_are_left_out_and_no_other_moves() -> None:
 
 
 def test_types_beyond_the_last_number_are_unknown() -> None:
-    kind, source = copying("copyable"), [f"X{number}" for number in range(NUMBERED + 2)]
-    assert kind.read_source(source)[-3:] == [f"<unk_{NUMBERED}>", "<unk>", "<unk>"]
-    target = ["A", "B"]
-    assert kind.read_target(source, target, [(NUMBERED - 1, 0), (NUMBERED, 1)]) == [f"<unk_{NUMBERED}>", "<unk>"]
-    assert text_of(kind, [f"<unk_{NUMBERED}>", "the", "<unk>"], source) == [f"X{NUMBERED - 1}", "the", f"X{NUMBERED}"]
+    kind, source = copying("copyable"), [f"X{number}" for number in range(1, 23)]
+    assert kind.read_source(source)[-3:] == ["<unk_20>", "<unk>", "<unk>"]
+    assert kind.read_target(source, ["A", "B"], [(19, 0), (20, 1)]) == ["<unk_20>", "<unk>"]
+    assert text_of(kind, ["<unk_20>", "the", "<unk>"], source) == ["X20", "the", "X21"]
+
+
+def test_words_that_are_all_before_their_tokens_are_needed_for_some() -> None:
+    """A pair without alignment of scheme ``posall``: with tokens it is read as it is, without them not at all."""
+    kind = copying("posall")
+    assert kind.read_target(["a"], ["the", "<p_0>"]) == ["the", "<p_0>"]
+    problem = (
+        "copying: posall: a pair without its word alignment cannot be scored; "
+        "give 'nmt-core score' the --word-alignment of its text, or use a model of scheme posunk"
+    )
+    for target in (["the"], ["<p_0>", "the"], ["the", "<p_0>", "the"]):
+        with pytest.raises(ConfigError) as raised:
+            kind.read_target(["a"], target)
+        assert str(raised.value) == problem
 
 
 def test_of_several_links_that_of_largest_weight_is_taken_and_of_equals_the_first() -> None:
@@ -189,6 +202,11 @@ def test_a_guess_takes_the_lexicon_before_equal_words_within_reach() -> None:
     assert kind.read_target(source, ["X"]) == ["<unkpos_-1>"]  # C is ten places away
     assert copying("posunk").read_target(source, ["the", "X"]) == ["the", "<unkpos_1>"]
     assert copying("posunk").read_target(source, ["Y"]) == ["<unkpos_n>"]
+    assert copying("posunk").read_target(["X", "X", "X"], ["the", "X"]) == ["the", "<unkpos_0>"]  # the nearest
+    assert copying("posunk").read_target(["X", "a", "X"], ["the", "X"]) == ["the", "<unkpos_1>"]  # of two the first
+    far = [*["the"] * 7, "X", *["the"] * 6]
+    assert copying("posunk").read_target(far, ["X", *["the"] * 13, "X"])[::14] == ["<unkpos_-7>", "<unkpos_7>"]
+    assert copying("posunk").read_target(["the", *far], ["X"]) == ["<unkpos_n>"]
 
 
 def test_tokens_stand_behind_the_special_words_with_counts() -> None:
@@ -196,5 +214,9 @@ def test_tokens_stand_behind_the_special_words_with_counts() -> None:
     found = with_tokens(Vocabulary([*SPECIAL_WORDS, "the", tokens[3]], [3, 4, 5, 6]), tokens)
     assert found.words == (*SPECIAL_WORDS, *tokens, "the")
     assert found.counts == (3, 4, *[0] * len(tokens), 5)
-    with pytest.raises(ConfigError, match=r"the target vocabulary lacks <unkpos_-7>"):
+    with pytest.raises(ConfigError) as raised:
         Copying(CopyScheme.POSUNK, found, Vocabulary([*SPECIAL_WORDS, "the"])).check()
+    expected = "give the vocabularies that 'nmt-core annotate --scheme posunk' wrote"
+    assert str(raised.value) == f"copying: posunk: the target vocabulary lacks <unkpos_-7>; {expected}"
+    with pytest.raises(ConfigError, match="copying: copyable: the source vocabulary lacks <unk_1>; "):
+        Copying(CopyScheme.COPYABLE, found, found).check()

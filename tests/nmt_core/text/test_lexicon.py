@@ -52,7 +52,8 @@ def test_only_what_is_asked_for_is_kept(tmp_path: Path, keep: Keep, lines: list[
 
 
 def test_a_lexicon_without_anything_to_keep_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"lex\.gz: no line has .* of at least 0\.9"):
+    problem = r"lex\.gz: no line has a source word and a target word of at least 0\.9$"
+    with pytest.raises(InputError, match=problem):
         read_lexicon(write(tmp_path, MOSES), Keep(minimum=0.9))
 
 
@@ -74,6 +75,16 @@ def test_the_best_are_the_beginning_of_all(entries: dict[tuple[str, str], float]
     lines = [(source[:1], target, p) for (source, target), p in entries.items()]
     everything, best = collect(lines, Keep()), collect(lines, Keep(top=top))
     assert best == Lexicon({source: found[:top] for source, found in everything.entries.items()})
+
+
+def test_words_that_are_not_utf8_and_many_lines_come_back(tmp_path: Path) -> None:
+    (tmp_path / "lex").write_bytes(b"\xe9 caf\xe9 0.5\n")
+    lexicon = read_lexicon(str(tmp_path / "lex"))
+    assert lexicon.entries == {"caf\udce9": (Candidate("\udce9", 0.5),)}
+    entries = [("caf\udce9", "\udce9", 0.5), *((f"s{number:05}", "t", 1.0) for number in range(20_000))]
+    collect(entries, Keep()).save(str(tmp_path / "many"))
+    assert (tmp_path / "many").read_bytes().startswith(b"\xe9 caf\xe9 0.5000000\nt s00000 1.0000000\n")
+    assert len(read_lexicon(str(tmp_path / "many"))) == 20_001
 
 
 def test_many_target_words_of_one_source_word_are_dropped_on_the_way() -> None:
@@ -102,8 +113,17 @@ class TestFit:
 
     def test_a_lexicon_of_the_other_direction_is_refused(self, tmp_path: Path) -> None:
         lexicon = read_lexicon(write(tmp_path, "the la 0.5\nhouse maison 0.75\n"))
-        with pytest.raises(InputError, match=r"lex\.e2f: the lexicon is of the other direction .4 words .* 0 this way"):
+        problem = (
+            r"^lex\.e2f: the lexicon is of the other direction \(4 words fit the model that way, 0 this way\): lines "
+            r"must be 'target-word source-word p\(target \| source\)', as in Moses' lex\.f2e of this direction$"
+        )
+        with pytest.raises(InputError, match=problem):
             fit_lexicon(lexicon, self.SOURCE, self.TARGET, path="lex.e2f")
+        twice = collect([("la", "the", 0.5), ("cat", "x", 0.5)], Keep())  # 2 words that way, 1 this way
+        assert fit_lexicon(twice, self.SOURCE, self.TARGET, path="lex").lexicon is twice
+        thrice = collect([("la", "the", 0.5), ("cat", "house", 0.5)], Keep())
+        with pytest.raises(InputError, match=r"3 words fit the model that way, 1 this way"):
+            fit_lexicon(thrice, self.SOURCE, self.TARGET, path="lex")
 
     def test_words_that_both_languages_share_say_nothing(self) -> None:
         shared = vocabulary("a b c")
@@ -123,15 +143,14 @@ class TestFit:
             "R&amp;D": "RD",
             **{f"&apos;{number}": f"&apos;{number}" for number in range(9)},
         }
-        assert fitted.remark is not None
-        assert "lex: its words were escaped" in fitted.remark
+        assert fitted.remark == "lex: its words were escaped (&apos; and the like) as the model's are"
 
     def test_escapes_are_undone_for_a_model_without(self) -> None:
         lexicon = collect([("&apos;s", "d&apos;", 0.5), ("the", "la", 1.0)], Keep())
         fitted = fit_lexicon(lexicon, vocabulary("the 's"), vocabulary("la d'"), path="lex")
         assert fitted.lexicon.best("'s") == "d'"
-        assert fitted.remark is not None
-        assert "undone" in fitted.remark
+        expected = "lex: the escapes of its words (&apos; and the like) were undone, as the model's have none"
+        assert fitted.remark == expected
 
     @pytest.mark.parametrize("tokens", [CopyScheme.COPYABLE.target_tokens, tuple(f"<row:{n}>" for n in range(40))])
     def test_tokens_of_a_vocabulary_are_no_words_without_escapes(self, tokens: tuple[str, ...]) -> None:
@@ -147,3 +166,10 @@ class TestFit:
         lexicon = collect([(word, "la", 0.5)], Keep())
         fitted = fit_lexicon(lexicon, vocabulary(in_model), vocabulary("la"), path="lex")
         assert fitted.lexicon is lexicon
+
+    @pytest.mark.parametrize(("bare", "changed"), [(10, False), (11, True)])
+    def test_words_tell_where_ten_times_as_many_are_of_one_kind(self, bare: int, changed: bool) -> None:
+        words = ["&apos;s", *(f"'{number}" for number in range(bare))]
+        lexicon = collect([(word, "la", 0.5) for word in words], Keep())
+        fitted = fit_lexicon(lexicon, vocabulary("&quot;"), vocabulary("la"), path="lex")
+        assert (fitted.remark is not None) == changed

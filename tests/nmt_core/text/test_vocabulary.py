@@ -31,7 +31,8 @@ def test_no_word_of_a_text_is_the_end_of_the_sentence() -> None:
 
 
 def test_equally_frequent_words_are_in_an_order_of_their_own() -> None:
-    assert build_vocabulary(["z é a b"]).words == build_vocabulary(["b a é z"]).words
+    assert build_vocabulary(["z é a b"]).words == build_vocabulary(["b a é z"]).words == (*SPECIAL_WORDS, *"abzé")
+    assert build_vocabulary(["b a b", "a c"], minimum_count=2).words == (*SPECIAL_WORDS, "a", "b")
 
 
 def test_words_are_cut_at_spaces_and_tabs_only() -> None:
@@ -57,10 +58,16 @@ def test_saving_and_loading_gives_the_same_words(words: list[str]) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("one\ntwo\n", ":1: a vocabulary begins with </s> and <unk>"),
-        ("</s>\n<unk>\na\na\n", ":4: the word 'a' is there twice"),
-        ("</s>\n<unk>\na b\n", ":3: expected one word"),
-        ("", "a vocabulary begins"),
+        ("one\ntwo\n", ":1: a vocabulary begins with </s> and <unk>; make one with 'nmt-core prepare vocab'"),
+        ("</s>\n<unk>\na\nb\nc\na\nb\n", ":6: the word 'a' is there twice; remove one of the lines"),
+        ("</s>\n<unk>\na b\n", ":3: expected one word, or a word, a tab and its count; found 'a b'"),
+        ("</s>\n<unk>\na\t-1\n", r":3: expected one word, or a word, a tab and its count; found 'a\t-1'"),
+        ("</s>\n<unk>\na\t\n", r":3: expected one word, or a word, a tab and its count; found 'a\t'"),
+        (
+            f"</s>\n<unk>\n{'a' * 10_001}\n",
+            f":3: expected one word, or a word, a tab and its count; found '{'a' * 80}'",
+        ),
+        ("", ":1: a vocabulary begins with </s> and <unk>; make one with 'nmt-core prepare vocab'"),
     ],
 )
 def test_a_file_that_is_no_vocabulary_is_refused(tmp_path: Path, content: str, problem: str) -> None:
@@ -68,7 +75,28 @@ def test_a_file_that_is_no_vocabulary_is_refused(tmp_path: Path, content: str, p
     path.write_text(content)
     with pytest.raises(ModelError) as caught:
         Vocabulary.load(str(path))
-    assert problem in str(caught.value)
+    assert str(caught.value) == f"{path}{problem}"
+
+
+def test_a_vocabulary_has_so_many_words_at_most_and_counts_of_all_or_none(tmp_path: Path) -> None:
+    path = tmp_path / "v"
+    path.write_text(f"</s>\t3\n<unk>\n{'a' * 10_000}\t1\n")
+    vocabulary = Vocabulary.load(str(path), most=3)
+    assert (len(vocabulary), vocabulary.counts) == (3, None)
+    with pytest.raises(ModelError) as caught:
+        Vocabulary.load(str(path), most=2)
+    assert str(caught.value) == f"{path}:3: has more than 2 words; is it the vocabulary of this model?"
+
+
+def test_a_fingerprint_is_of_the_words_in_their_order() -> None:
+    """By ``sha256sum``, of the words with line feeds between them."""
+    assert Vocabulary([*SPECIAL_WORDS, "a"], [1, 2, 3]).fingerprint == "b7dd28a57f71"
+    for words, problem in (
+        (["<unk>", "</s>"], "a vocabulary begins with </s> <unk>"),
+        ([*SPECIAL_WORDS, "a", "a"], "a vocabulary has no word twice"),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            Vocabulary(words)
 
 
 def test_the_command_writes_one_word_a_line(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -51,7 +51,11 @@ def test_a_real_alignment_gives_the_lexicon_that_moses_made_of_it(
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        ("0-0\n1-2\n", r"points:2: point 1-2, but the sentences have 2 words and 1; is it the alignment of another"),
+        (
+            "0-0\n1-2\n",
+            r"points:2: point 1-2, but the sentences have 2 words and 1; is it the alignment of another corpus\?",
+        ),
+        ("2-0\n\n", r"points:1: point 2-0, but the sentences have 2 words and 2; is it the alignment of another"),
         ("0-0 0-1\n0-1\n", r"points:2: point 0-1, .* are source and target exchanged\?"),
         ("0-0\n0=1\n", r"points:2: alignment point '0=1'"),
         ("0-0\n", r"points:2: has 1 line but .*source has 2"),
