@@ -70,6 +70,7 @@ def test_a_new_fused_model_is_the_translation_model(order: Order) -> None:
         plain = translation(batch)
         assert torch.equal(model(batch), plain)
     assert model.controller.state.bias.item() == -1.0
+    assert model.fusion.language == language.config.model_copy(update={"embedding_dropout": 0.0})  # it is not trained
     with torch.no_grad():
         for parameter in model.controller.parameters():
             parameter.fill_(0.7)
