@@ -52,8 +52,9 @@ def test_lists_are_merged(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     ]
     assert entries[2].features["WordPenalty0"] == (1.0,)
     said = capsys.readouterr().err
-    assert "6 hypotheses of 3 sentences" in said
-    assert "moses.nbest has no list for 1 of 3" in said
+    assert said == (
+        "add-features: 6 hypotheses of 3 sentences\nadd-features: moses.nbest has no list for 1 of 3 sentences\n"
+    )
     metadata = find_metadata("merged.gz")
     assert metadata is not None
     assert field_of(metadata.columns["InNmt0"], "feature") == "merge"
@@ -142,30 +143,61 @@ def test_what_does_not_fit_the_list_is_refused_before_tuning(
     assert not Path("weights").exists()
 
 
+OF_A_DERIVATION = "cannot be computed from the words of a hypothesis; a language model's feature and WordPenalty0 can"
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--nbest", "nmt.nbest", "--nbest", "moses.nbest"], "needs a name of letters and digits, NAME=FILE"),
-        (["--nbest", "nmt.nbest", "--exact", "LM0=lm"], "--exact is for several lists: give --nbest NAME=FILE"),
-        (["--nbest", "a=nmt.nbest", "--nbest-format", "moses"], "--nbest-format is for a single list"),
-        (["--nbest", "a=nmt.nbest", "--nbest", "A=moses.nbest"], "differ in more than capital letters"),
-        (["--nbest", "a=nmt.nbest", "--exact", "LM0=x"], "no list has such a feature"),
-        (["--nbest", "a=moses.nbest", "--exact", "LM0"], "needs a language model"),
-        (["--nbest", "a=moses.nbest", "--exact", "LM0="], "--exact LM0 has no file behind '='; give NAME=FILE"),
-        (["--nbest", "a=moses.nbest", *["--exact", "WordPenalty0"] * 2], "--exact WordPenalty0 is given twice"),
-        (["--nbest", "a=moses.nbest", "--exact", "WordPenalty0=source"], "counts words and reads no file"),
-        (["--nbest", "a=nmt.nbest", "--nbest", "b=moses.nbest", "--exact", "BWordPenalty0="], "counts words and reads"),
-        (["--nbest", "a=graph.nbest", "--exact", "UnknownWordPenalty0"], "cannot be computed from the words of a"),
-        (["--nbest", "a=graph.nbest", "--exact", "Distortion0=source"], "cannot be computed from the words of a"),
-        (["--nbest", "a=-", "--source", "-"], "only once"),
-        (["--nbest", "a=nmt.nbest", "--source", "short"], "nmt.nbest:2: id 1 is beyond short, which has 1 line "),
-        (["--nbest", "a=bad"], "bad:2: feature X has 0 values here and 1 in the first line of a"),
-        (["--nbest", "a=empty"], "empty: is empty"),
-        (["--nbest", "a=far"], "far:2: X less that of the system's first hypothesis is -6e+38, but Moses' tools read"),
+        (
+            "--nbest nmt.nbest --nbest moses.nbest",
+            "--nbest nmt.nbest: of several lists each needs a name of letters and digits, NAME=FILE",
+        ),
+        ("--nbest nmt.nbest --exact LM0=lm", "--exact is for several lists: give --nbest NAME=FILE"),
+        (
+            "--nbest a=nmt.nbest --nbest-format moses",
+            "--nbest-format is for a single list: of several lists each is known by its first lines",
+        ),
+        (
+            "--nbest a=nmt.nbest --nbest A=moses.nbest",
+            "names of lists must differ in more than capital letters; lists of one system go in one file",
+        ),
+        ("--nbest a=nmt.nbest --exact LM0=x", "--exact LM0: no list has such a feature of one value; there are NMT0"),
+        (
+            "--nbest a=moses.nbest --exact LM0",
+            "--exact LM0 needs a language model: LM0=FILE (only WordPenalty0 needs none)",
+        ),
+        ("--nbest a=moses.nbest --exact LM0=", "--exact LM0 has no file behind '='; give NAME=FILE"),
+        (
+            "--nbest a=moses.nbest --exact WordPenalty0 --exact WordPenalty0",
+            "--exact WordPenalty0 is given twice; give it once",
+        ),
+        (
+            "--nbest a=moses.nbest --exact WordPenalty0=source",
+            "--exact WordPenalty0 counts words and reads no file: leave out =source",
+        ),
+        (
+            "--nbest a=nmt.nbest --nbest b=moses.nbest --exact BWordPenalty0=",
+            "--exact BWordPenalty0 counts words and reads no file: leave out =",
+        ),
+        ("--nbest a=graph.nbest --exact UnknownWordPenalty0", f"--exact UnknownWordPenalty0 {OF_A_DERIVATION}"),
+        ("--nbest a=graph.nbest --exact Distortion0=source", f"--exact Distortion0 {OF_A_DERIVATION}"),
+        (
+            "--nbest a=- --source -",
+            "standard input is given for source and for nbest, but can be read only once; give files",
+        ),
+        ("--nbest a=nmt.nbest --source short", "nmt.nbest:2: id 1 is beyond short, which has 1 line (ids begin at 0)"),
+        ("--nbest a=bad", "bad:2: feature X has 0 values here and 1 in the first line of a; are these two lists?"),
+        ("--nbest a=empty", "empty: is empty; expected an n-best list"),
+        (
+            "--nbest a=far",
+            "far:2: X less that of the system's first hypothesis is -6e+3"
+            "8, but Moses' tools read numbers up to 3.4e+38 only",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(
-    folder: Path, options: list[str], problem: str, error_line: Callable[..., str]
+    folder: Path, options: str, problem: str, error_line: Callable[..., str]
 ) -> None:
     Path("short").write_text("one\n")
     Path("bad").write_text("0 ||| a ||| X= 1\n0 ||| b ||| Y= 1\n")
@@ -174,7 +206,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     Path("graph.nbest").write_text("0 ||| a ||| UnknownWordPenalty0= 0 Distortion0= 0 ||| -1\n")
     Path("far").write_text("0 ||| a ||| X= 3e38\n0 ||| b ||| X= -3e38\n")
     before = sorted(os.listdir())
-    assert problem in error_line(merge, *options, "--output", "merged")
+    assert error_line(merge, *options.split(), "--output", "merged") == f"smt-bridge add-features: {problem}"
     assert sorted(os.listdir()) == before
 
 

@@ -82,7 +82,7 @@ def test_tuned_weights_find_the_reference(files: Path, capsys: pytest.CaptureFix
     before = sacrebleu.corpus_bleu([text.split(" ||| ")[1] for text in NBEST.decode().splitlines()[::2]],
                                    [REFERENCE.splitlines()[::2]], tokenize="none", force=True)  # fmt: skip
     assert scores == f"tune: BLEU {before.score:.2f} at the start, 100.00 tuned"
-    assert tuned(files, "reference", "--features", "B,B") == 0
+    assert tuned(files, "reference", "--features", "B, B") == 0
     assert "tuned B; the other columns" in capsys.readouterr().err
 
 
@@ -99,13 +99,26 @@ def test_tuning_on_plain_text(files: Path) -> None:
     [
         ("--nbest n", "give --nbest and --reference (or --features-dat and --scores-dat)"),
         ("--features-dat f", "--features-dat and --scores-dat go together and replace --nbest and --reference"),
-        ("--features-dat f --scores-dat s --reference r", "go together and replace --nbest and --reference"),
+        *(
+            (f"--features-dat f --scores-dat s {more}", "go together and replace --nbest and --reference")
+            for more in ("--reference r", "--nbest n")
+        ),
         (
             "--features-dat f --features-dat g --scores-dat s",
-            "give as many --scores-dat as --features-dat, in the same",
+            "give as many --scores-dat as --features-dat, in the same order",
         ),
-        ("--features-dat f --scores-dat s --tokenize 13a", "--scores-dat holds counts: --tokenize and --detokenize"),
-        ("--features-dat f --scores-dat s --metric ter", "--scores-dat holds BLEU counts: --metric ter needs --nbest"),
+        (
+            "--features-dat f --scores-dat s --tokenize 13a",
+            "--scores-dat holds counts: --tokenize and --detokenize cannot change them",
+        ),
+        (
+            "--features-dat f --scores-dat s --metric ter",
+            "--scores-dat holds BLEU counts: --metric ter needs --nbest and --reference",
+        ),
+        (
+            "--nbest n --reference r --recipe r.json",
+            "--recipe needs a list of `smt-bridge translate --nbest-output LIST`, with LIST.json beside it",
+        ),
         ("--nbest n --reference r --tuner folds=1", "--tuner folds=1: Input should be greater than or equal to 2"),
     ],
 )
@@ -154,10 +167,14 @@ def test_an_absurd_id_asks_for_no_blank_lines(files: Path, order: slice) -> None
 
 
 def test_ids_that_are_missing_have_blank_lines(files: Path) -> None:
-    (files / "nbest").write_bytes(NBEST.replace(b"2 |||", b"7 |||"))
+    """Up to 100,000 of them, where nothing says how many sentences there are."""
+    (files / "nbest").write_bytes(NBEST.replace(b"2 |||", b"100001 |||"))
     options = ("--nbest", files / "nbest", "--weights", files / "weights", "--output", files / "out")
     assert call(rerank, *options) == 0
-    assert (files / "out").read_bytes().count(b"\n") == 8
+    assert (files / "out").read_bytes().count(b"\n") == 100_002
+    (files / "nbest").write_bytes(NBEST.replace(b"2 |||", b"100002 |||"))
+    with pytest.raises(NmtError, match=r"nbest:3: id 100002, but only 2 sentences have a list; give --source, which s"):
+        call(rerank, *options)
 
 
 def test_totals_of_the_decoder_are_reproduced(shared: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from nmt_core.base.errors import ConfigError, InputError, NmtError
 from smt_bridge.commands import rerank
 from smt_bridge.errors import FormatError
 from smt_bridge.lists import rerank as lists_rerank
+from smt_bridge.lists.judging import _remark_on_lines
 
 NBEST = """0 ||| the cat sat on a mat ||| A= 2 B= 0 NMTunk0= 0 ||| 2
 0 ||| the cat sat on the mat ||| A= 1 B= 1 NMTunk0= 0 ||| 1
@@ -71,9 +72,17 @@ def test_report_holds_the_numbers_of_sacrebleu(files: Path, capsys: pytest.Captu
     assert [(part["name"], part["sentences"]) for part in report["by_length"]["parts"]] == [("1-10", 3)]
     assert report["by_length"]["parts"][0]["after"] == bleu.corpus_score(AFTER, [REFERENCE]).score
     assert report["weights"] == {"A": [0.25], "B": [0.75], "NMTunk0": [0.0]}
-    said = capsys.readouterr().err
-    for word in ("BLEU", "chrF2", "TER", "95 %", "p = ", "oracle", "words in the source 1-10"):
-        assert word in said
+    said, lines = capsys.readouterr().err, ""
+    for name, metric in metrics.items():
+        systems = [
+            f"{one['system']} {one['score']:.2f} (95 % within ±{one['interval']['half_width']:.2f})"
+            for one in metric["systems"]
+        ]
+        change = f"{metric['change']:+.2f} on first choice, p = {metric['systems'][1]['p_value']:.4f}"
+        lines += f"rerank: {name}: {', '.join(systems)}; {change}; {metric['signature']}\n"
+    scores = [f"{one['score']:.2f}" for one in metrics["BLEU"]["systems"]]
+    lines += f"rerank: BLEU of the list: {scores[1]} for the best choice (oracle)\n"
+    assert said == lines + f"rerank: BLEU {' -> '.join(scores)} on 3 sentences, words in the source 1-10\n"
 
 
 def test_report_explains_every_sentence(files: Path) -> None:
@@ -91,7 +100,11 @@ def test_report_explains_every_sentence(files: Path) -> None:
     assert first["before"]["system_total"] == 2.0
     assert first["after"]["BLEU"] == pytest.approx(100)
     assert first["before"]["TER"] == sacrebleu.sentence_ter(BEFORE[0], [REFERENCE[0]]).score
-    assert (gap["id"], gap["hypotheses"], gap["place"], gap["after"]["text"]) == (1, 0, 0, "")
+    side = {"text": "", "words": "", "total": 0.0, "system_total": None, "features": {}}
+    side |= {"BLEU": 0.0, "chrF": 0.0, "TER": 100.0}
+    names = {"source": "niemand", "references": [REFERENCE[1]], "outputs": {"reranked": ""}}
+    counts = {"id": 1, "hypotheses": 0, "place": 0, "oracle_place": 0}
+    assert gap == names | counts | {"before": side, "after": side}
     assert last["after"]["text"] == AFTER[2]
 
 
@@ -144,16 +157,20 @@ def test_each_system_of_a_merged_list_has_its_scores(files: Path, capsys: pytest
 def test_blank_reference_line_is_named(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "reference").write_text(REFERENCE[0] + "\n \n" + REFERENCE[2] + "\n")
     judged(files)
-    assert "reference:2: blank lines (2)" in capsys.readouterr().err
+    blank, wrong = f"rerank: {files / 'reference'}:{{}}: blank lines", "whatever is translated there counts as wrong"
+    assert f"{blank.format(2)} (2); {wrong}" in capsys.readouterr().err.splitlines()
+    _remark_on_lines(str(files / "reference"), ["a", *[""] * 7], 7)
+    longer = f"rerank: {files / 'reference'} has 8 lines but the output has 7; give --source to count the missing ones"
+    assert capsys.readouterr().err.splitlines() == [f"{blank.format(2)} (2, 3, 4, 5, 6 and 1 more); {wrong}", longer]
 
 
 def test_id_without_a_source_or_a_reference_is_named(files: Path) -> None:
     for name in ("reference", "source"):
         (files / name).write_text("one\ntwo\n")
         said = (
-            r"nbest:3: id 2 is beyond .*source, which has 2"
+            r"nbest:3: id 2 is beyond .*source, which has 2 lines \(ids begin at 0\)$"
             if name == "source"
-            else r"reference: has 2 lines but .* 3 l"
+            else r"reference: has 2 lines but the ids of .*source go up to 2: 3 lines are needed$"
         )
         with pytest.raises(NmtError, match=said):
             call(*arguments(files, "--reference", files / "reference"))
@@ -161,11 +178,12 @@ def test_id_without_a_source_or_a_reference_is_named(files: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("features", "said"), [("A= 1 B= 1", "NMTunk0 is missing"), ("A= 1 B= 1 C= 1 NMTunk0= 1", "C is not")]
+    ("features", "said"),
+    [("A= 1 B= 1", "NMTunk0 is missing here but stands"), ("A= 1 B= 1 C= 1 NMTunk0= 1", "C is not")],
 )
 def test_line_with_other_features_is_named(files: Path, features: str, said: str) -> None:
     (files / "nbest").write_text(NBEST + f"2 ||| x ||| {features} ||| 1\n")
-    with pytest.raises(FormatError, match=rf"nbest:5: feature {said}"):
+    with pytest.raises(FormatError, match=rf"nbest:5: feature {said} in the first line; are these two lists\?$"):
         call(*arguments(files))
     assert call(*arguments(files, "--lenient")) == 0
 
@@ -174,11 +192,12 @@ def test_nothing_to_choose_is_said(files: Path, capsys: pytest.CaptureFixture[st
     line = "{} ||| same ||| A= {} B= 0 NMTunk0= 0 ||| 1\n"
     (files / "nbest").write_text("".join(line.format(place // 2, place) for place in range(6)))
     report = judged(files)
-    assert "the hypotheses of every list are equal" in capsys.readouterr().err
+    equal = f"rerank: {files / 'nbest'}: the hypotheses of every list are equal; there is nothing to choose"
+    assert equal in capsys.readouterr().err.splitlines()
     assert all(metric["systems"][-1]["p_value"] == 1.0 for metric in report["metrics"])
     (files / "nbest").write_text(line.format(0, 1) + line.format(1, 1))
     call(*arguments(files))
-    assert "no list has more than one hypothesis" in capsys.readouterr().err
+    assert "nbest: no list has more than one hypothesis; there is nothing to choose\n" in capsys.readouterr().err
 
 
 def test_list_of_another_source_is_suspected(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,17 +211,18 @@ def test_list_of_another_source_is_suspected(files: Path, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize(
-    "more",
+    ("more", "said"),
     [
-        ["--report", "r.json"],
-        ["--scorer", "grpc:host:1"],
-        ["--reference", "r", "--report", "r.txt"],
-        ["--reference", "r", "--report", "r.json", "--scorer", "s"],
+        ("--report r.json", "--report and --scorer need --reference"),
+        ("--scorer grpc:host:1", "--report and --scorer need --reference"),
+        ("--reference r --report r.txt", "--report r.txt: expected a name that ends in .html or .json"),
+        ("--reference r --report r.json --scorer s", "--scorer is for a page: --report NAME.html"),
+        ("--reference r --scorer s", "--scorer is for a page: --report NAME.html"),
     ],
 )
-def test_options_that_need_others_are_refused(files: Path, more: list[str]) -> None:
-    with pytest.raises(ConfigError):
-        call(*arguments(files, *more))
+def test_options_that_need_others_are_refused(files: Path, more: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{said}$"):
+        call(*arguments(files, *more.split()))
     with pytest.raises(ConfigError, match="--nbest-format"):
         call(*arguments(files, "--nbest-format", "x"))
 

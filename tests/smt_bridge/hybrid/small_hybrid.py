@@ -15,7 +15,7 @@ from nmt_core.models.build import new_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
-from smt_bridge.moses.weights import format_weights
+from smt_bridge.moses.weights import format_weights, read_weights
 from smt_bridge.recipe import read_recipe, write_recipe
 
 FAKE = Path(__file__).parents[2] / "fake_moses.py"
@@ -80,7 +80,7 @@ def _make_recipe(moses: str, more: tuple[str, ...], name: str) -> None:
     tuning = ["--reference", "reference", "--tuner", "runs=1", "--recipe", name, "--output", "weights"]
     assert main(["tune", "--nbest", "dev.nbest", *tuning]) == 0
     tuned = read_recipe(name)
-    assert tuned.weights is not None
+    assert tuned.weights == read_weights("weights")
     weights = {column: (WEIGHTS.get(column, 0.0),) * len(values) for column, values in tuned.weights.items()}
     write_recipe(name, replace(tuned, weights=weights))
     Path("weights").write_text(format_weights(weights))

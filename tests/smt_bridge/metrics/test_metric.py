@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smt_bridge.metrics.metric import BLEU, CHRF, METRICS, TER, counter
+from smt_bridge.metrics.references import statistics_against
+from smt_bridge.nbest.entry import NbestEntry, NbestList
 
 texts = st.lists(st.sampled_from(["a", "la", "maison", "est", "bleue", ".", "été"]), max_size=7).map(" ".join)
 
@@ -38,6 +40,16 @@ def test_many_sums_at_once_and_better_is_higher(metric: object) -> None:
     assert scores.shape == (3,)
     assert scores[0] > scores[1] > scores[2]
     assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize(
+    ("tokenize", "language", "matches"), [(None, None, 0), (None, "en", 4), ("13a", None, 4), ("none", "en", 2)]
+)
+def test_plain_text_is_tokenised_by_13a_unless_another_is_asked_for(
+    tokenize: str | None, language: str | None, matches: int
+) -> None:
+    count = statistics_against([["", "la-bas, b."]], tokenize=tokenize, language=language)
+    assert count(NbestList(1, [NbestEntry(1, b"la-bas , b .", {}, None, 1)]))[0, 0] == matches
 
 
 def test_hypotheses_are_prepared_and_references_are_not() -> None:

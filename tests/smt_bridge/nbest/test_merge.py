@@ -89,6 +89,8 @@ def test_values_that_can_be_computed_are() -> None:
 def test_equal_names_are_told_apart() -> None:
     rows = merge(("moses", MOSES), ("old", MOSES.replace("LM0= -9", "LM0= -7")))
     assert [(row.features["LM0"], row.features["OldLM0"]) for row in rows if row.text == "a house"] == [((-4,), (-2,))]
+    rows = merge(("nmt", NMT), ("old", MOSES), exact={"OldLM0": lambda text: -float(text.count("o"))})
+    assert [row.features["OldLM0"] for row in rows if row.text == "one house"] == [(-2.0 - -1.0,)]
 
 
 def test_of_several_derivations_the_best_counts() -> None:
@@ -122,6 +124,13 @@ def test_of_a_list_without_totals_the_last_is_the_worst() -> None:
     assert list(rows[3].features)[4:] == ["MyOwnY", "InMyOwn0", "FirstMyOwn0", "RankMyOwn0"]
     with pytest.raises(FormatError, match=r"^a.nbest:2: a total here but not in the first line of a; are these two l"):
         merge(("a", "0 ||| x ||| X= 5\n0 ||| y ||| X= 9 ||| 1\n"))
+
+
+def test_a_text_that_would_end_its_field_is_refused() -> None:
+    first = lists_of("0 ||| a ||| X= 1\n")[0].entries[0]
+    group = NbestList(0, [first._replace(hypothesis=b"a ||| b", line=4)])
+    with pytest.raises(FormatError, match=r"^path:4: the text holds '\|\|\|', which separates fields in the output$"):
+        merged(0, {"a": group}, layout({"a": first}), paths={"a": "path"}, exact={})
 
 
 def test_names_that_would_clash_are_refused() -> None:

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from smt_bridge.errors import WiringError
-from smt_bridge.metrics.metric import BLEU
-from smt_bridge.tuning.held_out import _Fold, _validation, tune_by_plan
+from smt_bridge.metrics.metric import BLEU, TER
+from smt_bridge.tuning import held_out as tuning_held_out
+from smt_bridge.tuning.held_out import _Fold, _is_as_good, _validation, tune_by_plan
 from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.plan import RIDGES, TuningPlan
-from smt_bridge.tuning.pool import Column, NbestPool
-from smt_bridge.tuning.tune import TuningReport, start_weights, tune
+from smt_bridge.tuning.pool import Column, NbestPool, Tuned
+from smt_bridge.tuning.tune import Search, TuningReport, start_weights, tune
 
 SENTENCES, ENTRIES = 40, 8
 
@@ -143,6 +144,37 @@ def test_the_result_is_the_mean_of_the_runs_where_folds_show_no_gain() -> None:
     mean = (runs / np.abs(runs * spreads).sum(axis=1, keepdims=True)).mean(axis=0)
     found = np.array([*judged.weights["Good0"], *judged.weights["Noise0"]])
     assert found == pytest.approx(mean / np.abs(mean).sum())
+
+
+def test_where_nothing_is_tuned_the_better_system_is_still_the_result() -> None:
+    good = np.tile(np.arange(ENTRIES), (SENTENCES, 1))
+    judged = tuned(
+        pool_of(first(0), first(2), first(0) * 0, good=good, names=("FirstA0", "FirstB0", "N0")),
+        "FirstA0",
+        "FirstB0",
+        features=("N0",),
+    )
+    assert judged.note.startswith("the features are equal within every list") and judged.kept == "FirstB0"
+
+
+@pytest.mark.parametrize(("score", "ridge"), [(20.0, 0.5), (19.9, 0.0)])
+def test_a_share_that_is_worse_than_the_start_on_the_tuned_sentences_is_not_taken(
+    score: float, ridge: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = noisy(SENTENCES)
+    start, run, damped = (Tuned(np.ones(30), number) for number in (20.0, 50.0, score))
+    monkeypatch.setattr(tuning_held_out, "_tuned", lambda *_: (Search(start, (run,), ""), [run, damped]))
+    table = np.stack([counts(4), counts(9)])
+    monkeypatch.setattr(tuning_held_out, "_judged_fold", lambda *_: _Fold([1.0, 2.0], table))
+    assert tune_by_plan(pool, TuningPlan(None, TuningOptions(folds=2), ridges=(0.0, 0.5))).ridge == ridge
+
+
+@pytest.mark.parametrize(("better", "by", "as_good"), [(7, 9, False), (9, 7, True), (0, 0, True)])
+def test_nearly_all_samples_are_95_of_100(better: int, by: int, as_good: bool) -> None:
+    """Of sentences of which some are better, all others worse by 1; P by the binomial distribution: .937, .964, 1."""
+    edits = np.where(np.arange(40) < better, -by, min(by, 1)) + 50
+    one, other = (np.stack([found, np.full(40, 100)], axis=1) for found in (edits, np.full(40, 50)))
+    assert _is_as_good(noisy(2)._replace(metric=TER), one, other) == as_good
 
 
 def counts(matching: int) -> np.ndarray:

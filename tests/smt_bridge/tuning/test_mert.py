@@ -11,7 +11,7 @@ from smt_bridge.metrics.bleu import REFERENCE_LENGTH, SYSTEM_LENGTH, bleu
 from smt_bridge.metrics.metric import BLEU
 from smt_bridge.tuning.envelope import cut_all, ends_of, first_cut
 from smt_bridge.tuning.expected_bleu import ExpectedBleu
-from smt_bridge.tuning.mert import _best_interval, tune_mert
+from smt_bridge.tuning.mert import _best_interval, _Search, tune_mert
 from smt_bridge.tuning.moses_dat import pool_from_moses
 from smt_bridge.tuning.options import TuningOptions
 from smt_bridge.tuning.pool import Column, Floats, NbestPool, Tuned
@@ -121,6 +121,22 @@ def test_bleu_is_at_least_that_of_moses(shared: Path) -> None:
     assert pool.score(moses) == pytest.approx(56.9652, abs=0.02)
     start = np.array(list(map(float, (folder / "run1.init.opt").read_text().split("\n")[0].split())))
     assert tune_mert(pool, start, TuningOptions(), pool.varying()).score >= 56.97
+
+
+@pytest.mark.parametrize(
+    ("restarts", "points", "climbed", "rounds"),
+    [(0, 1, 0, 0), (3, 4, 1, 0), (5, 6, 1, 0), (11, 6, 2, 2), (20, 6, 2, 3)],
+)
+def test_five_restarts_are_from_points_and_five_at_a_time_near_the_best(
+    restarts: int, points: int, climbed: int, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of every ten climbs expected BLEU first; the start itself is a point, too."""
+    seen: list[object] = []
+    monkeypatch.setattr(ExpectedBleu, "climb", lambda self, start, steps: seen.append("climb") or start)
+    monkeypatch.setattr(_Search, "from_points", lambda self: seen.append(len(self.weights)))
+    monkeypatch.setattr(_Search, "from_near_best", lambda self: seen.append("near"))
+    tuned(random_pool(1), np.full(4, 0.25), TuningOptions(restarts=restarts))
+    assert seen == ["climb"] * climbed + [points] + ["near"] * rounds
 
 
 def test_without_restarts_only_the_start_is_searched() -> None:
