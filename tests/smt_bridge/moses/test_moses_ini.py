@@ -75,42 +75,52 @@ def test_unnamed_features_are_numbered_by_class() -> None:
 
 def test_several_tables_must_be_named() -> None:
     configuration = ini(TABLE + b"\nProbingPT name=TM1 num-features=1 path=y")
-    with pytest.raises(WiringError, match=r"several.*TM0, TM1"):
+    several = r"^moses.ini: has several phrase tables \(TM0, TM1\); choose one by `wire --feature NAME`$"
+    with pytest.raises(WiringError, match=several):
         configuration.phrase_table()
-    with pytest.raises(WiringError, match=r"TM7.*TM0, TM1"):
+    with pytest.raises(WiringError, match=r"^moses.ini: has no phrase table called TM7; there is TM0, TM1$"):
         configuration.phrase_table("TM7")
     assert configuration.phrase_table("TM1").kind == "ProbingPT"
 
 
 def test_no_table_is_said() -> None:
-    with pytest.raises(WiringError, match="no phrase table"):
+    with pytest.raises(WiringError, match=r"^moses.ini: has no phrase table in its \[feature\] section$"):
         ini(b"Distortion name=D1").phrase_table()
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "problem"),
     [
-        (b"PhraseDictionaryMemory name=TM0 name=TM0 path=x", "twice"),
-        (b"PhraseDictionaryMemory name", "key=value"),
-        (b"PhraseDictionaryMemory num-features=two", "not a number"),
+        (b"A name=TM0 name=TM1 path=x", "`name=TM1` is given twice; Moses would stop here"),
+        (b"A " + b"n" * 81, f"`{'n' * 80}` is not of the form key=value; Moses would stop here"),
+        (b"A num-features=two", "num-features=two is not a number up to 10,000"),
+        (b"A num-features=10001", "num-features=10001 is not a number up to 10,000"),
+        (b"A num-features=-1", "num-features=-1 is not a number up to 10,000"),
     ],
 )
-def test_malformed_feature_is_refused_with_its_line(line: bytes, words: str) -> None:
-    with pytest.raises(FormatError, match=words) as caught:
+def test_malformed_feature_is_refused_with_its_line(line: bytes, problem: str) -> None:
+    with pytest.raises(FormatError) as caught:
         _ = ini(line).features
-    assert caught.value.line == 4
+    assert str(caught.value) == f"moses.ini:4: {problem}"
 
 
 def test_weights_of_another_number_are_refused() -> None:
     line = TABLE.replace(b"num-features=2", b"num-features=3")
-    with pytest.raises(WiringError, match=r"moses.ini:9: TM0 has 2 weights but num-features=3"):
+    with pytest.raises(
+        WiringError, match=r"^moses.ini:9: TM0 has 2 weights but num-features=3; was this file edited by hand\?$"
+    ):
         edited(ini(line))
+    with pytest.raises(FormatError, match=r"^moses.ini:9: a weight of TM0 must be a plain number"):
+        edited(ini(text=(INI % TABLE).replace(b"0.1  0.2", b"0.1 ,2")))
 
 
 def test_path_with_blanks_is_refused() -> None:
     configuration = ini()
-    with pytest.raises(WiringError, match="blanks"):
-        configuration.with_phrase_scores(configuration.phrase_table(), path="my table.gz", weights=[0.2])
+    for path in ("my table.gz", "table#1", "a\tb"):
+        with pytest.raises(WiringError) as caught:
+            configuration.with_phrase_scores(configuration.phrase_table(), path=path, weights=[0.2])
+        problem = f"the path {path!r} has blanks or #, which moses.ini cannot hold; rename the file"
+        assert str(caught.value) == problem
 
 
 def test_real_ini_changes_only_the_table(shared: Path) -> None:
@@ -136,3 +146,27 @@ def test_new_weights_go_into_the_line_that_counts(tmp_path: Path) -> None:
     (tmp_path / "moses.ini").write_text(REPEATED)
     written = with_weights(read_ini(str(tmp_path / "moses.ini")), {"TM0": [0.3, 0.4]}).content
     assert written.decode() == REPEATED.replace("0.1 0.2", "0.3 0.4")
+
+
+def test_components_that_lists_do_not_show_keep_their_weights() -> None:
+    text = REPEATED.replace("path=table", "path=table tuneable-components=false,true").encode()
+    written = with_weights(ini(text=text), {"TM0": [0.123456789012]}).content
+    assert written == text.replace(b"0.1 0.2", b"0.1 0.123456789")
+    missing = ini(text=text.replace(b"TM0= 9 9\nTM0= 0.1 0.2\n", b""))
+    assert with_weights(missing, {"TM0": [0.3]}).content.endswith(b"[weight]\nTM0= 1 0.3\n")
+
+
+@pytest.mark.parametrize(
+    ("section", "weights", "problem"),
+    [
+        ("weight-overwrite", {}, "has weights in [weight-overwrite] too; put them into [weight] first"),
+        ("alternate-weight-setting", {}, "has weights in [alternate-weight-setting] too; put them into [weight] first"),
+        ("weight-add", {}, "has weights in [weight-add] too; put them into [weight] first"),
+        ("x", {"LM0": [1.0]}, "has no feature LM0, which the n-best lists show; it has TM0"),
+        ("x", {"TM0": [1.0]}, "TM0 shows 2 weights, but the n-best lists have 1"),
+    ],
+)
+def test_weights_of_another_system_are_refused(section: str, weights: dict[str, list[float]], problem: str) -> None:
+    with pytest.raises(WiringError) as caught:
+        with_weights(ini(text=f"{REPEATED}[{section}]\nTM0= 1 2\n".encode()), weights)
+    assert str(caught.value) == f"moses.ini: {problem}"

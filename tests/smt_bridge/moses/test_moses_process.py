@@ -6,10 +6,13 @@ import errno
 import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from smt_bridge.moses.process import MosesChild, MosesFailed, MosesOptions, MosesProcess
+from nmt_core.base.errors import ConfigError
+from smt_bridge.moses.process import MosesChild, MosesFailed, MosesOptions, MosesProcess, check_further_options
+from tests.smt_bridge.hybrid.small_hybrid import fake_moses
 
 
 @pytest.fixture
@@ -35,8 +38,59 @@ def test_lists_come_complete_and_in_order(options: MosesOptions) -> None:
 
 
 def test_lists_have_the_names_of_features_whatever_the_ini_says(options: MosesOptions) -> None:
-    command = options.command(3, 4)
-    assert command[command.index("-labeled-n-best-list") + 1] == "true"
+    """And everything else that Moses is told, with the defaults of docs/hybrid.md."""
+    more = "-n-best-list /dev/fd/3 100 distinct -n-best-factor 100 -labeled-n-best-list true -output-unknowns /dev/fd/4"
+    command = f"moses -f moses.ini -v 0 -threads 1 {more}".split()
+    assert MosesOptions().command(3, 4) == command
+    graphs = [*command, "-output-search-graph-extended", "/dev/fd/5", "-tt"]
+    assert MosesOptions(more=("-tt",)).command(3, 4, 5) == graphs
+    assert MosesOptions().timeout == 60.0
+    assert MosesProcess(options._replace(threads=3))._most_ahead == 12
+
+
+_HERE = "sentences go to Moses' standard input, and lists are counted from 0"
+_READ = "this program reads them"
+_LENGTHS = "the options of this command say how long the lists are"
+
+
+@pytest.mark.parametrize(
+    ("names", "remedy"),
+    [
+        ("-f -config", "give --moses-ini"),
+        ("-threads -th", "give --moses-threads"),
+        ("-n-best-list -n-best-factor", _LENGTHS),
+        ("-i -input-file -start-translation-id", _HERE),
+        ("-output-unknowns -v -verbose", _READ),
+        ("-labeled-n-best-list", "features of lists need their names"),
+        ("-output-search-graph -osg -output-search-graph-extended -osgx", "this program reads search graphs"),
+    ],
+)
+def test_options_that_moses_gets_from_here_are_refused(names: str, remedy: str) -> None:
+    for name in names.split():
+        with pytest.raises(ConfigError) as caught:
+            check_further_options(["-s", "9", name], graphs=True)
+        assert str(caught.value) == f"leave out {name}: {remedy}"
+    if "graph" in names:
+        check_further_options(names.split(), graphs=False)
+    check_further_options(["-s", "9", "-tt"], graphs=True)
+
+
+def test_it_is_started_again_after_1_2_and_4_seconds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    waits: list[float] = []
+    with MosesProcess(MosesOptions(program=fake_moses(tmp_path), timeout=20.0)) as moses:
+        monkeypatch.setattr(moses._stopped, "wait", waits.append)
+        assert moses.translate([b"ab"]) == [turned("ab")]
+        monkeypatch.setenv("FAKE_MOSES", "dies")  # those that are started now
+        with pytest.raises(MosesFailed, match=r"moses ended before it translated anything: it said nothing$"):
+            moses.translate([b"DIE", b"ab"] * 9)
+    assert waits == [1.0, 2.0, 4.0, 4.0]
+
+
+def test_of_what_it_says_on_standard_error_the_end_is_kept() -> None:
+    child = SimpleNamespace(_errors=bytearray())
+    for _ in range(40):
+        MosesChild._add_error(child, b"x" * 999 + b"\n")  # type: ignore[arg-type]
+    assert len(child._errors) == 16_384 and child._errors.endswith(b"xx\n")
 
 
 def test_other_spaces_than_blanks_and_tabs_are_words(options: MosesOptions) -> None:
@@ -122,10 +176,15 @@ def test_sentences_that_are_too_much_do_not_make_it_unusable(
         assert (moses.restarts, moses.given_up) == (4, 3)
 
 
-@pytest.mark.parametrize("change", [{"program": "/no/moses"}, {"ini": "a\0b"}])
-def test_what_cannot_be_started_is_an_error(options: MosesOptions, change: dict[str, str]) -> None:
-    with pytest.raises(MosesFailed, match="cannot be started"), MosesProcess(options._replace(**change)):
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [({"program": "/no/moses"}, "No such file or directory"), ({"ini": "a\0b"}, "embedded null byte")],
+)
+def test_what_cannot_be_started_is_an_error(options: MosesOptions, change: dict[str, str], problem: str) -> None:
+    wanted = options._replace(**change)
+    with pytest.raises(MosesFailed) as caught, MosesProcess(wanted):
         pass
+    assert str(caught.value) == f"{wanted.program} cannot be started ({problem})"
 
 
 @pytest.mark.parametrize("free", [0, 1, 2])
@@ -155,8 +214,10 @@ def test_other_lines_among_the_lists_do_no_harm(options: MosesOptions, monkeypat
 
 def test_lists_of_other_sentences_are_refused(options: MosesOptions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_MOSES", "shifted")
-    with MosesProcess(options) as moses, pytest.raises(MosesFailed, match="ids must count from 0"):
-        moses.translate([b"ab cd", b"ef gh", b"ij kl"])
+    with MosesProcess(options) as moses, pytest.raises(MosesFailed) as caught:
+        moses.translate([b"ab cd"])
+    problem = "Moses wrote a list with the id 1 where sentence 0 is next; ids must count from 0:"
+    assert str(caught.value) == f"{problem} does moses.ini have [start-translation-id], or is this another program?"
 
 
 def test_its_end_is_seen_and_what_it_started_ends_too(
