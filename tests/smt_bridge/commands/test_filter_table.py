@@ -41,21 +41,27 @@ def test_what_a_text_needs_stays(folder: Path, capsys: pytest.CaptureFixture[str
     with gzip.open(folder / "test.gz", "wt") as stream:
         stream.write("x b\r\n")
     assert filtered("--sources", "dev", "--sources", "test.gz") == ["x", "x y", "é"]
-    assert "3 of 5 lines kept; 2 not in --sources" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith("filter-table: 3 of 5 lines kept; 2 not in --sources\n")
     new, old = (json.loads((folder / name).read_text()) for name in ("new.json", "table.json"))
     assert new.pop("filtered") == [{"input": "table", "sources": ["dev", "test.gz"], "lines": 5, "kept": 3}]
     assert new.pop("file") != old.pop("file")
     assert new == old
+    assert main(["filter-table", "new", "--sources", "dev", "--output", "again"]) == 0
+    more = {"input": "new", "sources": ["dev"], "lines": 3, "kept": 2}
+    steps = [{"input": "table", "sources": ["dev", "test.gz"], "lines": 5, "kept": 3}, more]
+    assert json.loads((folder / "again.json").read_text())["filtered"] == steps
     assert filtered("--sources", "dev", name="new.gz") == ["x y", "é"]
     (folder / "dev").write_text("nothing\n")
     assert filtered("--sources", "dev") == []
-    assert "no source occurs in the text" in capsys.readouterr().err
+    remedy = "is it tokenised, cased and escaped like the table?"
+    warning = f"filter-table: warning: no source occurs in the text: {remedy}\n"
+    assert capsys.readouterr().err.endswith(f"filter-table: 0 of 5 lines kept; 5 not in --sources\n{warning}")
 
 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ("table --sources empty", "--sources empty: has no words"),
+        ("table --sources empty", "--sources empty: has no words, so that nothing of the table would be left"),
         ("table --sources missing", "missing: cannot be read"),
         ("table --sources new", "new"),
         ("other --sources table", "other.json: describes other content than other has; remove it"),

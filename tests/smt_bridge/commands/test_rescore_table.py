@@ -6,6 +6,7 @@ import argparse
 import gzip
 import json
 import math
+import re
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -57,9 +58,18 @@ def test_table_and_record_are_written(monkeypatch: pytest.MonkeyPatch, tmp_path:
     record = json.loads((tmp_path / "new.gz.json").read_bytes())
     assert list(record["columns"]) == ["p(target|source)", "p(source|target)", "exp(unknown)"]
     assert record["scores_before"] == 2
+    directions = ["forward", "reverse", "forward"]
+    assert list(record["columns"].values()) == [f"direction:{name}|fake:length" for name in directions]
     assert record["signatures"] == {"scorer": "fake:length", "reverse_scorer": "fake:length"}
-    assert record["counts"]["lines"] == 3
-    assert record["options"]["unescape"] is False
+    assert list(record["counts"].values())[:7] == [3, 3, 0, 3, 0, 4, 1]
+    options = {"scorer": "0.5", "reverse_scorer": "1", "unknown_count": True, "unescape": False, "factor": None}
+    assert record["options"] == {**options, "dtype": "float32", "softmax": "full"}
+
+
+def summary(errors: bytes) -> list[str]:
+    """Its lines without the bar's, whatever the time was."""
+    said = re.sub(r"[\d,]+ pairs/s", "N pairs/s", errors.decode()).splitlines()
+    return [line for line in said if line and " pairs [" not in line]
 
 
 def test_summary_goes_to_stderr_and_lines_to_stdout(
@@ -69,9 +79,15 @@ def test_summary_goes_to_stderr_and_lines_to_stdout(
     out, err = capfdbinary.readouterr()
     assert out.count(b"\n") == 3
     assert b" 1 2 1e-43 ||| 0-0" in out
-    assert b"3 lines, 3 distinct pairs scored" in err
-    assert b"3 probabilities floored" in err
-    assert b"1 of 4 target words" in err
+    means = "mean log p(target|source) -466.6690; 3 probabilities floored at 1e-43"  # of 2, 3 and 2 words and ends
+    unknown = "unknown to the model: 0 of 3 source words, 1 of 4 target words"  # 25 %: not more
+    lines = ["3 lines, 3 distinct pairs scored, N pairs/s", means, unknown]
+    assert summary(err) == [f"rescore-table: {line}" for line in lines]
+    table.write_bytes(TABLE.replace(b"z", b"y"))
+    assert run_with(monkeypatch, str(table), "--scorer", "200", "--output", "-") == 0
+    problem = "warning: 50 % of the words of a side are unknown"
+    remedy = "is the table tokenised, cased and escaped like the model's corpus?"
+    assert summary(capfdbinary.readouterr().err)[-1] == f"rescore-table: {problem}: {remedy}"
 
 
 def test_the_summary_has_the_mean_of_each_column(
@@ -109,13 +125,20 @@ def test_failure_names_the_line_and_leaves_the_older_output_alone(
 def test_an_unsorted_table_is_scored_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "table").write_bytes(b"a ||| x ||| 1\nb ||| see [z] ||| 1\na ||| y ||| 1\n")
+    (tmp_path / "table").write_bytes(b"\xef\xbb\xbfa ||| x ||| 1\nb ||| see [z] ||| 1\na ||| y ||| 1\n")
     output = tmp_path / "new"
     assert run_with(monkeypatch, str(tmp_path / "table"), "--scorer", "0.5", "--output", str(output)) == 0
     said = capsys.readouterr().err
-    assert "do not stand together" in said and "1 of the first 3 phrase pairs end in a word like [this]" in said
+    effect = "it stays, the model does not read it, and Moses takes it for a part of the first word"
+    brackets = "in a word like [this], which Moses drops; escape brackets as tokenizer.perl does"
+    order = (
+        "lines with the same source do not stand together; the scores will be right, but much of the work is done more"
+        " than once, and Moses' binarisers want a sorted table (LC_ALL=C sort)"
+    )
+    problems = [f"begins with a byte order mark; {effect}", f"1 of the first 3 phrase pairs end {brackets}", order]
+    assert said.splitlines()[:3] == [f"rescore-table: {tmp_path / 'table'}: {problem}" for problem in problems]
     assert [line.split(b" ||| ")[:2] for line in output.read_bytes().splitlines()] == [
-        [b"a", b"x"], [b"b", b"see [z]"], [b"a", b"y"],
+        [b"\xef\xbb\xbfa", b"x"], [b"b", b"see [z]"], [b"a", b"y"],
     ]  # fmt: skip
 
 
@@ -176,13 +199,20 @@ def test_a_table_with_factors_needs_to_be_told_which_one_counts(
 
 
 def test_a_reordering_table_is_no_phrase_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    lines = b"".join(b"a%d ||| x ||| 0.6 0.2 0.2 0.846154 0.0769231 0.0769231\n" % number for number in range(6))
-    (tmp_path / "table").write_bytes(lines)
-    with pytest.raises(FormatError, match="looks like a lexical reordering table"):
-        run_with(monkeypatch, str(tmp_path / "table"), "--scorer", "1", "--output", str(tmp_path / "new"))
-    assert not (tmp_path / "new").exists()
-    (tmp_path / "table").write_bytes(lines.replace(b"0.6 ", b"0.7 "))
-    assert run_with(monkeypatch, str(tmp_path / "table"), "--scorer", "1", "--output", str(tmp_path / "new")) == 0
+    both = b"0.6 0.2 0.2 0.846154 0.0769231 0.0769231"
+    scores = [both, b"0.6 0.2 0.2", b"0.6 0.2 0.1 0.1", b"0.6 0.2 0.1 0.1 0.25 0.25 0.25 0.25", b"0.6 0.204 0.205"]
+    problem = r"^table:1: this looks like a lexical reordering table: source \|\|\| target \|\|\| probabilities of"
+    monkeypatch.chdir(tmp_path)
+    for one in scores:
+        Path("table").write_bytes(b"a ||| x ||| %b\n" % one * 5)
+        with pytest.raises(FormatError, match=f"{problem} orientations, which add up to 1; give the phrase table$"):
+            run_with(monkeypatch, "table", "--scorer", "1", "--output", "new")
+        assert not Path("new").exists()
+    for other in (b"0.7 0.2 0.2", b"0.6 0.4", b"1", both + b" ||| 0-0"):  # and fewer lines than five
+        Path("table").write_bytes(b"a ||| x ||| %b\n" % other * 5)
+        assert run_with(monkeypatch, "table", "--scorer", "1", "--output", "new", "--quiet") == 0
+    Path("table").write_bytes(b"a ||| x ||| %b\n" % both * 4)
+    assert run_with(monkeypatch, "table", "--scorer", "1", "--output", "new", "--quiet") == 0
 
 
 RULES = (
@@ -199,7 +229,10 @@ def test_rules_are_scored_in_parts_and_as_a_stream(
     table, output = tmp_path / "rules", tmp_path / f"new{ending}"
     table.write_bytes(RULES)
     assert run_with(monkeypatch, str(table), "--scorer", "0.5", "--output", str(output)) == 0
-    assert b"a table of rules" in capfdbinary.readouterr().err
+    said = (
+        f"rescore-table: {table}: a table of rules, which are scored by their words, without labels and non-terminals"
+    )
+    assert summary(capfdbinary.readouterr().err)[0] == said
     assert b"".join(line + b"\n" for line in read_lines(str(output))) == RULES.replace(b"1 2", b"1 2 %s") % (
         b"0.367144", b"0.366411", b"1",
     )  # fmt: skip

@@ -47,25 +47,34 @@ def test_table_is_wired_in(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     expected = MEMORY.replace("num-features=2", "num-features=4")
     expected = expected.replace("0.1 0.2", "0.1 0.2 0.2 0.2")
     assert wired("--added", "2") == expected.replace("old.gz", str(folder / "new"))
-    said = capsys.readouterr().err
-    assert "processPhraseTableMin -in new -out new -nscores 4" in said
-    assert "CreateProbingPT --input-pt new --output-dir new.probing --num-scores 4" in said
-    assert "CreateOnDiskPt 2 1 4 20 2 new new.ondisk" in said
-    assert "--working-dir" in said
-    assert 'in filter-model-given-input.pl say -Binarizer "CreateProbingPT --num-scores 4"' in said
+    tune = "to tune, give mert-moses.pl a new --working-dir: the old one remembers the old number of weights; and"
+    filtering = "in filter-model-given-input.pl say -Binarizer"
+    lines = [
+        "TM0 now has 4 scores (2 and 2 new, weights 0.2 0.2)",
+        "to binarise, give the number of scores, or the decoder crashes:",
+        "  processPhraseTableMin -in new -out new -nscores 4",
+        "  CreateProbingPT --input-pt new --output-dir new.probing --num-scores 4",
+        "  CreateOnDiskPt 2 1 4 20 2 new new.ondisk",
+        f'{tune} {filtering} "CreateProbingPT --num-scores 4"',
+    ]
+    assert capsys.readouterr().err == "".join(f"wire: {line}\n" for line in lines)
     line = "LexicalReordering name=LR0 num-features=6 type=wbe-msd-bidirectional-fe-allff path=reordering\n"
     (folder / "moses.ini").write_text(MEMORY.replace("[feature]\n", f"[feature]\n{line}"))
     wired("--added", "2")
-    said = capsys.readouterr().err  # filter-model-given-input.pl gives it the options of the phrase table's
-    assert "in filter-model-given-input.pl say -Binarizer processPhraseTableMin" in said
-    assert '-Binarizer "CreateProbingPT' not in said
+    programs = (
+        "processPhraseTableMin, which takes the number of scores (not CreateProbingPT: processLexicalTableMin, for the"
+        " reordering table, would refuse --num-scores)"
+    )
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "wire: reordering of LR0 is not found and stays as it is; correct it"
+    assert said[-1] == f"wire: {tune} {filtering} {programs}"
 
 
 def test_record_beside_the_table_says_what_was_added(folder: Path) -> None:
     record = {"scores_before": 2, "added": ["p(target|source)", "exp(unknown)"]}
     describe(folder / "new", record)
     assert "TM0= 0.1 0.2 0.2 0\n" in wired()
-    with pytest.raises(NmtError, match=r"--added is 1, but new\.json says that 2"):
+    with pytest.raises(NmtError, match=r"^--added is 1, but new.json says that 2 were added \(p\(target.source\), exp"):
         wired("--added", "1")
     for edited, problem in (
         ({"scores_before": 3}, r"new\.json: says 3 scores and 2 more, but the lines have 4; rescore the table again"),
@@ -89,13 +98,13 @@ def test_weights_are_taken_from_the_option(folder: Path, capfd: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("options", "table", "problem"),
     [
-        ("", "new", "--added N"),
+        ("", "new", "how many columns were added to new? There is no new.json, so say it with --added N"),
         ("--added 1", "new", "new has 4 scores, but TM0 has num-features=2 and 1 were added, which makes 3"),
         ("--added 2", "single", "single has 1 score, but TM0"),
         ("--added 2", "empty", "empty: the file is empty"),
-        ("--added 2 --weights 0.3", "new", "1 number for 2"),
-        ("--added 1 --weights nan", "new", "finite"),
-        ("--added 1 --weights 1e39", "new", "finite"),
+        ("--added 2 --weights 0.3", "new", "--weights has 1 number for 2 added columns"),
+        ("--added 1 --weights nan", "new", "--weights must be finite numbers up to 3.4e+38, as Moses reads them"),
+        ("--added 1 --weights 1e39", "new", "--weights must be finite numbers up to 3.4e+38, as Moses reads them"),
         ("--added 2", "-", "--table needs a file, which the ini can name"),
         ("--added 2", "/dev/stdin", "--table needs a file, which the ini can name"),
         ("--added 2", "fifo", "--table needs a file, which the ini can name"),
@@ -131,13 +140,16 @@ def test_binary_table_is_to_be_made_again(
     (folder / "moses.ini").write_text(INI.format(kind=kind))
     (folder / "new.gz").write_bytes((folder / "new").read_bytes())
     assert f"num-features=4 path={folder / path} input" in wired("--added", "2", table="new.gz")
-    assert f"{kind} reads a binarised table, so make it again: " in capsys.readouterr().err
+    command = binarising_command(kind, "new.gz", scores=4, factors=(2, 1))
+    line = f"wire: {kind} reads a binarised table, so make it again: {command}"
+    assert capsys.readouterr().err.splitlines()[1] == line
 
 
 def test_weights_that_were_missing_are_mentioned(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "moses.ini").write_text(MEMORY.replace("TM0= 0.1 0.2\n", ""))
     assert "TM0= 1 1 0.2 0.2\n" in wired("--added", "2")
-    assert "had no weights" in capsys.readouterr().err
+    said = "wire: TM0 had no weights; the old scores got 1, which Moses took for them"
+    assert capsys.readouterr().err.splitlines()[0] == said
 
 
 GROUP = """[feature]
@@ -231,7 +243,10 @@ def test_a_table_of_rules_is_wired_in_beside_its_glue_grammar(
     ("kind", "scores", "expected"),
     [
         ("PhraseDictionaryCompact", 5, "processPhraseTableMin -in 'a b.gz' -out 'a b' -nscores 5"),
+        ("PhraseDictionaryCompact", 3, "processPhraseTableMin -in 'a b.gz' -out 'a b' -nscores 3"),
         ("PhraseDictionaryCompact", 2, "processPhraseTableMin -in 'a b.gz' -out 'a b' -nscores 2 -rankscore 1"),
+        ("PhraseDictionaryOnDisk", 1, "CreateOnDiskPt 1 1 1 20 0 'a b.gz' 'a b'.ondisk"),
+        ("PhraseDictionaryBinary", 5, "processPhraseTable -ttable 0 0 'a b.gz' -out 'a b' -nscores 5"),
     ],
 )
 def test_the_command_is_one_that_a_shell_takes(kind: str, scores: int, expected: str) -> None:

@@ -83,23 +83,30 @@ def test_lines_stay_as_they_are(tmp_path: Path, table: bytes, kept: list[int]) -
     assert filtered(table, tmp_path / "table", [b"a b"]) == b"".join(lines[place] for place in kept)
 
 
+FACTORS = (
+    ":1: the words of the sources have 2 factors and the words of the text 1; give the text with the factors that"
+    " moses.ini has as input-factor of this table"
+)
+
+
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
-        (b"", "table: the file is empty"),
-        (b"a ||| x\n\nb ||| x\n", r"table:2: has no \|\|\|"),
-        (b"a [X] ||| x [X] ||| 1\n" * 100 + b"a ||| x [X] ||| 1\n", "table:101: has no label"),
-        (b"a [X][X] [X] ||| x [X] ||| 1\na ||| x ||| 1\n", "table:2: has no labels"),
-        (b"[X] ||| a [X,1] ||| b [X,1] ||| p=1\n", "Hiero grammar"),
-        (b"[NP [DT a] [NN]] ||| x [X][NN] [X] ||| 1\n", "table:1: these are rules of tree fragments"),
-        (b"a|A b|B ||| x ||| 1\nc|C ||| x ||| 1\n", "2 factors and the words of the text 1"),
-        (b"<s> [X] ||| <s> [S] ||| 1\na|A b|B c|C [X] ||| x [X] ||| 1\n", "2 factors and the words of the text 1"),
-        (b"a [X] ||| x [X] ||| 1\n[the] [X] ||| x [X] ||| 1\n", r"table:2: `\[the\]` has one label"),
+        (b"", ": the file is empty; expected a table of Moses, `source ||| ...`"),
+        (b"a ||| x\n\nb ||| x\n", ":2: has no |||; expected a table of Moses, `source ||| ...`"),
+        (b"a [X] ||| x [X] ||| 1\n" * 100 + b"a ||| x [X] ||| 1\n", ":101: has no label such as [X] at"),
+        (b"a [X][X] [X] ||| x [X] ||| 1\na ||| x ||| 1\n", ":2: has no labels such as [X] at the end of both sides"),
+        (b"[X] ||| a [X,1] ||| b [X,1] ||| p=1\n", ":1: this is a Hiero grammar (`[X] ||| ...`)"),
+        (b"[NP [DT a] [NN]] ||| x [X][NN] [X] ||| 1\n", ":1: these are rules of tree fragments"),
+        (b"a|A b|B ||| x ||| 1\nc|C ||| x ||| 1\n", FACTORS),
+        (b"<s> [X] ||| <s> [S] ||| 1\na|A b|B c|C [X] ||| x [X] ||| 1\n", FACTORS),
+        (b"a [X] ||| x [X] ||| 1\n[the] [X] ||| x [X] ||| 1\n", ":2: `[the]` has one label"),
     ],
 )
 def test_what_is_no_table_is_refused(tmp_path: Path, table: bytes, problem: str) -> None:
-    with pytest.raises(FormatError, match=problem):
+    with pytest.raises(FormatError) as caught:
         filtered(table, tmp_path / "table", [b"a b c"])
+    assert str(caught.value).startswith(f"{tmp_path / 'table'}{problem}")
 
 
 def test_how_the_table_comes_makes_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
