@@ -32,8 +32,17 @@ from smt_bridge.moses.ini import read_ini
 from smt_bridge.new import run
 from smt_bridge.new.given import Corpus, Given, System, Text, _exact, _named_apart
 from smt_bridge.new.machine import Machine, _speed
-from smt_bridge.new.plan import plan_of, trainings
-from smt_bridge.new.settings import PHRASES, SENTENCES, _vocabulary, parameters
+from smt_bridge.new.plan import _steps, missing, plan_of, trainings
+from smt_bridge.new.preparation import tokenization_of
+from smt_bridge.new.settings import (
+    PHRASES,
+    SENTENCES,
+    _text,
+    _vocabulary,
+    parameters,
+    phrase_settings,
+    sentence_settings,
+)
 from tests.nmt_core.arpa import ARPA
 
 pytestmark = pytest.mark.skipif(" " in tempfile.gettempdir(), reason="moses.ini holds no path with a blank")
@@ -149,6 +158,7 @@ def test_the_column_is_for_the_table_wherever_its_line_stands(system: Path) -> N
     assert found["rescore-table"][2] == str(system / "system" / "table.gz")
 
 
+@pytest.mark.usefixtures("machine")
 def test_settings_are_those_of_three_models(system: Path) -> None:
     assert new(updates=["1000"]) == 0
     for name, epochs in (("rnnsearch", "320.0"), ("reverse", "320.0"), ("rnnencdec", "21333.3")):
@@ -160,6 +170,52 @@ def test_settings_are_those_of_three_models(system: Path) -> None:
     reverse = yaml.safe_load(Path("hybrid/reverse.yaml").read_text())
     assert reverse["data"]["source"] == str(system / "train.fr")
     assert reverse["text"] == {"source_language": "fr", "target_language": "en"}
+    sizes = {"hidden": 192, "embedding": 96, "alignment": 96, "maxout": 96, "dropout": 0.2, "embedding_dropout": 0.0}
+    assert reverse["model"] == {"type": "rnnsearch", **sizes, "initialisation": "glorot"}
+    common = {"optimizer": "adam", "learning_rate": 0.002, "gradient": "word", "max_updates": 1000}
+    common |= {"validate_every": 200, "decay_patience": 1, "precision": "float32"}
+    search = {"batch_sentences": 64, "label_smoothing": 0.1, "dev_beam": 1, "average": 3}
+    assert reverse["training"] == common | search
+    phrases = yaml.safe_load(Path("hybrid/rnnencdec.yaml").read_text())
+    sizes = {"hidden": 128, "maxout": 64, "embedding": 64, "output_rank": 64, "dropout": 0.0}
+    assert phrases["model"] == {"preset": "rnnencdec-cho2014", **sizes, "initialisation": "glorot"}
+    assert phrases["data"] == {"phrase_table": f"{system}/system/table.gz", "hold_out": 1, "max_length": 30}
+    assert phrases["training"] == common | {"batch_sentences": 128, "window": 20, "select_by": "nll"}
+
+
+@pytest.mark.parametrize(
+    ("words", "more"),
+    [
+        ("a &apos;s", {}),
+        ("it's &quot;", {}),
+        ("it's", {"escape": False}),
+        ("well @-@ known", {"aggressive_hyphens": True}),
+    ],
+)
+def test_the_tokeniser_is_as_the_words_tell(words: str, more: dict[str, bool]) -> None:
+    given: Any = SimpleNamespace(corpus=SimpleNamespace(tokenization=tokenization_of(words.split())))
+    expected = {"text": {"source_language": "en", "target_language": "fr", **more}}
+    assert yaml.safe_load(_text(given, ("en", "fr"))) == expected
+
+
+def test_numbers_of_medium_models_and_large_tables() -> None:
+    tokenization = TokenizationConfig()
+    corpus = SimpleNamespace(
+        text=Text("train", "s", "t", 9, 1.0), source_words=9, target_words=9, tokenization=tokenization
+    )
+    given: Any = SimpleNamespace(
+        corpus=corpus, dev=Text("dev", "s", "t", 9, 1.0), languages=("en", "fr"), truecasers=(), system=None
+    )
+    machine = Machine(1, 1, 1, "", bfloat16=True)
+    options: Any = {"given": given, "machine": machine, "comment": "#"}
+    text = sentence_settings("m", size=SENTENCES["medium"], updates=199, **options)
+    found = yaml.safe_load(text)["training"]
+    keys = ("learning_rate", "batch_sentences", "validate_every", "decay_patience", "average", "precision")
+    assert [found[key] for key in keys] == [0.001, 80, 20, 2, 5, "bfloat16"]
+    for pairs, held_out in ((6, 1), (39_999, 1999), (1_000_000, 2000)):
+        given.system = System("ini", b"", "table", pairs, ())
+        settings = yaml.safe_load(phrase_settings("p", size=PHRASES["medium"], updates=1001, **options))
+        assert settings["data"]["hold_out"] == held_out and settings["training"]["validate_every"] == 201
 
 
 @pytest.mark.parametrize(
@@ -207,7 +263,15 @@ def test_steps_take_the_time_of_their_words_on_all_threads() -> None:
     given = Given(System("ini", b"", "table", 500_000, ()), corpus, dev, (), ("en", "fr"), "", ())
     machine = Machine(4, 1, 1, "", bfloat16=False)
     plan = plan_of(given, machine, trainings(given, machine, size="medium", speed=2000.0), 2000.0)
+    models = "--model en-fr=rnnsearch --model en-fr-reverse=reverse"
+    assert plan.serve == f"nmt-core serve {models} --model phrases=rnnencdec"
+    binary = given._replace(system=given.system._replace(table="", pairs=0), moses="moses")
+    problem = "the phrase table is not text: no column is added; give a moses.ini of the text that it was made from"
+    assert [*missing(binary)] == [problem]
+    assert next(_steps(binary, machine, [], 1.0)).output == "dev.live.gz"
+    assert plan_of(binary._replace(moses=""), machine, [], 1.0).serve == f"nmt-core serve {models}"
     assert plan.with_moses is not None
+    assert plan.with_moses.serve == "nmt-core serve --hybrid en-fr=hybrid.json --model en-fr-neural=rnnsearch"
     steps = {step.output: step for step in (*plan.steps, *plan.with_moses.steps)}
     minutes = {"phrase-table.nmt.gz": 1.488, "dev.nmt.gz": 0.2, "dev.rich.gz": 3.088, "weights": 4.667}
     minutes |= {"dev.live.gz": 4.954, "hybrid.weights": 4.667}
@@ -319,6 +383,9 @@ def test_what_will_be_done_is_said_with_its_time_and_written(system: Path, capsy
     assert "\nMAKEFLAGS += --jobs=2\nexport OMP_NUM_THREADS := 1\n" in makefile
     comment = "# 125 updates of 64 examples, 40.0 epochs, take 43 minutes at 20 words/s.\n"
     assert Path("hybrid/rnnsearch.yaml").read_text().startswith(comment)
+    Path("hybrid").rename("before")
+    assert new(updates=None, minutes=["1"]) == 0
+    assert "warning: scoring and tuning alone take about 1 minutes" in capsys.readouterr().err.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -335,7 +402,8 @@ def test_models_for_which_there_is_no_room_are_said_first(
     monkeypatch.setattr(run, "_needs", lambda *_: [size << 30 for size in needed])
     assert new() == 2
     said = capsys.readouterr().err.splitlines()[-1]
-    assert f"need about {problem} GiB are free; give a smaller --size" in said
+    line = f"models of size small need about {problem} GiB are free; give a smaller --size or another machine"
+    assert said == f"smt-bridge new: {line}"
 
 
 def test_in_bfloat16_onednn_needs_memory_for_shapes(
@@ -346,7 +414,8 @@ def test_in_bfloat16_onednn_needs_memory_for_shapes(
     monkeypatch.setattr(run, "look_at_machine", lambda folder: small)
     assert new() == 2
     remedy = "give a smaller --size or another machine, or `export ONEDNN_PRIMITIVE_CACHE_CAPACITY=128`"
-    assert f"need about 8.0 GiB of memory, 7.0 GiB are free; {remedy}" in capsys.readouterr().err.splitlines()[-1]
+    line = f"need about 8.0 GiB of memory, 7.0 GiB are free; {remedy}, with which trainings are a tenth slower"
+    assert capsys.readouterr().err.splitlines()[-1].endswith(line)
     monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
     assert new() == 0
     assert "at most about 2.8 GiB of memory" in capsys.readouterr().err
@@ -396,6 +465,8 @@ def test_a_snakefile_has_the_same_steps(system: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().err.endswith("begin: snakemake --directory hybrid -s hybrid/Snakefile\n")
     text = Path("hybrid/Snakefile").read_text()
     rules = re.split("^(?=rule )", text, flags=re.MULTILINE)[1:]
+    cluster = "`snakemake --executor slurm --jobs 4` gives each rule to a cluster."
+    assert f"\n# `snakemake --cores 2` does all; {cluster}\n# Then: nmt-core serve --model en-fr=rnn" in text
     assert len(rules) == 12 and rules[0] == 'rule all:\n    input: "moses.nmt.ini", "news.fr"\n\n'
     assert rules[2].splitlines() == [
         "rule step2_reverse_trained:",
@@ -412,10 +483,14 @@ def test_a_snakefile_has_the_same_steps(system: Path, capsys: pytest.CaptureFixt
     assert trainings.count("nmt-core train") == 3 and "runtime" not in trainings  # no speed was measured
 
 
-def test_a_module_of_ems_makes_what_the_makefile_makes(system: Path) -> None:
+@pytest.mark.usefixtures("machine")
+def test_a_module_of_ems_makes_what_the_makefile_makes(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert new(workflow=["ems"]) == 0
+    said = "begin: make -C hybrid; then: make -C hybrid serve\nor by EMS: hybrid/hybridmt.meta says how\n"
+    assert capsys.readouterr().err.endswith(said)
     targets = re.findall(r"^([^\s.#][^\s:=]*):(?! ?=)", Path("hybrid/Makefile").read_text(), re.MULTILINE)
-    module = Path("hybrid/hybridmt.meta").read_text().partition("[HYBRIDMT] single\n")[2]
+    comment, _, module = Path("hybrid/hybridmt.meta").read_text().partition("[HYBRIDMT] single\n")
+    assert "`experiment.perl -meta COPY -max-active 2`" in comment and "[HYBRIDMT:moses.nmt.ini]\n" in comment
     made: list[str] = []
     for step in re.split(r"^(?=\S)", module, flags=re.MULTILINE)[1:]:
         keys = dict(line.strip().partition(": ")[::2] for line in step.splitlines()[1:])
@@ -447,16 +522,30 @@ def replace(path: str, old: str, new_text: str) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda: Path("hybrid").mkdir(), "hybrid: exists"),
+        (lambda: Path("hybrid").mkdir(), "hybrid: exists; `new` overwrites nothing: give another directory"),
         (lambda: append("train.fr", "le\n"), "train.en:201: has 200 lines but train.fr has 201"),
-        (lambda: move_sides("train"), "--train train.en train.fr: "),
+        (lambda: move_sides("train"), "--train train.en train.fr: system/table.gz translates in the other direction"),
         (lambda: move_sides("dev"), "translates in the other direction (not en to fr); exchange the two files"),
-        (lambda: move_sides("news"), "--test news.en news.fr: "),
-        (lambda: Path("train.en").write_text("der Hund\n" * 200), "100% of its words are in no source phrase"),
+        (lambda: move_sides("news"), "--test news.en news.fr: system/table.gz translates in the other direction"),
+        (
+            lambda: Path("train.en").write_text("der Hund\n" * 200),
+            "--train train.en: 100% of its words are in no source phrase of system/table.gz; give the text that Moses"
+            " was trained on, tokenised and cased as it was\n",
+        ),
         (lambda: Path("system/table.gz").unlink(), "which is not there; correct the path"),
-        (lambda: append("dev.nbest", "9 ||| le ||| WordPenalty0= -1 TranslationModel0= -1 -1 ||| -1\n"), "dev.nbest"),
-        (lambda: append("system/moses.ini", "[search-algorithm]\n3\n"), "of a hierarchical or syntax system"),
-        (lambda: replace("system/moses.ini", "output-factor=0", "output-factor=0,1"), "have factors"),
+        (
+            lambda: append("dev.nbest", "9 ||| le ||| WordPenalty0= -1 TranslationModel0= -1 -1 ||| -1\n"),
+            "smt-bridge new: correct these errors first; `smt-bridge doctor` shows them again\n",
+        ),
+        (
+            lambda: append("system/moses.ini", "[search-algorithm]\n3\n"),
+            "system/moses.ini: is of a hierarchical or syntax system; train by docs/training.md and rerank its lists"
+            " (docs/lists.md)\n",
+        ),
+        (
+            lambda: replace("system/moses.ini", "output-factor=0", "output-factor=0,1"),
+            "moses.ini: its words have factors; use `add-features --factor` (docs/features.md)\n",
+        ),
         (lambda: Path("news.fr").unlink(), "news.fr: cannot be read (No such file or directory)"),
         (lambda: [Path(f"train.{side}").write_text("") for side in ("en", "fr")], "train.en: has no line"),
         (lambda: (Path("dev.en").unlink(), os.mkfifo("dev.en")), "dev.en: is a pipe; expected an ordinary file"),
@@ -473,7 +562,7 @@ def test_what_does_not_fit_is_said_first(
 ) -> None:
     change()
     assert new() == 2
-    assert said in capsys.readouterr().err
+    assert said in capsys.readouterr().err.replace(f"{system}/", "")
     assert [*Path("hybrid").glob("*")] == [] and not Path(".hybrid.hybridmt.tmp").exists()
 
 
@@ -509,7 +598,8 @@ def test_a_path_that_a_makefile_cannot_hold_is_said(system: Path, error_line: Ca
 def test_a_directory_that_moses_ini_cannot_hold_is_said(system: Path, error_line: Callable[..., str]) -> None:
     for folder in ("my hybrid", "hybrid#1"):
         line = error_line(main, ["new", folder, "--moses-ini", "x", "--train", "x", "x", "--dev", "x", "x"])
-        assert "blanks or #, which moses.ini and make cannot hold" in line
+        problem = "its path has blanks or #, which moses.ini and make cannot hold; give another directory"
+        assert line == f"smt-bridge new: {folder}: {problem}"
 
 
 def test_names_that_look_like_options_are_not_those_of_outputs(system: Path) -> None:
@@ -527,8 +617,10 @@ def test_pairs_of_the_development_set_in_the_training_text_are_said(
     for side in ("en", "fr"):
         append(f"train.{side}", Path(f"dev.{side}").read_text())
     assert new() == 0
-    problem = f"warning: train.en: {common + 6} of its pairs are in the development set: weights tuned on it do not"
-    assert capsys.readouterr().err.startswith(problem)
+    problem = (
+        f"warning: train.en: {common + 6} of its pairs are in the development set: weights tuned on it do not hold"
+    )
+    assert capsys.readouterr().err.startswith(f"{problem} for new text; take these pairs out\n")
 
 
 def test_carriage_returns_are_said(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -541,7 +633,11 @@ def test_languages_that_contradict_the_names_are_said(system: Path, error_line: 
     line = error_line(new, languages=["en", "french"])
     assert "--languages french: expected a language code of ISO 639, such as en" in line
     line = error_line(new, languages=["fr", "en"])
-    assert "--languages fr en: train.en train.fr end in the other order; exchange" in line
+    assert "--languages fr en: train.en train.fr end in the other order; exchange the two" in line
+    for files in (["news.en"], ["news.en", "news.fr", "news.nbest", "x"]):
+        Path("x").touch()
+        problem = "expected a source, its translation and perhaps an n-best list"
+        assert error_line(new, test=files) == f"smt-bridge new: --test {' '.join(files)}: {problem}"
     assert "--languages en en: expected two languages" in error_line(new, languages=["en", "en"])
     line = error_line(new, train=["dev.nbest", "news.nbest"])
     assert "both names end in nbest, and --languages is missing: expected two" in line

@@ -93,7 +93,10 @@ def test_the_trainings_that_measure_the_speed_find_the_preparation(
     ("changed", "said"),
     [
         ({"models": "truecase-model.fr truecase-model.en"}, r"truecase-model.fr: knows \d+% of the words of train.en"),
-        ({"train": "cased.en cased.fr"}, r"--train cased.en: truecase-model.en changes \d+% of its lines"),
+        (
+            {"train": "cased.en cased.fr"},
+            r"--train cased.en: truecase-model.en changes \d+% of its lines; give the truecased text that Moses",
+        ),
         ({"models": "dev.en dev.fr"}, r"dev.en:1: expected a line of train-truecaser.perl"),
         ({"models": "dev.en none.fr"}, r"none.fr: cannot be read"),
     ],
@@ -154,5 +157,10 @@ def test_the_truecaser_of_either_side_is_looked_at(tmp_path: Path, wrong: str, s
         (tmp_path / f"train.{language}").write_text(" ".join(words) + "\n")
     train = [str(tmp_path / f"train.{language}") for language in KNOWN]
     assert len(open_truecasers([str(tmp_path / f"model.{language}") for language in KNOWN], train)) == 2
-    with pytest.raises(ConfigError, match=rf"model.de: knows 0% of the words of .*train.{side}"):
+    with pytest.raises(ConfigError, match="a/x b/x: the names do not tell the sides apart; rename one"):
+        open_truecasers(["none", "none"], ["a/x", "b/x"])
+    first = "give the model of the source first"
+    with pytest.raises(
+        ConfigError, match=rf"--truecase-model .*model.de: knows 0% of the words of .*train.{side}; {first}"
+    ):
         open_truecasers([str(tmp_path / f"model.{language}") for language in wrong.split()], train)
