@@ -50,6 +50,9 @@ def test_lists_are_the_best_strings(folder: Path, capsysbinary: pytest.CaptureFi
 def test_no_number_is_too_large_for_all_there_is(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     every = written(capsysbinary, "nbest", "graphs", "--nbest", "1000")
     assert written(capsysbinary, "nbest", "graphs", "--nbest", f"{10**17}") == every
+    Path("graphs").write_text(random_graph(0, nodes=9, arcs=40).text())
+    sizes = [written(capsysbinary, "nbest", "graphs", *options).count(b"\n") for options in ((), ("--nbest", "200"))]
+    assert sizes == [100, 165]
 
 
 def test_ini_and_graphs_come_from_pipes(
@@ -78,7 +81,12 @@ def test_a_sentence_without_translation_has_no_lines(folder: Path, capsysbinary:
     ("arguments", "problem"),
     [
         (["nbest", "graphs", "--nbest", "0"], "--nbest: expected a whole number from 1 up"),
-        (["nbest", "graphs", "--gap", "1"], "--gap is not for `smt-bridge graph nbest`"),
+        (
+            ["nbest", "graphs", "--gap", "1"],
+            "--gap is not for `smt-bridge graph nbest`; --help says for which use it is",
+        ),
+        (["nbest", "graphs", "--graph-weight", "1"], "--graph-weight is not for `smt-bridge graph nbest`; --help says"),
+        (["search", "graphs", "--model", "m"], "`smt-bridge graph search` needs --source"),
         (["list-posteriors", "graphs"], "--ini is not for `smt-bridge graph list-posteriors`"),
         (["search", "graphs"], "`smt-bridge graph search` needs --model"),
         (["nbest", "-", "--weights", "-"], "can be read only once"),
@@ -86,6 +94,9 @@ def test_a_sentence_without_translation_has_no_lines(folder: Path, capsysbinary:
         (["nbest", "empty"], "empty: is empty; expected a search graph"),
         (["nbest", "bad"], "bad:1: expected a search graph"),
         (["list-posteriors", "graphs", "--order", "0"], "--order must be from 1 to 9"),
+        (["list-posteriors", "graphs", "--order", "10"], "--order must be from 1 to 9"),
+        (["list-posteriors", "graphs", "--order", "9", "--scale", "inf"], "--scale must be a number from 0 on"),
+        (["list-posteriors", "graphs", "--order", "9", "--minimum", "-1"], "--minimum must be a number from 0 on"),
         (["show", "graphs"], "'show'"),
     ],
 )

@@ -57,6 +57,20 @@ def test_a_lists_posteriors_are_shares_of_its_hypotheses(
     assert all(len(ngram.split()) <= 2 for _, ngram in found)
 
 
+def test_posteriors_are_written_in_order_and_what_is_unlikely_is_not(
+    folder: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """By default up to four words, and from a thousandth on: exp(-6.9) is 0.001008, exp(-7) 0.000912."""
+    more = "3 ||| a b c d e ||| LM0= -1 ||| 0\n3 ||| f ||| LM0= -1 ||| -6.9\n3 ||| g ||| LM0= -1 ||| -7\n"
+    Path("list").write_text(LIST + more)
+    found = posteriors(capsysbinary, "list-posteriors", "list")
+    lines = Path("ngrams").read_text().splitlines()
+    assert lines[:4] == ["0 ||| </s> ||| 1", "0 ||| a ||| 1", "0 ||| b ||| 0.622459", "0 ||| c ||| 0.377541"]
+    assert lines[4:6] == ["0 ||| <s> a ||| 1", "0 ||| a b ||| 0.622459"]
+    assert (3, "f") in found and (3, "g") not in found
+    assert (3, "a b c d") in found and (3, "a b c d e") not in found
+
+
 @pytest.mark.usefixtures("quick_processes")
 def test_translations_follow_advice(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     posteriors(capsysbinary, "list-posteriors", "list")

@@ -9,12 +9,18 @@ import numpy as np
 import pytest
 
 from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.graphs import reading
 from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.phrase_graph import PhraseGraph
-from smt_bridge.graphs.reading import read_graphs
+from smt_bridge.graphs.reading import read_graph, read_graphs
 from tests.small_graphs import INI, WEIGHTS, SmallGraph, random_graph, write_ini
 
 GRAPH = random_graph(1).text()
+LONG = re.sub(r'wort\|[^"]*"', 'wort|{}"', GRAPH.replace("{", "{{"), count=1)
+EXPECTED = (
+    "expected a search graph as `moses -output-search-graph-extended FILE` writes it; hypergraphs, the graphs of chart"
+    " decoders, word graphs and SLF lattices cannot be read"
+)
 
 
 @pytest.fixture
@@ -92,29 +98,77 @@ def test_a_graph_without_a_complete_hypothesis_has_no_way_to_the_end(tmp_path: P
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "graphs: is empty; expected a search graph"),
-        ("VERSION=1.1\nUTTERANCE=0\n", "graphs:1: expected a search graph"),
+        ("", f"graphs: is empty; {EXPECTED}$"),
+        ("VERSION=1.1\nUTTERANCE=0\n", f"graphs:1: {EXPECTED}$"),
         ("# target ||| features ||| source-covered\n2 2\n", "graphs:1: expected .*hypergraphs"),
-        (GRAPH.replace("stack=0", "stack=1", 1), "graphs:1: expected `ID hyp=0 stack=0"),
-        (GRAPH.replace("back=0", "back=77", 1), "graphs:2: comes from hypothesis 77"),
+        (GRAPH.replace("stack=0", "stack=1", 1), "graphs:1: expected `ID hyp=0 stack=0 forward=… fscore=…`, where a"),
+        (
+            GRAPH.replace("back=0", "back=77", 1),
+            r"graphs:2: comes from hypothesis 77, of which no earlier stack has a line; is the file complete\?$",
+        ),
         (GRAPH.replace("hyp=1 ", "hyp=0 "), "comes from hypothesis"),
         (GRAPH.replace('" out=', " out=", 1), "graphs:2: expected `ID hyp=1"),
-        (GRAPH.replace("wort|", "wort|NN|", 1), "graphs:2: has several factors"),
+        (
+            GRAPH.replace("wort|", "wort|NN|", 1),
+            r"graphs:2: has several factors, or `\|` in a word, behind out=; only words of one factor can be read$",
+        ),
+        (
+            GRAPH.replace(') " out', ') x" out', 1),
+            r'graphs:2: expected `ID hyp=1 .* out="source\|target"`, and sparse features as name=value$',
+        ),
+        (GRAPH.replace(') " out', ') x=1e39" out', 1), "graphs:2: '1e39' is not a score; expected a number$"),
         (re.sub(r' scores=".*?" out="(.*?)"', r" out=\1", GRAPH), "graphs:2: .*-output-search-graph-extended"),
         (
             "0 hyp=0 stack=0\n0 hyp=1 stack=1 back=0 score=-1 ",
             "graphs:1: has no scores; .*-output-search-graph-extended",
         ),
-        (GRAPH.replace("core=(", "core=(0.000,", 1), "graphs:2: has 6 scores but .*moses.ini has 5"),
+        (
+            GRAPH.replace("core=(", "core=(0.000,", 1),
+            "graphs:2: has 6 scores but .*moses.ini has 5; give the moses.ini of",
+        ),
         (re.sub(r"core=\([^,]*", "core=(1e", GRAPH, count=1), "graphs:2: '1e' is not a score; expected a number"),
-        (GRAPH.replace("wort|", "wort|" + "x " * 501, 1), "graphs:1: sentence 0 has a phrase of 50. words"),
+        (LONG.format("x " * 501), "graphs:1: sentence 0 has a phrase of 501 words; is the file damaged\\?$"),
         (GRAPH + GRAPH.partition("\n")[2].replace("0 hyp", "1 hyp"), "graphs:16: expected `ID hyp=1"),
-        (GRAPH + GRAPH.replace("0 hyp", "1 hyp") + GRAPH, "sentence 0 comes after 1"),
+        (
+            GRAPH + GRAPH.replace("0 hyp", "1 hyp") + GRAPH,
+            "graphs:31: sentence 0 comes after 1; expected ascending ids, each once",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, features: GraphFeatures, text: str, problem: str) -> None:
     with pytest.raises(FormatError, match=problem):
         read(tmp_path, features, text)
+
+
+def test_limits_of_a_phrase_and_a_graph(
+    tmp_path: Path, features: GraphFeatures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (graph,) = read(tmp_path, features, LONG.format("x " * 500))
+    assert max(map(len, graph.phrases)) == 500
+    monkeypatch.setattr(reading, "_LARGEST_GRAPH", 1 << 20)
+    with pytest.raises(FormatError, match=r"graphs: one graph is larger than 1 MiB; is this the right file\?$"):
+        read(tmp_path, features, GRAPH + "x" * (1 << 20))
+    with pytest.raises(FormatError, match=r"graph:16: has several graphs; expected that of one sentence$"):
+        read_graph((GRAPH + GRAPH.replace("0 hyp", "1 hyp")).encode(), features, path="graph")
+
+
+@pytest.mark.parametrize(("difference", "noticed"), [(0.001, False), (0.004, True), (-0.004, True)])
+def test_totals_may_differ_by_the_rounding_of_three_decimals(
+    tmp_path: Path, features: GraphFeatures, difference: float, noticed: bool
+) -> None:
+    found = re.search(r"transition=(\S+)", GRAPH)
+    assert found is not None
+    given = float(found[1]) + difference
+    changed = GRAPH.replace(found[0], f"transition={given:.3f}", 1)
+    if not noticed:
+        assert len(read(tmp_path, features, changed)) == 1
+        return
+    with pytest.raises(WiringError) as caught:
+        read(tmp_path, features, changed)
+    problem = (
+        f"the scores times the weights of {tmp_path}/moses.ini are {float(found[1]):.3f} but transition={given:.3f}"
+    )
+    assert str(caught.value) == f"{tmp_path}/graphs:2: {problem}; give the moses.ini of this run"
 
 
 def test_an_ini_of_another_run_is_noticed(tmp_path: Path, features: GraphFeatures) -> None:
@@ -129,9 +183,15 @@ def test_an_ini_of_another_run_is_noticed(tmp_path: Path, features: GraphFeature
 @pytest.mark.parametrize(
     ("weights", "problem"),
     [
-        ("LM0= 1\n", "no weight for WordPenalty0"),
-        ("LM0= 1\nWordPenalty0= 1\nTranslationModel0= 1\n", "1 weight for TranslationModel0, which has 2 values"),
-        ("LM0= 1\nNMT0= 1\n", "NMT0 is no feature of the decoder"),
+        ("LM0= 1\n", "weights: no weight for WordPenalty0, which has 1 value in n-best lists$"),
+        (
+            "LM0= 1\nWordPenalty0= 1\nTranslationModel0= 1\n",
+            "weights: 1 weight for TranslationModel0, which has 2 values in n-best lists$",
+        ),
+        (
+            "LM0= 1\nNMT0= 1\n",
+            "weights: NMT0 is no feature of the decoder, so that its weight cannot count in a graph; leave it out$",
+        ),
     ],
 )
 def test_weights_of_other_features_are_refused(tmp_path: Path, weights: str, problem: str) -> None:
@@ -143,9 +203,16 @@ def test_weights_of_other_features_are_refused(tmp_path: Path, weights: str, pro
 @pytest.mark.parametrize(
     ("ini", "problem"),
     [
-        ("LM0= 1\n", r"has no \[feature\] section"),
-        (INI.replace("name=LM0", "name=LM0\nEditOps"), "EditOps0 has no weights, and only Moses knows how many scores"),
-        (INI.replace("0.2 0.7", "0.2"), "TranslationModel0 has 2 scores but 1 weight"),
+        ("LM0= 1\n", r"ini: has no \[feature\] section; give the moses.ini of the decoder that wrote the graphs$"),
+        (
+            INI.replace("name=LM0", "name=LM0\nEditOps"),
+            r"ini: the feature EditOps0 has no weights, and only Moses knows how many scores it has; add as many"
+            r" weights \(Moses takes 1\)$",
+        ),
+        (
+            INI.replace("0.2 0.7", "0.2"),
+            "the feature TranslationModel0 has 2 scores but 1 weight; Moses would stop here$",
+        ),
     ],
 )
 def test_an_ini_that_moses_would_refuse_is_refused(tmp_path: Path, ini: str, problem: str) -> None:
@@ -155,7 +222,7 @@ def test_an_ini_that_moses_would_refuse_is_refused(tmp_path: Path, ini: str, pro
 
 
 def test_other_weights_rank_and_what_is_not_tuneable_keeps_its_own(tmp_path: Path) -> None:
-    (tmp_path / "weights").write_text("LM0= 2\nWordPenalty0= 3\nTranslationModel0= 4 5\n")
+    (tmp_path / "weights").write_text("LM0= 2\nWordPenalty0= 3\nTranslationModel0= 4 5\nNMT0= 0\nPP_a= 7\n")
     chosen = GraphFeatures(write_ini(tmp_path), str(tmp_path / "weights"))
     assert chosen.weights_D.tolist() == [1.0, 3.0, 4.0, 5.0, 2.0]
     (tmp_path / "moses.ini").write_text(INI.replace("LM0= 0.5\n", ""))  # for which Moses takes 1
