@@ -60,6 +60,20 @@ def test_lists_are_merged(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert field_of(metadata.columns["InNmt0"], "feature") == "merge"
 
 
+def test_what_is_to_be_said_of_lists_is_said_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "1 ||| l &apos; a ||| LM0= -1 s_a= 1 s_b= 1\n0 ||| b ||| LM0= -2\n1 ||| c ||| LM0= -3\n"
+    Path("moses.nbest").write_text(rows)
+    Path("nmt.nbest").write_text('1 ||| l " a ||| NMT0= -1\n')
+    assert merge("--nbest", "moses=moses.nbest", "--nbest", "nmt=nmt.nbest", "--output", "merged") == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "add-features: moses.nbest: its 2 or more sparse features (with '_' in the name) are left out",
+        "add-features: moses.nbest is not grouped by id: lines of the same id were put together",
+        "add-features: 4 hypotheses of 2 sentences",
+        "add-features: nmt.nbest has no list for 1 of 2 sentences",
+        "add-features: nmt.nbest has plain quotation marks where another list has Moses' escapes (&apos;)",
+    ]
+
+
 def test_names_of_features_keep_their_bytes(folder: Path) -> None:
     Path("moses.nbest").write_bytes(MOSES.encode().replace(b"LM0=", b"L\xe9=").replace(b"chat", b"ch\xe2t"))
     assert merge("--nbest", "moses=moses.nbest", "--nbest", "nmt=nmt.nbest", "--output", "merged") == 0
@@ -111,6 +125,9 @@ def test_a_merged_list_is_tuned_by_totals_ranks_and_recomputed_columns(
     assert merge(*lists, "--output", "merged") == 0
     added = ["--source", "source", "--feature", "lengthratio", "--jobs", "1", "--quiet"]
     assert main(["add-features", "--nbest", "merged", *added, "--output", "rich"]) == 0
+    assert merge("--nbest", "x=nmt.nbest", "--nbest", "y=rich", "--output", "again") == 0
+    metadata = find_metadata("again")
+    assert metadata is not None and field_of(metadata.columns["YLengthRatio0"], "feature") == "lengthratio"
     capfd.readouterr()
     options = ["--reference", "reference", "--tuner", "runs=1", "--output", "weights"]
     assert main(["tune", "--nbest", "rich", *options]) == 0

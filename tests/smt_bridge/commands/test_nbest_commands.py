@@ -58,10 +58,12 @@ def test_features_are_added_and_not_twice(files: Path) -> None:
 
 def test_adding_nothing_is_refused(files: Path) -> None:
     options = ("--nbest", files / "nbest", "--source", files / "source")
-    with pytest.raises(ConfigError, match="nothing to add"):
+    with pytest.raises(ConfigError, match=r"^nothing to add: give --scorer, --reverse-scorer, --lm or --feature"):
         call(add_features, *options)
-    with pytest.raises(ConfigError, match="2 names for 1 column"):
+    with pytest.raises(ConfigError, match=r"^--names has 2 names for 1 column \(WordCount0\)$"):
         call(add_features, *options, "--feature", "wordcount", "--names", "A,B")
+    with pytest.raises(ConfigError, match=r"^--source and --nbest cannot both be standard input"):
+        call(add_features, "--nbest", "-", "--source", "-", "--feature", "wordcount")
 
 
 def tuned(files: Path, reference: str, *more: str) -> int:

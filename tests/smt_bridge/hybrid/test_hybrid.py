@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from nmt_core.base.errors import InputError
+from smt_bridge.commands import translate
+from smt_bridge.errors import WiringError
+from smt_bridge.hybrid.chooser import Chooser
+from smt_bridge.hybrid.options import recipe_by_options
 from smt_bridge.hybrid.translator import GuidedChooser, HybridTranslator
-from smt_bridge.nbest.entry import NbestEntry
-from smt_bridge.recipe import FORMAT, VERSION, parse_recipe
+from smt_bridge.nbest.entry import NbestEntry, NbestList
+from smt_bridge.recipe import FORMAT, VERSION, GraphSearch, GuidanceOptions, Recipe, parse_recipe, write_recipe
 
 
 class NoLists:
@@ -52,3 +58,36 @@ def test_moses_gets_them_as_they_are_and_the_model_gets_replacements() -> None:
 def test_a_recipe_of_another_version_or_none_is_named(version: dict[str, object]) -> None:
     with pytest.raises(InputError, match=f"is a recipe of version .*; this program reads {VERSION}"):
         parse_recipe({"format": FORMAT, **version}, "recipe")
+
+
+BY_DEFAULT = Recipe("i", 100, 100, "m", 12, 12, True, (), ())
+MADE = ("--moses-ini", "i", "--model", "m", "--nbest-output", "l")
+
+
+def by_options(*words: str) -> Recipe:
+    parser = argparse.ArgumentParser()
+    translate.add_arguments(parser)
+    return recipe_by_options(parser.parse_args(words))
+
+
+def test_lists_are_made_as_options_say_and_else_by_their_defaults(tmp_path: Path) -> None:
+    assert by_options(*MADE) == BY_DEFAULT
+    lists = ("--lists", "moses:5,nmt:20,graph:30", "--beam", "7", "--search", "allow_unknown", "graph_gap=2")
+    made = by_options(*MADE, *lists)
+    assert (made.moses_nbest, made.beam, made.nmt_nbest, made.forbid_unknown) == (5, 20, 20, False)
+    assert made.graph == GraphSearch(nbest=30, beam=30, gap=2.0)
+    assert by_options(*MADE, "--lists", "moses:1,nmt:1,graph:2").graph == GraphSearch(nbest=2, beam=12, gap=1.0)
+    guided = by_options(*MADE[:4], "--search", "guidance_weight=1")
+    assert guided.guidance == GuidanceOptions(1.0, (1.0, 0.6, 0.1, 0.5), 5.0)
+    write_recipe(str(tmp_path / "r"), guided)
+    given = by_options("--recipe", str(tmp_path / "r"), "--moses-ini", "other", "--preparation", "p")
+    assert (given.moses_ini, given.preparation, given.guidance) == ("other", "p", guided.guidance)
+    assert by_options("--recipe", str(tmp_path / "r")) == guided
+
+
+def test_a_system_without_a_list_at_first_is_named() -> None:
+    lists = {"moses": NbestList(0, [NbestEntry(0, b"a", {"X": (1.0,)}, 0.0, 1)])}
+    with pytest.raises(WiringError) as caught:
+        Chooser(BY_DEFAULT, []).choose(["a", "b"], [lists, {}], [{}, {}])
+    said = "no list of nmt in the first 2 sentences, so its columns are not known"
+    assert str(caught.value) == f"{said}; give text that it can translate, or a recipe"

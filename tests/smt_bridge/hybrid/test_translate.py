@@ -186,8 +186,13 @@ def test_a_sentence_moses_dies_of_is_left_to_the_neural_model(
     assert all(entry.features["InMoses0"] == (0.0,) for entry in lists if entry.sentence == 1)
     said = capsys.readouterr()
     assert said.out.count("\n") == 3
-    assert "no list of moses for 1 of 3 sentences" in said.err
-    assert "1 sentence was too much for it" in said.err
+    assert said.err.splitlines()[-4:] == [
+        "translate: warning: line 2 (2 words): Moses ended, or was silent for 60 s (--moses-timeout), twice; translated"
+        " by the neural model alone",
+        f"translate: {len(lists)} hypotheses of 3 sentences",
+        "translate: warning: no list of moses for 1 of 3 sentences",
+        "translate: warning: Moses was restarted 2 times; 1 sentence was too much for it",
+    ]
 
 
 def test_sentences_that_take_moses_too_long_are_told_one_by_one(
@@ -245,7 +250,8 @@ def test_markup_reaches_neither_system(folder: Path, either_moses: str, capsys: 
     texts = [entry.text for entry in read_entries("list") if entry.sentence == 1]
     assert "cd&#93; &#91;cd"[9:] not in texts
     assert any("x;421#&ba" in text or "ab&#124;x" in text for text in texts)
-    assert "2 sentences had characters" in capsys.readouterr().err
+    said = "translate: 2 sentences had characters that Moses takes for markup: these were escaped"
+    assert said in capsys.readouterr().err.splitlines()
 
 
 def test_a_text_of_words_that_the_model_does_not_know_is_warned_of(
@@ -311,15 +317,31 @@ def test_a_name_that_a_recipe_cannot_have_is_refused_before_anything_is_read(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--model", "model"], "give --recipe, or --model, --moses-ini and --nbest-output"),
-        ([*LISTS, "--nbest-output", "x", "--lists", "nmt:3"], "--lists must be like"),
+        (["--model", "model"], "give --recipe, or --model, --moses-ini and --nbest-output to make lists to tune with"),
+        (
+            ["--model", "model", "--moses-ini", "i"],
+            "(--search guidance_weight=1 instead of the last translates without tun",
+        ),
+        (
+            [*LISTS, "--nbest-output", "x", "--lists", "nmt:3"],
+            "--lists must be like moses:100,nmt:12 or moses:20,nmt:12,graph:12, not 'nm",
+        ),
         ([*LISTS, "--nbest-output", "x", "--search", "beam=3"], "unknown key 'beam'"),
         ([*LISTS, "--nbest-output", "x", "--moses-options", "'1"], "--moses-options: No closing quotation"),
         ([*LISTS, "--nbest-output", "x", "--moses-options", "-s 9 -i text"], "leave out -i: sentences go to Moses"),
         ([*LISTS, "--nbest-output", "x", "--moses-options=-th 4"], "leave out -th: give --moses-threads"),
-        (["--recipe", "dev", "--moses-options=-tt"], "--moses-options and --recipe exclude one another"),
-        (["--recipe", "dev", "--lists", "moses:100,nmt:12"], "--lists and --recipe exclude one another"),
-        (["--recipe", "dev", "--search", "allow_unknown"], "--search and --recipe exclude one another"),
+        (
+            ["--recipe", "dev", "--moses-options=-tt"],
+            "--moses-options and --recipe exclude one another: the recipe says how lists are made",
+        ),
+        (
+            ["--recipe", "dev", "--lists", "moses:100,nmt:12"],
+            "--lists and --recipe exclude one another: the recipe says how lists are made",
+        ),
+        (
+            ["--recipe", "dev", "--search", "allow_unknown"],
+            "--search and --recipe exclude one another: the recipe says how lists are made",
+        ),
         (["--recipe", "dev", "--beam", "0"], "--beam: expected a whole number from 1 up"),
     ],
 )

@@ -8,10 +8,13 @@ from smt_bridge.metrics.significance import sacrebleu_metric, score_by_length, s
 
 
 def test_every_sentence_is_in_one_part() -> None:
-    lengths, texts = [1, 10, 11, 0, 61, 60, 5], ["a b c d e"] * 7
+    lengths = [0, 1, *(size for bound in (10, 20, 30, 40, 50, 60) for size in (bound, bound + 1))]
+    texts = ["a b c d e"] * len(lengths)
     metric = sacrebleu_metric("BLEU", tokenize="none")
     found = score_by_length(lengths, texts, texts, [texts], metric=metric)
-    assert [(part.name, part.sentences) for part in found] == [("1-10", 4), ("11-20", 1), ("51-60", 1), ("61+", 1)]
+    assert [(part.name, part.sentences) for part in found] == [
+        ("1-10", 3), ("11-20", 2), ("21-30", 2), ("31-40", 2), ("41-50", 2), ("51-60", 2), ("61+", 1),
+    ]  # fmt: skip
 
 
 def test_scores_of_parts_are_those_of_sacrebleu_on_them() -> None:

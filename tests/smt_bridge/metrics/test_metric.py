@@ -52,6 +52,12 @@ def test_plain_text_is_tokenised_by_13a_unless_another_is_asked_for(
     assert count(NbestList(1, [NbestEntry(1, b"la-bas , b .", {}, None, 1)]))[0, 0] == matches
 
 
+def test_without_words_of_references_ter_is_sacrebleus() -> None:
+    for text in ("a b", ""):
+        found = TER.score(counter(TER, "none")([""], [text], None))[0]
+        assert found == -sacrebleu.TER().corpus_score([text], [[""]]).score
+
+
 def test_hypotheses_are_prepared_and_references_are_not() -> None:
     count = counter(CHRF, "none")
     assert (count(["ab"], ["AB"], str.lower) == count(["ab"], ["ab"], None)).all()

@@ -10,7 +10,7 @@ import pytest
 import sacrebleu
 
 from smt_bridge.metrics.bleu import Counts, bleu, bleu_counts
-from smt_bridge.metrics.oracle import oracle
+from smt_bridge.metrics.oracle import _beginnings, oracle
 
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "on", "mat", "big", "red"]
 
@@ -45,6 +45,7 @@ def test_oracle_is_the_best_of_all_choices(seed: int) -> None:
 
 def test_no_single_change_betters_the_oracle_of_many_sentences() -> None:
     _, _, counts = lists(9, sentences=60, size=8)
+    assert len(_beginnings(counts)) == 4
     found = oracle(counts)
     total = sum(rows[place] for rows, place in zip(counts, found.chosen, strict=True))
     for rows, place in zip(counts, found.chosen, strict=True):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from smt_bridge.report import page
+from smt_bridge.report.feature_names import explained
 from smt_bridge.report.page import Bar, bars
 
 LETTER = 6.5  # pixels of a letter on average, at the size of the drawing
@@ -18,13 +19,43 @@ def test_names_of_bars_are_inside_the_drawing_and_whole_in_the_title(length: int
     name = "x" * (length - 6) + " 0.125"
     drawing = bars([Bar(name[-length:], 1.0), Bar("other", -2.0)], title="weights")
     shown = re.findall(r'<text x="(\d+)" y="\d+" text-anchor="end">([^<]*)</text>', drawing)
-    assert len(shown) == 2
+    assert [len(label) for _, label in shown] == [min(length, 44), 5]
     for start, label in shown:
         assert int(start) >= LETTER * len(label)
     assert shown[0][1].endswith("0.125"[-length:])
     assert f"<title>{name[-length:]}: 1</title>" in drawing
     rightmost = max(float(x) for x in re.findall(r'class="faint" x="([\d.]+)"', drawing))
     assert rightmost <= 640 - 60
+
+
+def test_a_density_says_its_numbers_and_its_borders() -> None:
+    counts = np.array([[1, 0], [0, 3]])
+    drawing = page.density(counts, low=(-12, -30), high=(0, 0), title="t", names=("x", "y"))
+    assert re.findall(r"<title>([^<]*)</title>", drawing) == ["1 pair", "3 pairs"]
+    shown = re.findall(r'<text class="faint"[^>]*>([^<]*)</text>', drawing)
+    assert (shown[::2], shown[1::2]) == (["-12", "-9", "-6", "-3", "0"], ["-30", "-22.5", "-15", "-7.5", "0"])
+
+
+def test_numbers_of_tables_have_two_decimals_where_they_are_not_whole() -> None:
+    cells = re.findall(r"<td([^>]*)>([^<]*)</td>", page.table(["a"], [[1234, 1234.567, "1234"]]))
+    assert cells == [(' class="number"', "1,234"), (' class="number"', "1,234.57"), ("", "1234")]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("NMT0", "ln p(translation | source) by the neural model"),
+        ("NMTreverse0", "ln p(source | translation) by the reverse model"),
+        ("LM0", "log10 or ln p by Moses' language model"),
+        ("KENLM0", "ln p by the language model of --lm"),
+        ("UnknownWordPenalty0", "Moses: words that no phrase translates"),
+        ("LexicalReordering0", "Moses: how likely each phrase stands before, beside or apart from its neighbours"),
+        ("InNmt0", "1 where this system's list has the translation"),
+        ("MyLM0", ""),
+    ],
+)
+def test_known_features_are_explained(name: str, said: str) -> None:
+    assert explained(name) == said
 
 
 TEXT = "<b a=\"'>&"

@@ -21,6 +21,7 @@ from smt_bridge.metrics.significance import compare
 from smt_bridge.nbest.order import fill_gaps, ordered_lists
 from smt_bridge.nbest.weighting import Reranker
 from smt_bridge.report.judge import Collector, Setting, judge
+from smt_bridge.report.phrase_table import read_table_metadata, survey, table_page, table_report
 from smt_bridge.report.reranking import _gains, reranking_page
 from tests.fakes import LengthPairScorer
 from tests.metadata_files import describe
@@ -101,6 +102,8 @@ def test_the_page_has_the_scores_and_explains_the_changes(folder: Path) -> None:
     assert all(f"{one.metric}: {one.signature}" in page for one in found)
     changes = ", ".join(f"{one.metric} {one.change:+.2f}" for one in found)
     assert f"Reranked against first choice: {changes}." in page
+    p_values = "p is that of the difference from first choice, the best system alone (by BLEU); both by bootstrap."
+    assert f"± is half of the 95 % confidence interval, {p_values}" in page and "nbest, 4 sentences" in page
     assert "chosen for 2 of 4 sentences" in page
     assert "Sentence BLEU is higher for 2, lower for 0, the same for 2." in page
     everything = page.partition("All sentences")[2]
@@ -208,9 +211,19 @@ def test_words_and_attention_of_a_scorer_are_shown(folder: Path) -> None:
 def test_bad_input_is_one_clear_line(folder: Path, error_line: Callable[..., str]) -> None:
     for name in ("p.html", "p.json"):
         line = error_line(main, ["report", "--table", str(folder / "nbest"), "--output", str(folder / name)])
-        assert "there are no metadata" in line
+        said = "there are no metadata; `rescore-table` writes them beside the table"
+        assert line == f"smt-bridge report: {folder / 'nbest'}.json: {said}"
+    (folder / "empty").mkdir()
+    line = error_line(main, ["report", "--table", str(folder / "empty"), "--output", str(folder / "p.html")])
+    said = "is a folder; expected a table that `rescore-table` wrote, with its metadata beside it"
+    assert line == f"smt-bridge report: {folder / 'empty'}: {said}"
+    (folder / "table").write_text("a ||| b ||| 0.5\n")
+    describe(folder / "table", {"scores_before": 0, "added": ["p(target|source)"]})
+    line = error_line(main, ["report", "--table", str(folder / "table"), "--output", str(folder / "p.html")])
+    said = "is of a table without scores of a translation model to compare with"
+    assert line == f"smt-bridge report: {folder / 'table'}.json: {said}"
     line = error_line(main, ["report", "--table", str(folder / "nbest"), "--output", str(folder / "p")])
-    assert "expected a name that ends in .html or .json" in line
+    assert line == f"smt-bridge report: --output {folder / 'p'}: expected a name that ends in .html or .json"
     assert not [name for name in os.listdir(folder) if name in ("p", "p.html", "p.json", "hyp")]
 
 
@@ -253,6 +266,18 @@ def test_the_page_about_a_table_has_its_counts_and_best_targets(
     counted = "lines 40 distinct pairs 40 probabilities at the floor 3 source words unknown to the model 1 of 80"
     assert f"{counted} target words unknown to the model 2 of 80" in page
     assert page.endswith("What the columns are p(target|source) fake:x")
+
+
+def test_scores_that_are_always_the_same_have_no_correlation_and_low_ones_are_in_the_first_cells(table: Path) -> None:
+    table.write_text("a ||| b ||| 0.1 0.2 1e-30 0.3 1e-40\nb ||| c ||| 0.1 0.2 1e-30 0.3 1e-41\n")
+    describe(table, {"scores_before": 4, "added": ["p(target|source)"]})
+    found = table_report(survey(str(table), before=4), read_table_metadata(str(table)), path="t")
+    assert found["correlation"] is None and found["files"] == {"table": "t"}
+    assert (found["histogram"]["low"], found["histogram"]["high"]) == ((-12.0, -30.0), (0.0, 0.0))
+    assert (found["histogram"]["pairs"][0][0], np.sum(found["histogram"]["pairs"])) == (2, 2)
+    assert "what is below -12 or -30 lies in the border cells" in table_page(
+        survey(str(table), before=4), read_table_metadata(str(table)), path="t"
+    )
 
 
 @pytest.mark.parametrize(("edited", "code"), [({"counts": {"pairs": 1}}, 0), ({"scores_before": 9}, 2)])

@@ -7,13 +7,14 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from smt_bridge.moses.process import MosesFailed
 from smt_bridge.recipe import Recipe
 from smt_bridge.serving import moses_queue
-from smt_bridge.serving.hybrid_models import HybridModels
+from smt_bridge.serving.hybrid_models import HybridModels, _version
 from tests.smt_bridge.hybrid.small_hybrid import fake_moses
 
 
@@ -65,6 +66,39 @@ def test_one_that_cannot_be_used_leaves_the_other_in_its_place(models: HybridMod
         models._moses("h", recipe(ini))
     ini.write_text("one")
     assert first.ask("a", b"ab").answer.result()
+
+
+@pytest.mark.parametrize(
+    ("change", "is_another"),
+    [
+        ({"moses_program": "p", "moses_threads": 9, "moses_timeout": 1.0, "degrade": True}, False),
+        *(
+            ({name: value}, True)
+            for name, value in (("beam", 5), ("weights", {"A": (1.0,)}), ("moses_options", ("-x",)))
+        ),
+    ],
+)
+def test_the_version_changes_with_what_translations_depend_on(change: dict[str, Any], is_another: bool) -> None:
+    before = recipe(Path("moses.ini"))
+    assert (_version(dataclasses.replace(before, **change)) != _version(before)) == is_another
+
+
+def test_what_is_counted_is_named(models: HybridModels, tmp_path: Path) -> None:
+    queue = models._moses("h", recipe(tmp_path / "moses.ini"))
+    queue.counts.update(restarts=1, given_up=2, failures=3)
+    models._degraded["h"].update(failed=4, given_up=5, untranslated=6, unreadable=7, without_graph=8)
+    found = {metric.name: metric for metric in models.collect()}
+    assert {name: metric.documentation for name, metric in found.items()} == {
+        "moses_restarts": "Moses started in place of one that ended or hung",
+        "moses_given_up_sentences": "Sentences that ended Moses twice",
+        "moses_failures": "Times that Moses could not be used at all",
+        "moses_waiting_sentences": "Sentences that Moses does not have yet",
+        "hybrid_degraded_sentences": "Sentences translated without Moses",
+        "hybrid_sentences_without_graph": "Sentences whose search graph could not be used",
+    }
+    samples = [(one.labels.get("reason"), one.value) for metric in found.values() for one in metric.samples]
+    reasons = [("failed", 4), ("given_up", 5), ("untranslated", 6), ("unreadable", 7)]
+    assert samples == [(None, 1), (None, 2), (None, 3), (None, 0), *reasons, (None, 8)]
 
 
 def test_after_the_end_nothing_is_started(models: HybridModels, tmp_path: Path) -> None:

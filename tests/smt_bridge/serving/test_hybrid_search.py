@@ -71,6 +71,7 @@ def test_sentences_that_are_cancelled_are_forgotten_by_both_systems() -> None:
     ]
     moses.done = False
     assert work.iterate(entries) == []
+    assert (search.waits, search.tokens) == (0.003, 12 * 3 * 2)  # a word and the end of each, for a beam of 12
     work.cancel([1, 2])
     assert moses.forgotten == [b"b", b"c"]
     moses.done = True
