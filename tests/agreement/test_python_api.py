@@ -114,39 +114,56 @@ def test_attention_is_drawn(folder: Path, model: nmt_core.Model) -> None:
     assert pair.svg() in pair._repr_html_()
     own = model.attention("w1 w2")
     assert own.target_words == model.translate(["w1 w2"])[0].words
-    with pytest.raises(nmt_core.ConfigError, match="attention of surface words needs a target"):
+    with pytest.raises(nmt_core.ConfigError, match=r"^attention of surface words needs a target; without one, give "):
         model.attention("w1 w2", form="surface")
-    with pytest.raises(nmt_core.ConfigError, match="has no attention"):
+    with pytest.raises(
+        nmt_core.ConfigError, match=r"^attention is to the words of a text: give it tokenised, not raw$"
+    ):
+        model.attention("w1 w2", "w1", form="raw")
+    with pytest.raises(nmt_core.ConfigError, match=r"phrases: has no attention; models such as rnnsearch have$"):
         nmt_core.load_model(folder / "phrases", device="cpu").attention("w1", "w2")
+    both = nmt_core.load_model(folder / "phrases", folder / "model", device="cpu")
+    with pytest.raises(nmt_core.ConfigError, match=r"^vectors are those of one model; an ensemble has none$"):
+        both.encode(["w1"])
+    assert repr(both) == f"Model('{folder}/phrases', '{folder}/model', '{both.signature}')"
+    assert (
+        repr(folder / "model")[11:-2] in repr(model)
+        and "float64" in nmt_core.load_model(folder / "model", device="cpu", dtype="float64").signature
+    )
 
 
 @pytest.mark.parametrize("call", ["translate", "encode"])
 def test_one_text_is_not_taken_for_its_letters(model: nmt_core.Model, call: str) -> None:
-    with pytest.raises(nmt_core.ConfigError, match="expected a list of texts"):
+    with pytest.raises(nmt_core.ConfigError, match=r"^expected a list of texts, found one: \['w1 w2'\]$"):
         getattr(model, call)("w1 w2")
     with pytest.raises(nmt_core.ConfigError, match=r"one line, but this has several: 'w1\\nw2'$"):
         getattr(model, call)(["w2", "w1\nw2"])
 
 
 def test_what_is_not_a_pair_is_refused(model: nmt_core.Model) -> None:
-    for pair in ("w1 w2", None, ("w1", "w2", "w3")):
-        with pytest.raises(nmt_core.ConfigError, match=r"expected a \(source, target\)"):
+    for pair in ("w1 w2", None, ("w1", "w2", "w3"), "w" * 99):
+        with pytest.raises(nmt_core.ConfigError) as caught:
             model.score([pair])
+        assert str(caught.value) == f"expected a (source, target), found {repr(pair)[:80]}"
+    with pytest.raises(nmt_core.ConfigError, match=r"^a text is a string, but this is None$"):
+        model.score([("w1", None)])
 
 
 def test_odd_arguments_of_models_are_told(model: nmt_core.Model) -> None:
     for call in (lambda: model.score([("w1", "w2")], form="odd"), lambda: model.attention("w1", form="odd")):
-        with pytest.raises(nmt_core.ConfigError, match="form 'odd': expected prepared, surface, raw"):
+        with pytest.raises(nmt_core.ConfigError, match=r"^form 'odd': expected prepared, surface, raw$"):
             call()
     for line in (None, b"w1"):
         with pytest.raises(nmt_core.ConfigError, match="a text is a string, but this is"):
             model.translate([line])
-    with pytest.raises(nmt_core.ConfigError, match="expected a DecodingConfig"):
+    with pytest.raises(nmt_core.ConfigError, match=r"^config: expected a DecodingConfig, found \{'beam': 3\}$"):
         model.translate(["w1"], config={"beam": 3})
     for number in (0, None, "two", 10**9):
         with pytest.raises(nmt_core.ConfigError, match="nbest: 'nbest'"):
             model.nbest(["w1"], number)
     assert len(model.nbest(["w1 w2"], 20)[0]) == 20
+    wide = model.nbest(["w1 w2"], 2, config=nmt_core.DecodingConfig(beam=20))[0]  # not narrowed to two
+    assert [one.text for one in wide] == [one.text for one in model.nbest(["w1 w2"], 20)[0][:2]]
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])

@@ -95,6 +95,24 @@ def test_python_says_what_to_install() -> None:
     assert found.stderr.endswith("this needs PyTorch: pip install 'hybridmt[nmt]'\n")
 
 
+MODULES = {"grpc": "grpcio", "grpc_health": "grpcio-health-checking", "google": "protobuf", "sklearn": "scikit-learn"}
+MODULES |= {"prometheus_client": "prometheus-client", "yaml": "pyyaml"}
+ASKED = ["torch", "safetensors", *MODULES, "cryptography", "ctranslate2", "transformers", "kenlm", "ray"]
+
+
+@pytest.mark.parametrize(
+    "module", [*ASKED, "numpy", "pydantic", "isal", "backports", "sacrebleu", "sacremoses", "tqdm"]
+)
+def test_the_extra_that_a_line_names_brings_the_module(module: str) -> None:
+    line = what_is_missing(ModuleNotFoundError(name=f"{module}.part"))
+    plain = f"this needs {module}, which hybridmt without its dependencies lacks: pip install hybridmt"
+    found = re.fullmatch(r"this needs [\w' -]+: pip install 'hybridmt\[(\w+)\]'", line)
+    assert found or line == plain
+    brought = extras()[found[1] if found else ""]
+    assert any(re.match(rf"{MODULES.get(module, module)}\b", name) for name in brought)
+    assert what_is_missing(ModuleNotFoundError(name="nmt_core")) == ""
+
+
 def test_what_compiles_on_installation_is_asked_for_by_name() -> None:
     given = extras()
     everything = {word for name in re.findall(r"[a-z]+", given["all"][0].partition("[")[2]) for word in given[name]}

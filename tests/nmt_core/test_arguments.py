@@ -14,7 +14,7 @@ import pytest
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.files import InputFile, OutputFile, check_files
+from nmt_core.files import InputFile, OutputFile, check_files, overwritten
 from smt_bridge.api import rescore_table
 from smt_bridge.commands.main import main as smt_bridge
 
@@ -64,20 +64,21 @@ def test_outputs_are_different_files(file: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("command", "given"),
     [
-        "nmt_core score --model none - -",
-        "nmt_core client score - /dev/stdin",
-        "nmt_core client translate --token-file -",
-        "smt_bridge rerank --nbest - --weights a --reference -",
-        "smt_bridge add-features --source a --nbest a=- --nbest b=-",
+        ("nmt_core score --model none - -", "source and for target"),
+        ("nmt_core client score - /dev/stdin", "source and for target"),
+        ("nmt_core client translate --token-file -", "source and for token-file"),
+        ("smt_bridge rerank --nbest - --weights a --reference -", "nbest and for reference"),
+        ("smt_bridge add-features --source a --nbest a=- --nbest b=-", "nbest and for nbest"),
     ],
 )
-def test_a_pipe_is_not_read_twice(command: str) -> None:
+def test_a_pipe_is_not_read_twice(command: str, given: str) -> None:
     command = f"{sys.executable} -m {command}"
     done = subprocess.run(command, shell=True, input="a\n", capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "but can be read only once; give files" in done.stderr
+    name = "/dev/stdin" if "/dev/stdin" in command else "standard input"
+    assert done.stderr.endswith(f": {name} is given for {given}, but can be read only once; give files\n")
 
 
 def test_weights_of_a_consensus_are_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,6 +93,7 @@ def test_weights_of_a_consensus_are_no_file(tmp_path: Path, monkeypatch: pytest.
 def test_what_may_be_read_and_written_is_allowed(file: Path, tmp_path: Path) -> None:
     check([str(file), "-"], ["-", str(tmp_path / "new")])
     check(["/dev/null"], ["/dev/null", "/dev/null"])
+    assert overwritten(["/dev/null", str(file)], ["/dev/null"]) is None
 
 
 @pytest.mark.parametrize("how", ["< {0} --output {0}", "--input {0} >> {0}"])
@@ -107,6 +109,8 @@ COMMANDS = [
     (nmt_core, "decode --model none --input F --output F"),
     (nmt_core, "decode --model none --input F --alignments F"),
     (nmt_core, "lexicon --moses F --output F"),
+    (nmt_core, "average F --output F"),
+    (nmt_core, "prune --model F --fraction 0.5 --output F"),
     (nmt_core, "tune-lm --model none --lm a --source F --reference b --output F"),
     (smt_bridge, "rescore-table F --scorer none --output F"),
     (smt_bridge, "add-features --source F --nbest a --feature wordcount --output F"),

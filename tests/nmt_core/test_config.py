@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,37 +20,54 @@ GOOD = {
 }
 
 
-@pytest.mark.parametrize(
-    ("assignment", "problem"),
-    [
-        ("model.hiden=3", r"unknown key 'model.hiden'; did you mean 'hidden'\?"),
-        ("training.optimiser=adam", r"unknown key 'training.optimiser'; did you mean 'optimizer'\?"),
-        ("trainig.seed=3", r"unknown key 'trainig'; did you mean 'training'\?"),
-        ("model.zzz=3", r"unknown key 'model.zzz'; known keys: type, .*hidden"),
-        ("model.hidden=0", r"'model.hidden': .* greater than 0 \(found 0\)"),
-        ("model.type=transformer", r"'model': .*rnnsearch"),
-        ("training.max_epochs=many", r"'training.max_epochs': .*found 'many'"),
-        ("training.max_epochs=true", r"'training.max_epochs': .*integer \(found True\)"),
-        ("training.max_minutes=false", r"'training.max_minutes': .*number \(found False\)"),
-        ("model.hidden=true", r"'model.hidden': .*integer \(found True\)"),
-        ("model.hidden=8.0", r"'model.hidden': .*integer \(found 8.0\)"),
-        ("data.weights=[true, 2.0]", r"'data.weights.0': .*number \(found True\)"),
-        ("data.weights=[1.0, '2']", r"'data.weights.1': .*number \(found '2'\); leave out the quotes"),
-        ("training.max_epochs='3'", r"'training.max_epochs': .*integer \(found '3'\); leave out the quotes"),
-        ("model.tied=yes", r"'model.tied': .*boolean \(found 'yes'\); write true or false"),
-        ("training.self_normalization=.inf", r"'training.self_normalization': .*finite number \(found inf\)"),
-        ("training.decay_after=.inf", r"'training.decay_after': .*finite number \(found inf\)"),
-        ("data.source_vocabulary=-5", r"'data.source_vocabulary': expected a file, or a size of at least 1 word"),
-        ("training.microbatches=1000000000000", r"'training.microbatches': .*less than or equal to 4096"),
-        ("data.phrase_table=t", r"'data': .*either source and target, or phrase_table"),
-        ("model", r"expected KEY=VALUE"),
-        ("folder.x=1", r"'folder' is not a group of settings"),
-    ],
-)
-def test_a_wrong_setting_is_one_clear_line(assignment: str, problem: str) -> None:
-    with pytest.raises(ConfigError, match=problem) as caught:
+WRONG = """\
+model.hiden=3 ||| unknown key 'model.hiden'; did you mean 'hidden'?
+training.optimiser=adam ||| unknown key 'training.optimiser'; did you mean 'optimizer'?
+trainig.seed=3 ||| unknown key 'trainig'; did you mean 'training'?
+zzz=3 ||| unknown key 'zzz'; known keys: folder, model, text, target_order, copying, data, tasks, training
+model.zzz=3 ||| unknown key 'model.zzz'; known keys: type, cell, embedding, hidden, output_rank, ...
+model.hidden=0 ||| 'model.hidden': Input should be greater than 0 (found 0)
+model.type=transformer ||| 'model': Input tag 'transformer' found using 'type' does not match any of the ex...
+training.max_epochs=many ||| 'training.max_epochs': Input should be a valid integer (found 'many')
+training.max_epochs=true ||| 'training.max_epochs': Input should be a valid integer (found True)
+training.max_minutes=false ||| 'training.max_minutes': Input should be a valid number (found False)
+model.hidden=true ||| 'model.hidden': Input should be a valid integer (found True)
+model.hidden=8.0 ||| 'model.hidden': Input should be a valid integer (found 8.0)
+data.weights=[true, 2.0] ||| 'data.weights.0': Input should be a valid number (found True)
+data.weights=[1.0, '2'] ||| 'data.weights.1': Input should be a valid number (found '2'); leave out the quotes
+training.max_epochs='3' ||| 'training.max_epochs': Input should be a valid integer (found '3'); leave out the quotes
+model.tied=yes ||| 'model.tied': Input should be a valid boolean (found 'yes'); write true or false
+model.tied=[no] ||| 'model.tied': Input should be a valid boolean (found ['no'])
+folder=1 ||| 'folder': Input should be a valid string (found 1); put it in quotes
+training.self_normalization=.inf ||| 'training.self_normalization': Input should be a finite number (found inf)
+training.decay_after=.inf ||| 'training.decay_after': Input should be a finite number (found inf)
+data.source_vocabulary=-5 ||| 'data.source_vocabulary': expected a file, or a size of at least 1 word (found -5)
+training.microbatches=5000 ||| 'training.microbatches': Input should be less than or equal to 4096 (found 5000)
+data.phrase_table=t ||| 'data': give either source and target, or phrase_table, or for a language model text
+model ||| --set model: expected KEY=VALUE, such as model.hidden=512
+=3 ||| --set =3: expected KEY=VALUE, such as model.hidden=512
+folder.x=1 ||| --set folder.x=1: 'folder' is not a group of settings
+a=[ ||| --set a=[: the value is not valid YAML (expected the node content, but found '<stream end>')
+b=\udcff ||| --set b=\udcff: is not UTF-8, which settings have to be; rename the file
+\udcff=1 ||| --set \udcff=1: is not UTF-8, which settings have to be; rename the file
+"""  # no settings can hold the name of a file that is not UTF-8
+
+
+@pytest.mark.parametrize("row", WRONG.splitlines(), ids=ascii)
+def test_a_wrong_setting_is_one_clear_line(row: str) -> None:
+    assignment, _, problem = row.partition(" ||| ")
+    with pytest.raises(ConfigError) as caught:
         RunConfig.from_mapping(with_overrides(GOOD, [assignment]), origin="run.yaml")
-    assert "\n" not in str(caught.value)
+    expected, found = problem if "--set" in problem else f"run.yaml: {problem}", str(caught.value)
+    assert found.startswith(expected[:-3]) if expected.endswith("...") else found == expected
+    assert "\n" not in found
+
+
+def test_a_key_that_is_missing_is_named_and_a_long_value_is_cut() -> None:
+    for key, value, problem in (("folder", "", "is missing"), ("data", "x" * 99, f"(found '{'x' * 79})")):
+        changed = {name: one for name, one in GOOD.items() if name != key} | ({key: value} if value else {})
+        with pytest.raises(ConfigError, match=rf"^run\.yaml: '{key}'.*{re.escape(problem)}$"):
+            RunConfig.from_mapping(changed, origin="run.yaml")
 
 
 def test_overrides_are_yaml_and_leave_the_original_alone() -> None:
@@ -77,21 +95,16 @@ def test_a_name_is_a_string_however_it_looks(name: str, tmp_path: Path) -> None:
 
 def test_numbers_and_truth_values_are_what_they_were() -> None:
     written = {"a": "12", "b": "-3", "c": "15e-4", "d": ".inf", "e": "true", "f": "null", "g": "~", "h": "[1, 2.5]"}
-    found = with_overrides({}, [f"{key}={value}" for key, value in written.items()])
-    assert list(found.values()) == [12, -3, 0.0015, float("inf"), True, None, None, [1, 2.5]]
+    written |= {"i": "+1", "j": ".5", "k": "5.", "l": "-.INF", "m": "FALSE", "n": "", "o": "9" * 19, "p": "1" * 20}
+    found = with_overrides({}, [f" {key} ={value}" for key, value in written.items()])
+    assert list(found) == list(written)
+    assert list(found.values())[:8] == [12, -3, 0.0015, float("inf"), True, None, None, [1, 2.5]]
+    assert list(found.values())[8:] == [1, 0.5, 5.0, -float("inf"), False, None, 10**19 - 1, "1" * 20]
+    assert [type(value) for value in list(found.values())[:3]] == [int, int, float]
 
 
 def test_a_number_where_a_name_is_wanted_is_to_be_quoted() -> None:
-    with pytest.raises(ConfigError, match=r"'folder': .*string \(found 2024\); put it in quotes"):
-        RunConfig.from_mapping(with_overrides(GOOD, ["folder=2024"]), origin="x")
     assert RunConfig.from_mapping(with_overrides(GOOD, ["folder='2024'"]), origin="x").folder == "2024"
-
-
-@pytest.mark.parametrize("assignment", ["data.source=text\udcff", "training.\udcff=1"])
-def test_an_override_that_is_not_utf8_is_refused(assignment: str) -> None:
-    """No settings can hold the name."""
-    with pytest.raises(ConfigError, match="is not UTF-8, which settings have to be; rename the file"):
-        with_overrides(GOOD, [assignment])
 
 
 @pytest.mark.parametrize(
@@ -102,13 +115,35 @@ def test_an_override_that_is_not_utf8_is_refused(assignment: str) -> None:
         ("model: {1: a, '1': b}", ": the key '1' is given twice"),
         (r'model: "a\0b"', r": the character U\+0000 may not stand in it"),
         (r'model: "\ud800"', r": the character U\+D800 may not stand in it"),
+        ("\x01: 2", r": the character U\+0001 may not stand in it"),
+        ("model: *b", r": the alias \*b: write the value out instead"),
+        (f"model: {{{'k' * 99}: 1, {'k' * 99}: 2}}", f": the key '{'k' * 80}' is given twice"),
+        ("model: \udcff", r": not UTF-8 \(invalid start byte\)"),
     ],
 )
 def test_a_mistake_names_its_line(second: str, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
-    path.write_text(f"folder: x\n{second}\n")
-    with pytest.raises(InputError, match=f"x.yaml:2: not valid YAML{problem}"):
+    path.write_bytes(os.fsencode(f"folder: x\n{second}\n"))
+    with pytest.raises(InputError, match=f"x.yaml:2: not valid YAML{problem}{'$' if problem else ''}"):
         read_yaml(str(path))
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("a: " + "[" * 3000, "not valid YAML: nested too deeply"),
+        ("a: !!int x", "not valid YAML: not a value (invalid literal for int() with base 10: 'x')"),
+        ("- a", "expected 'key: value' lines"),
+        ("#" * 262_145, "has more than 262,144 bytes, which no file of this kind has; is it the right one?"),
+    ],
+)
+def test_what_is_no_file_of_settings_is_one_line(content: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text(content)
+    with pytest.raises(InputError) as caught:
+        read_yaml(str(tmp_path / "x.yaml"))
+    assert str(caught.value) == f"{tmp_path}/x.yaml: {problem}"
+    (tmp_path / "x.yaml").write_text("a: 1\n" + "#" * 262_139)
+    assert read_yaml(str(tmp_path / "x.yaml")) == {"a": 1}
 
 
 def test_a_pipe_of_settings_is_read_once(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import platform
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,15 @@ import torch
 
 from nmt_core import device as devices
 from nmt_core.base.errors import ConfigError
-from nmt_core.device import allow_tf32, choose_device, choose_dtype, has_bfloat16, name_precision, usual_batch_tokens
+from nmt_core.device import (
+    allow_tf32,
+    choose_device,
+    choose_dtype,
+    has_bfloat16,
+    name_arithmetic,
+    name_precision,
+    usual_batch_tokens,
+)
 from tests.pretended_gpu import PretendedGPU
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -28,15 +37,32 @@ def restored() -> Iterator[None]:
 
 def test_what_is_not_there_is_refused() -> None:
     for name in ("gpu", "meta", "mps", "xpu", "vulkan", "cpu:0", "cuda:", "cuda:-1", "cuda:1,cuda:2", ""):
-        with pytest.raises(ConfigError, match="expected auto, cpu, cuda or cuda:N"):
+        with pytest.raises(ConfigError, match=f"^--device {name}: expected auto, cpu, cuda or cuda:N$"):
             choose_device(name)
-    with pytest.raises(ConfigError, match="this machine has"):
-        choose_device("cuda:99")
-    with pytest.raises(ConfigError, match="expected float32, float64, bfloat16, tf32"):
+    with pytest.raises(ConfigError, match=r"^--dtype float8: expected float32, float64, bfloat16, tf32$"):
         choose_dtype("float8", CPU)
-    with pytest.raises(ConfigError, match="tf32 is for GPUs"):
+    with pytest.raises(ConfigError, match=r"^tf32 is for GPUs; on a CPU take float32, or bfloat16 for speed$"):
         choose_dtype("tf32", CPU)
-    assert choose_dtype("bfloat16", CPU) == torch.bfloat16
+    found = [choose_dtype(name, CPU) for name in ("float32", "float64", "bfloat16")]
+    assert found == [torch.float32, torch.float64, torch.bfloat16]
+
+
+@pytest.mark.parametrize(("count", "missing"), [(0, ["cuda", "cuda:0"]), (2, ["cuda:2", "cuda:999"])])
+def test_a_gpu_is_one_that_is_there(count: int, missing: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
+    assert (choose_device("auto"), choose_device("cpu")) == (GPU if count else CPU, CPU)
+    for name in missing:
+        with pytest.raises(ConfigError, match=f"^--device {name}: this machine has {count} GPUs that torch can use$"):
+            choose_device(name)
+    for number in range(count):
+        assert choose_device(f"cuda:{number}") == torch.device("cuda", number)
+
+
+def test_the_arithmetic_of_a_gpu_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"NVIDIA {device} GPU")
+    found = name_arithmetic(SimpleNamespace(is_cuda=True, device="H200"))  # type: ignore[arg-type]
+    assert found == f"device:cuda|gpu:NVIDIA_H200_GPU|torch:{torch.__version__}"
 
 
 def test_the_usual_batch_follows_from_the_whole_memory_of_the_smallest_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +96,14 @@ def test_bfloat16_without_instructions_is_said_to_be_slow_once(
     monkeypatch.setattr(devices, "has_bfloat16", lambda: there)
     for name, device in (("float32", CPU), ("bfloat16", GPU), ("bfloat16", CPU), ("bfloat16", CPU)):
         choose_dtype(name, device)
-    assert capsys.readouterr().err.count("float32 is faster here") == (not there)
+    problem = "bfloat16: this processor has no instructions for it (AVX512-BF16, AMX); float32 is faster here\n"
+    assert capsys.readouterr().err == problem * (not there)
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: "the program")
+    for name in ("SpawnProcess-2", "SpawnProcess-1"):  # of several processes the first one says it
+        devices._say_that_it_is_slow.cache_clear()
+        monkeypatch.setattr(multiprocessing, "current_process", lambda name=name: SimpleNamespace(name=name))
+        choose_dtype("bfloat16", CPU)
+        assert capsys.readouterr().err == problem * (not there and name.endswith("1"))
 
 
 def test_which_processors_have_instructions_for_bfloat16() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import bz2
 import codecs
 import contextlib
+import errno
 import fcntl
 import gzip
 import io
 import lzma
+import multiprocessing
 import os
 import re
 import stat
@@ -29,13 +31,17 @@ from hypothesis import strategies as st
 
 from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.files import (
+    PARTIAL,
+    beside,
     is_written_through,
     open_output,
     pack,
+    read_beginning,
     read_lines,
     read_parallel_lines,
     read_text_lines,
     readable_again,
+    write_lines,
 )
 from nmt_core.files.compression import zstd
 from nmt_core.files.lines import LINE_LIMIT
@@ -44,18 +50,40 @@ from nmt_core.files.output import check_output
 
 def test_text_is_utf8_whose_lines_end_at_line_feeds_only(tmp_path: Path) -> None:
     path = tmp_path / "f"
-    path.write_bytes("a\u2028b\u0085c\x0bd\re\nf\r\n".encode())
-    assert list(read_text_lines(str(path))) == ["a\u2028b\u0085c\x0bd\re", "f"]
+    path.write_bytes("a\u2028b\u0085c\x0bd\re\nf\r\ng\r\r\n".encode())
+    assert list(read_text_lines(str(path))) == ["a\u2028b\u0085c\x0bd\re", "f", "g\r"]
     path.write_bytes(b"fine\nbad \xff\n")
-    with pytest.raises(InputError, match=r":2: not UTF-8 at byte 5"):
+    with pytest.raises(InputError, match=r":2: not UTF-8 at byte 5; convert the file with iconv$"):
         list(read_text_lines(str(path)))
+    assert list(read_text_lines(str(path), errors="replace")) == ["fine", "bad \ufffd"]
+    output = io.BytesIO()
+    write_lines(output, ["é", "\udcff"])
+    assert output.getvalue() == b"\xc3\xa9\n\xff\n"
+
+
+def test_a_file_that_cannot_be_read_further_and_a_mark_in_standard_input_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InputError, match=r"^/proc/self/mem:1: cannot be read \(Input/output error\)$"):
+        list(read_lines("/proc/self/mem"))
+    (tmp_path / "f").write_bytes(codecs.BOM_UTF8 + b"a\n")
+    for name, said in (("-", "standard input: begins with a byte order mark, which is left out\n"), ("of a job", "")):
+        with (tmp_path / "f").open() as stream:
+            monkeypatch.setattr(sys, "stdin", stream)
+            assert list(read_lines("-", shown=name)) == [b"a"]
+        assert capsys.readouterr().err == said
+        monkeypatch.setattr(multiprocessing, "parent_process", lambda: "the program")
+    assert read_beginning(str(tmp_path / "f"), 4) == codecs.BOM_UTF8 + b"a"
 
 
 def test_parallel_files_must_have_as_many_lines(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("1\n2\n")
     (tmp_path / "b").write_text("1\n2\n3\n4\n")
-    with pytest.raises(InputError, match=r"a:3: has 2 lines but .*b has 4; parallel files"):
+    with pytest.raises(InputError, match=r"a:3: has 2 lines but .*b has 4; parallel files must match line by line$"):
         list(read_parallel_lines([str(tmp_path / "a"), str(tmp_path / "b")]))
+    (tmp_path / "b").write_text("1\n" * 1004)
+    with pytest.raises(InputError, match=r"a:3: has 2 lines but .*b has 1,004;"):
+        list(read_parallel_lines([str(tmp_path / "b"), str(tmp_path / "a")]))
     (tmp_path / "b").write_bytes(b"1\n2\n3\n\xff\n")
     with pytest.raises(InputError, match=r"a:3: has 2 lines but .*b has more;"):
         list(read_parallel_lines([str(tmp_path / "b"), str(tmp_path / "a")]))
@@ -114,11 +142,14 @@ def test_an_output_is_called_by_the_name_of_a_file(tmp_path: Path, name: str, mo
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_may_not_be_written_to_is_told_before(tmp_path: Path) -> None:
-    (tmp_path / "closed").mkdir(mode=0o555)
-    with pytest.raises(NmtError, match=r"cannot be written \(Permission denied\)"):
-        check_output(str(tmp_path / "closed" / "new" / "out"))
+@pytest.mark.parametrize("missing", [os.W_OK, os.X_OK])
+def test_rights_are_asked_for_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: int) -> None:
+    (tmp_path / "f").write_bytes(b"old")
+    monkeypatch.setattr(os, "access", lambda _, mode: not mode & missing)
+    problem = "the file is write-protected" if missing == os.W_OK else "Permission denied"
+    for name, why in (("f", problem), ("new/f", "Permission denied")):
+        with pytest.raises(NmtError, match=rf"{name}: cannot be written \({why}\)$"):
+            check_output(str(tmp_path / name))
 
 
 def test_the_content_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +167,39 @@ def test_the_content_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monke
     assert [named for named, _ in synced] == [False, True]  # of the content, then of the directory
 
 
-@pytest.mark.parametrize("name", ["out", "out.gz", "out.xz", "out.zst"])
+def test_a_file_system_may_have_no_locks_and_no_flushing_of_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    for name in ("fcntl.flock", "nmt_core.files.output.sync"):
+        monkeypatch.setattr(name, failing)
+    sizes: list[int] = []
+    path = str(tmp_path / "f")
+    with open_output(path, on_complete=lambda: sizes.append(os.path.getsize(beside(path, PARTIAL)))) as stream:
+        stream.write(b"content")
+    assert (sizes, os.listdir(tmp_path)) == ([7], ["f"])
+
+
+@pytest.mark.parametrize("problem", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO])
+def test_a_disk_that_takes_no_more_is_said_of_the_output(tmp_path: Path, problem: int) -> None:
+    said = rf"f: cannot be written \({os.strerror(problem)}\); the older file, if any, is untouched$"
+    with pytest.raises(NmtError, match=said), open_output(str(tmp_path / "f")):
+        raise OSError(problem, os.strerror(problem))
+    with pytest.raises(FileNotFoundError), open_output(str(tmp_path / "f")):
+        raise FileNotFoundError(errno.ENOENT, "of another file")
+    said = r"^/dev/full: cannot be written \(No space left on device\); what was written before is there$"
+    with pytest.raises(NmtError, match=said):
+        write("/dev/full")
+
+
+def test_standard_error_is_an_output(capfd: pytest.CaptureFixture[str]) -> None:
+    write("/dev/stderr")
+    assert capfd.readouterr() == ("", "new\n")
+
+
+@pytest.mark.parametrize("name", ["1", "out.gz", "out.xz", "out.zst"])  # a number is no open descriptor
 def test_output_appears_when_complete_and_not_before(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(b"old")
@@ -166,6 +229,9 @@ def test_all_compressions_are_read_by_content_and_written_by_name(tmp_path: Path
     with open_output(str(written)) as stream:
         stream.write(b"some text\n" * 1000)
     assert UNPACKERS[suffix](written.read_bytes()) == b"some text\n" * 1000
+    for content in (written.read_bytes(), pack(b"one\n", suffix)):
+        assert suffix != ".gz" or content[3:8] == bytes(5)  # neither name nor time (RFC 1952)
+        assert suffix != ".zst" or content[4] & 4  # a checksum (RFC 8878)
     written.write_bytes(pack(b"one\n", suffix) + pack(b"two\n", suffix))
     assert list(read_lines(str(written))) == [b"one", b"two"]
 
@@ -173,9 +239,10 @@ def test_all_compressions_are_read_by_content_and_written_by_name(tmp_path: Path
 FRAME = zstd.compress(b"a\n")
 PADDED = lzma.compress(b"a\n") + bytes(8) + lzma.compress(b"b\n") + bytes(1 << 17) + lzma.compress(b"c\n")
 PZSTD = (b"\x50\x2a\x4d\x18\x04\0\0\0" + len(FRAME).to_bytes(4, "little") + FRAME) * 2
+SKIPPED = b"\x5f\x2a\x4d\x18\x01\0\0\0x" + FRAME
 
 
-@pytest.mark.parametrize(("content", "lines"), [(PADDED, [b"a", b"b", b"c"]), (PZSTD, [b"a", b"a"])])
+@pytest.mark.parametrize(("content", "lines"), [(PADDED, [b"a", b"b", b"c"]), (PZSTD, [b"a", b"a"]), (SKIPPED, [b"a"])])
 def test_padding_between_xz_streams_and_frames_of_pzstd_lose_no_line(
     tmp_path: Path, content: bytes, lines: list[bytes]
 ) -> None:
@@ -183,11 +250,19 @@ def test_padding_between_xz_streams_and_frames_of_pzstd_lose_no_line(
     assert list(read_lines(str(tmp_path / "f"))) == lines
 
 
-PACKED_OTHERWISE = {
-    "bzip2": bz2.compress(b"a\n"),
-    "lzma": lzma.compress(b"a\n", lzma.FORMAT_ALONE),
-    "zip": b"PK\x03\x04\x14\0\0\0",
-}
+PACKED_OTHERWISE = [
+    ("bzip2", bz2.compress(b"a\n")),
+    ("bzip2", bz2.compress(b"", 1)),
+    ("lzma", lzma.compress(b"a\n", lzma.FORMAT_ALONE)),
+    ("lzma", b"\x5d\x00\x00\x80\x00" + (2).to_bytes(8, "little")),  # of liblzma, and of LZMA SDK, which says the size
+    ("zip", b"PK\x03\x04\x14\0\0\0"),
+    ("7-Zip", b"7z\xbc\xaf\x27\x1c\x00\x04"),
+    ("lz4", b"\x04\x22\x4d\x18\x64\x40\xa7"),
+    ("lzip", b"LZIP\x01\x0c"),
+    ("compress", b"\x1f\x9d\x90a"),
+]
+UNPACK = "which is not read; unpack it, or pack it once, with gzip, xz or zstd"
+HARMED = r"f:[1-9]\d*: the compressed data is damaged, here or a little later \(.+\); make or copy the file again$"
 NOISE = {suffix: pack(os.urandom(100_000), suffix) for suffix in PACKERS}
 
 
@@ -195,19 +270,16 @@ NOISE = {suffix: pack(os.urandom(100_000), suffix) for suffix in PACKERS}
     ("content", "problem"),
     [
         *(
-            (again(content), rf"f: is packed with {name}, which is not read; unpack it")
-            for name, content in PACKED_OTHERWISE.items()
+            (again(content), rf"f: is packed with {name}, {UNPACK}$")
+            for name, content in PACKED_OTHERWISE
             for again in (bytes, gzip.compress)
         ),
-        *((gzip.compress(pack(b"a\n", suffix)), "f: is packed twice, which is not read; unpack") for suffix in PACKERS),
+        *((gzip.compress(pack(b"a\n", suffix)), f"f: is packed twice, {UNPACK}$") for suffix in PACKERS),
         *((content[:kept], "ends too early") for content in NOISE.values() for kept in (8, -20_000)),
         *((gzip.compress(b"a\n") + behind, "or other bytes behind it") for behind in (b"x", b"\0\0garbage")),
+        *((content[:50] + bytes(50) + content[100:], HARMED) for content in NOISE.values()),
         *(
-            (content[:50] + bytes(50) + content[100:], r"f:\d+: the compressed data is damaged")
-            for content in NOISE.values()
-        ),
-        *(
-            (lzma.compress(b"a\n") + behind, r"f:\d: the compressed data")
+            (lzma.compress(b"a\n") + behind, r"f:2: the compressed data")
             for behind in (b"garbage that is no stream", b"\xfd7zXZ", bytes(8) + lzma.compress(b"b\n")[1:])
         ),
     ],
@@ -243,10 +315,12 @@ def test_the_limit_of_a_line_can_be_set_and_is_exact(tmp_path: Path, monkeypatch
     path.write_bytes(b"\n" + b"x" * ((2 << 20) + 1))
     with pytest.raises(InputError, match=r"f:2: is longer than 2 MiB"):
         list(read_lines(str(path)))
-    for wrong in ("0", "x", "-1", "1.5", "", "9" * 30):
+    for wrong in ("0", "x", "-1", "1.5", "", "9" * 30, "1048576"):
         monkeypatch.setenv(LINE_LIMIT, wrong)
-        with pytest.raises(ConfigError, match="whole number of MiB"):
+        with pytest.raises(ConfigError, match=f"LINE_LIMIT={wrong}: expected a whole number of MiB, at least 1$"):
             list(read_lines(str(path)))
+    monkeypatch.setenv("HYBRIDMT_LINE_LIMIT", "1048575")
+    assert len(list(read_lines(str(path)))) == 2
 
 
 def test_a_long_line_takes_linear_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,6 +333,9 @@ def test_a_long_line_takes_linear_time(tmp_path: Path, monkeypatch: pytest.Monke
     assert time.process_time() - begin < 20  # it was ten times as long
 
 
+RETURNS = r"its lines end in carriage returns alone; convert them to line feeds (tr '\r' '\n')"
+
+
 @pytest.mark.parametrize("content", [b"a b\rc d\r", b"a\rb", codecs.BOM_UTF8 + b"\ra\r", b"x\r" * (1 << 20)])
 @pytest.mark.parametrize("packed", [False, True])
 def test_carriage_returns_alone_are_said_to_be_the_line_ends(
@@ -267,7 +344,7 @@ def test_carriage_returns_alone_are_said_to_be_the_line_ends(
     monkeypatch.setenv(LINE_LIMIT, "1")
     path = tmp_path / "f"
     path.write_bytes(gzip.compress(content) if packed else content)
-    with pytest.raises(InputError, match=r"/f: its lines end in carriage returns alone; convert them to line feeds"):
+    with pytest.raises(InputError, match=re.escape(f"{path}: {RETURNS}")):
         list(read_lines(str(path)))
 
 
@@ -316,14 +393,6 @@ def test_a_file_keeps_its_owner(tmp_path: Path) -> None:
     os.chown(path, 1234, 4321)
     write(path)
     assert (path.stat().st_uid, path.stat().st_gid) == (1234, 4321)
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
-def test_a_protected_file_is_not_replaced(tmp_path: Path) -> None:
-    (tmp_path / "f").write_bytes(b"old")
-    (tmp_path / "f").chmod(0o444)
-    with pytest.raises(NmtError, match="write-protected"):
-        write(tmp_path / "f")
 
 
 @pytest.mark.parametrize("target", ["there", "to be made"])
@@ -459,7 +528,8 @@ def test_what_is_in_the_way_is_named_and_stays(tmp_path: Path) -> None:
     temporary.symlink_to("mine")
     for make in (lambda: None, lambda: os.mkfifo(temporary), temporary.mkdir):
         make()
-        with pytest.raises(NmtError, match="cannot be written"):
+        problem = f"{temporary} is in the way; remove it" if temporary.is_fifo() else ""
+        with pytest.raises(NmtError, match=rf"cannot be written \({problem}"):
             write(tmp_path / "f")
         temporary.rmdir() if temporary.is_dir() else temporary.unlink()
     assert mine.read_bytes() == b"years of work"
@@ -484,12 +554,12 @@ def test_a_file_removed_before_it_is_locked_is_made_again(monkeypatch: pytest.Mo
 def test_what_can_be_read_once_is_read_twice(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    writer = threading.Thread(target=lambda: fifo.write_bytes(gzip.compress(b"a\nb\n", mtime=0)))
+    writer = threading.Thread(target=lambda: fifo.write_bytes(gzip.compress(codecs.BOM_UTF8 + b"a\nb\n")))
     writer.start()
     with readable_again(str(fifo)) as path:
         writer.join(10)
         reader = [sys.executable, "-c", "import sys; print(open(sys.argv[1], 'rb').read())", path]
-        assert subprocess.run(reader, capture_output=True, check=True).stdout == b"b'a\\nb\\n'\n"
+        assert subprocess.run(reader, capture_output=True, check=True).stdout == b"b'\\xef\\xbb\\xbfa\\nb\\n'\n"
         assert [list(read_lines(path)) for _ in range(2)] == [[b"a", b"b"]] * 2
     assert not os.path.exists(path)
     with pytest.raises(InputError, match="/dev/zero:1: is longer than 16 MiB"), readable_again("/dev/zero"):
@@ -507,7 +577,8 @@ def test_standard_input_that_does_not_fit_into_tmpdir_is_said_of_tmpdir(
     writer = threading.Thread(target=lambda: fifo.write_bytes(b"a\nb\n"))
     writer.start()
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: io.BufferedRandom(io.FileIO("/dev/full", "r+")))
-    problem = rf"{tempfile.gettempdir()}: {fifo} cannot be kept there \(No space left on device\).*TMPDIR"
+    remedy = "make space, or name a directory on another disk in TMPDIR"
+    problem = rf"^{tempfile.gettempdir()}: {fifo} cannot be kept there \(No space left on device\); {remedy}$"
     with pytest.raises(NmtError, match=problem), readable_again(str(fifo)):
         pass
     writer.join()

@@ -7,13 +7,14 @@ import gzip
 import lzma
 import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nmt_core.base.errors import InputError
+from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.files import reading
 from nmt_core.files.compression import zstd
 from nmt_core.kenlm import NgramModel
@@ -30,6 +31,7 @@ def line(number: int, new: bytes) -> bytes:
 
 MORE_ORDERS = b"".join(b"ngram %d=0\n" % order for order in range(3, 10))
 BIGRAM = BIGRAMS + 2
+COUNT = "model (1):2: expected 'ngram N=COUNT', with a count that the file can hold"
 CHANGED = {
     "no probability": (BIGRAM, b"abc\tun groupe", "Could not parse"),
     "not a number": (BIGRAM, b"nan\tun groupe", "Could not parse"),
@@ -49,6 +51,8 @@ DAMAGED = {
     "a table": (b"a ||| b ||| 0.1\n", 'first non-empty line was "a ||| b ||| 0.1" not \\data\\'),
     "UTF-16": (ARPA.encode("utf-16"), "first non-empty line"),
     "no line": (b"", "End of file"),
+    "an endless count": (line(2, b"ngram 1=99999999999"), COUNT),
+    "no count": (line(2, b"ngram 1=x"), COUNT),
     "order 9": (ARPA.encode().replace(b"ngram 2=4\n", b"ngram 2=4\n" + MORE_ORDERS), "order 9"),
 }
 
@@ -58,7 +62,7 @@ def refusal(path: Path, content: bytes) -> InputError:
     with pytest.raises(InputError) as caught:
         NgramModel(str(path))
     assert not re.search(r"threw|Exception|\.(cc|hh):|void|StringPiece|\n", str(caught.value))
-    assert len(str(caught.value)) < len(str(path)) + 500
+    assert len(str(caught.value)) < len(str(path)) + 280
     return caught.value
 
 
@@ -66,6 +70,20 @@ def test_an_undamaged_one_has_its_order_and_words(tmp_path: Path) -> None:
     (tmp_path / "model").write_text(ARPA)
     model = NgramModel(str(tmp_path / "model"))
     assert (model.order, "groupe" in model, "neuf" in model) == (2, True, False)
+    assert repr(model) == f"NgramModel('{tmp_path}/model', order=2)"
+
+
+def test_what_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("absent", "model/absent", "a\0b"):
+        (tmp_path / "model").write_text(ARPA)
+        with pytest.raises(InputError) as caught:
+            NgramModel(str(tmp_path / name))
+        assert caught.value.problem == "there is no such n-gram model; give an ARPA file or a binary of build_binary"
+    monkeypatch.setitem(sys.modules, "kenlm", None)
+    with pytest.raises(
+        ConfigError, match=r"^an n-gram model needs KenLM's Python module: pip install 'hybridmt\[lm\]'$"
+    ):
+        NgramModel(str(tmp_path / "model"))
 
 
 @pytest.mark.parametrize("name", DAMAGED)
@@ -88,7 +106,8 @@ def test_what_others_packed_is_never_given_to_kenlm(tmp_path: Path, cut: int) ->
     content = bz2.compress(ARPA.encode())
     assert "bzip2" in str(refusal(tmp_path / "model", content[: len(content) - cut]))
     if zstd is not None:
-        assert "zstd" in str(refusal(tmp_path / "model", zstd.compress(ARPA.encode())))
+        problem = "is packed with zstd, which KenLM does not read; unpack it, or pack it with gzip"
+        assert refusal(tmp_path / "model", zstd.compress(ARPA.encode())).problem == problem
 
 
 @pytest.mark.parametrize("call", ["nmt_core.files.reading._Input", "os.stat"])

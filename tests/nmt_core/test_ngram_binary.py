@@ -34,12 +34,24 @@ HARMS: dict[str, Callable[[bytes], bytes]] = {
     "no number of buckets": put("<f", 92, float("nan")),
     "endless buckets": put("<f", 92, float("inf")),
     "few buckets": put("<f", 92, 0.5),
+    "many buckets": put("<f", 92, 1001.0),
     "2^64 - 1 words": put("<Q", 108, (1 << 64) - 1),
     "2^63 bigrams": put("<Q", 116, 1 << 63),
     "bigrams whose bytes are 2^64": put("<Q", 116, (1 << 62) // 3),
     "cut off in the header": lambda content: content[:110],
     "cut off behind it": lambda content: content[:130],
     "2^31 words in the vocabulary": put("<I", 132, 1 << 31),
+}
+
+
+SAID = {
+    "order 0": "is of order 0",
+    "order 1": "is of order 1",
+    "no number of buckets": "has nan buckets for an entry",
+    "endless buckets": "has inf buckets for an entry",
+    "few buckets": "has 0.5 buckets for an entry",
+    "many buckets": "has 1001 buckets for an entry",
+    **dict.fromkeys(("order 255", "cut off in the header", "cut off behind it"), "ends in its header"),
 }
 
 
@@ -69,5 +81,7 @@ def test_a_damaged_header_is_one_line(tmp_path: Path, kind: str, harm: str) -> N
             os._exit(2)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
-    assert (tmp_path / "said").read_text().startswith(f"{path}: ")
+    problem = SAID.get(harm, "has more n-grams, or words, than it has room for")
+    remedy = "copy it again, or build it from the ARPA file with build_binary"
+    assert (tmp_path / "said").read_text() == f"{path}: the binary n-gram model is damaged ({problem}); {remedy}"
     assert any(finding.level == "error" for finding in examine_model(str(path), None, ini=""))

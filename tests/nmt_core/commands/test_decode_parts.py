@@ -65,7 +65,8 @@ def test_shards_and_the_rest_are_what_one_process_writes(
     parts = ("--alignments", str(tmp_path / "points.gz"), *KINDS[kind])
     assert decode(folder, tmp_path / "parts.gz", *parts, "--shards", "2-3") == 0
     assert not (tmp_path / "parts.gz").exists()
-    capsys.readouterr()
+    done = "shards 2-3 are done; when all are, the same command without --shards puts them together\n"
+    assert capsys.readouterr().err.endswith(f"decode: {done}")
     assert decode(folder, tmp_path / "parts.gz", *parts, "--jobs", "1", "--restart") == 0
     assert capsys.readouterr().err == told
     for one, other in (("whole", "parts.gz"), ("points", "points.gz")):
@@ -138,7 +139,7 @@ def test_lost_actors_change_no_byte(
     ("options", "told"),
     [
         (("--jobs", "2", "--search=distinct"), "--search distinct is for --nbest or --search samples"),
-        (("--shards", "1", "--output", "-"), "--shards and --restart need a file as input"),
+        (("--shards", "1", "--output", "-"), "--shards and --restart need a file as input and another as --output"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(

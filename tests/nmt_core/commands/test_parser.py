@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
+import errno
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,7 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.base.errors import InputError
+from nmt_core.commands.annotate import Outputs
 from nmt_core.commands.main import main as nmt_core
+from nmt_core.commands.options import engine
+from nmt_core.commands.program import Command, Program, run_command
+from nmt_core.jobs.ray_workers import Ray
 from smt_bridge.commands.main import main as smt_bridge
 
 
@@ -57,13 +65,89 @@ def test_what_is_like_nothing_is_told_alone(error_line: Callable[..., str]) -> N
         ("decode --model a --search guidance_factors=1,1,1,1,1,1,1,1,1,1", "at most 9 items"),
         ("decode --model a --engine ray,gpu=1", "expected local, or ray with gpus=F and address=A"),
         ("decode --model a --engine local,gpus=1", "expected local, or ray"),
-        ("score --model a b c d", "too many: d"),
+        (
+            "decode --model a --engine ray,gpus=-1",
+            "expected local, or ray with gpus=F and address=A, found 'ray,gpus=-1'",
+        ),
+        ("decode --model a --engine ray,gpus=inf", "found 'ray,gpus=inf'"),
+        ("decode --model a --engine ray,address=", "found 'ray,address='"),
+        ("decode --model a --shards 3-2", "expected A-B, two numbers from 1 up, found '3-2'"),
+        ("prune --model a --fraction 1.01", "'1.01' is not a share from 0 to 1, such as 0.8"),
+        ("client translate --feature-name a|b", "expected a name without spaces, '|' or '=', found 'a|b'"),
+        ("client translate --feature-name a=", "expected a name without spaces, '|' or '=', found 'a='"),
+        ("client score --raw --surface a b", "argument --surface: not allowed with argument --raw"),
+        ("score --raw --surface a b", "argument --surface: not allowed with argument --raw"),
+        ("score --model a b c d e", "these arguments are too many: d e ("),
     ],
 )
 def test_a_wrong_command_line_is_one_line(error_line: Callable[..., str], arguments: str, problem: str) -> None:
     line = error_line(nmt_core, arguments.split())
     assert problem in line
-    assert f"'nmt-core {arguments.split()[0]} --help'" in line
+    assert re.search(rf" \('nmt-core {arguments.split()[0]}( \w+)? --help' explains\)$", line)
+
+
+REQUIRED = """\
+decode: --model
+score: --model, SOURCE
+embed: --model
+tune-lm: --model, --lm, --source, --reference
+annotate: --scheme, --source, --target, --alignment, --source-vocabulary, --target-vocabulary, --output
+init: DIR, --preset, --source-vocab, --target-vocab
+train: CONFIG.yaml
+average: DIR, --output
+prune: --model, --fraction, --output
+fuse: --model, --lm, --output
+import: kind, SRC, OUT, --source-vocab, --target-vocab
+aer: GOLD, A
+prepare corpus: --target, --output
+prepare lines: preparation.json
+prepare vocab: CORPUS
+prepare select: FILE, --output, --in-domain, --general, --keep
+client score: SOURCE, TARGET
+"""
+CHOICES = """\
+annotate --scheme: copyable, posall, posunk
+prune --scheme: class-blind, class-uniform, class-distribution
+fuse --trained: readout, all
+import: nematus, marian
+decode --xml-input: exclusive, inclusive, ignore, pass-through
+score --softmax: full, none
+embed --what: lines, source-words, target-words
+prepare lines --side: source, target
+prepare corpus --split-compounds: source, target
+client translate --priority: auto, interactive, bulk
+client score --priority: auto, interactive, bulk
+"""
+COUNTS = """\
+prepare corpus: --bpe --max-words --jobs
+prepare vocab: --size
+lexicon: --top
+train: --processes
+decode: --window --max-words --nbest --jobs
+score: --window --max-words
+embed: --max-words
+serve: --threads
+client translate: --beam --nbest --window
+client score: --window
+"""
+
+
+@pytest.mark.parametrize("row", [*REQUIRED.splitlines(), *CHOICES.splitlines()])
+def test_what_has_to_be_given_and_what_can_be_chosen_is_said(error_line: Callable[..., str], row: str) -> None:
+    words, _, names = row.partition(": ")
+    line = error_line(nmt_core, [*words.split(), *(["no-such"] * (row in CHOICES))])
+    says = "invalid choice: 'no-such' (choose from " if row in CHOICES else "the following arguments are required: "
+    end = f" ('nmt-core {words.partition(' -')[0]} --help' explains)"
+    assert line.replace("'", "").endswith(f"{says}{names}{')' * (row in CHOICES)}{end}".replace("'", ""))
+
+
+@pytest.mark.parametrize("row", COUNTS.splitlines())
+def test_a_count_is_from_1_up(error_line: Callable[..., str], row: str) -> None:
+    command, _, options = row.partition(": ")
+    for option in options.split():
+        problem = f"argument {option}: expected a whole number from 1 up, found '0'"
+        expected = f"nmt-core {command}: {problem} ('nmt-core {command} --help' explains)"
+        assert error_line(nmt_core, [*command.split(), option, "0"]) == expected
 
 
 @pytest.mark.parametrize("words", [f"decode --beam {10**30}", "client translate --timeout nan"])
@@ -123,3 +207,60 @@ def test_processes_do_not_get_an_interrupt_while_they_begin(tmp_path: Path) -> N
     command = [sys.executable, "-c", call]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, start_new_session=True)
     assert (done.returncode, done.stderr) == (130, "nmt-core: interrupted\n")
+
+
+def test_engines_and_names_of_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "head:1")
+    found = [engine(text) for text in ("local", "ray", "ray,gpus=0.125,address=auto")]
+    assert found == [None, Ray(0.0, "head:1"), Ray(0.125, "auto")]
+    for suffix in ("", ".gz", ".xz", ".zst"):
+        names = f"a.b.source{suffix} a.b.target{suffix} a.b.source.vocab a.b.target.vocab"
+        assert Outputs.of(f"a.b{suffix}") == tuple(names.split())
+
+
+RUN = f"{__name__}:fail"
+AGAIN = "start the same command again"
+
+
+class OutOfMemoryError(RuntimeError):
+    """As PyTorch's is called."""
+
+
+def fail(args: argparse.Namespace) -> int:
+    raise args.error
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (BrokenPipeError(), 141, None),
+        (InputError("f", "is odd", line=3), 2, "f:3: is odd"),
+        (OSError(errno.ENOSPC, "No space left on device"), 2, "standard output: No space left on device"),
+        (PermissionError(errno.EACCES, "Permission denied", "f"), 2, "f: Permission denied"),
+        (OSError("odd"), 2, "odd"),
+        (ModuleNotFoundError(name="torch.nn"), 2, "this needs PyTorch: pip install 'hybridmt[nmt]'"),
+        (OutOfMemoryError(), 2, f"a GPU's memory is full; {AGAIN}, with fewer --jobs or smaller batches"),
+        (ModuleNotFoundError(name="odd"), None, None),
+        (RuntimeError("odd"), None, None),
+    ],
+)
+def test_errors_become_exit_codes_and_one_line(
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    code: int,
+    line: str | None,
+) -> None:
+    here = sys.modules[__name__]
+    monkeypatch.setattr(here, "add_arguments", lambda one: one.set_defaults(error=error), raising=False)
+    program = Program("job", "", "", {"fail": Command(__name__, "")})
+    if code is not None:
+        assert run_command(program, ["fail"]) == code
+        assert capfd.readouterr() == ("", "" if line is None else f"job fail: {line}\n")
+    if code in (2, None):
+        with pytest.raises(type(error)):
+            run_command(program, ["--debug", "fail"] if code else ["fail"])
+    with pytest.raises(SystemExit):
+        run_command(program, ["--version"])
+    assert re.fullmatch(r"hybridmt \d+\.\d+\.\d+\S*\n", capfd.readouterr().out)

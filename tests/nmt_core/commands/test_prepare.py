@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from nmt_core.commands.main import main
+from nmt_core.preparation.record import Dropped, table
 
 ENGLISH = "The plan\u2019s good.\nA dog.\n\nA dog.\n"
 GERMAN = "Der Aktionsplan ist gut.\nEin Hund.\nleer\nEin Hund.\n"
@@ -47,6 +48,13 @@ def test_the_account(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "kept                2  50.00",
         "read                4",
     ]
+    assert table(123456, 120000, [Dropped(reason="too long", side=None, lines=3456, first_line=1234)]).splitlines() == [
+        "dropped     lines      %  first",
+        "too long    3,456   2.80  1,234",
+        "kept      120,000  97.20",
+        "read      123,456",
+    ]
+    assert table(0, 0, []).splitlines()[1] == "kept         0  -"
     assert (folder / "out/train.de").read_text() == "Der Aktionsplan ist gut .\nEin Hund .\n"
 
 
@@ -64,7 +72,7 @@ def test_swapped_sides_are_noticed(folder: Path, error_line: Callable[..., str])
     (folder / "raw.de").write_text("Der alte Mann geht langsam durch den grünen Park.\n" * 20)
     swapped = "--source raw.de --target raw.en --source-language en --target-language de --output out/train --quiet"
     line = error_line(main, ["prepare", "corpus", *swapped.split()])
-    assert "raw.de is in 'de' and raw.en in 'en': swap --source and --target" in line
+    assert "raw.de is in 'de' and raw.en in 'en': swap --source and --target, or the languages" in line
     assert list((folder / "out").iterdir()) == []
     assert prepare("--quiet") == 0
     same = "--source raw.en --target raw.en --source-language en --target-language de --output again/train --quiet"
@@ -89,7 +97,7 @@ def test_settings_from_a_file_and_the_command_line(folder: Path) -> None:
     assert (folder / "out/train.en").read_text() == ENGLISH.replace("\u2019", "'")
 
 
-def test_like_an_earlier_one(folder: Path) -> None:
+def test_like_an_earlier_one(folder: Path, error_line: Callable[..., str]) -> None:
     assert prepare("--truecase --quiet") == 0
     record = json.loads((folder / "out/preparation.json").read_text())
     record["settings"]["shuffle"] = True  # as versions wrote it that shuffled
@@ -98,6 +106,11 @@ def test_like_an_earlier_one(folder: Path) -> None:
     assert main(["prepare", "corpus", *mono.split()]) == 0
     assert (folder / "mono/truecasing.de").read_bytes() == (folder / "out/truecasing.de").read_bytes()
     assert len((folder / "mono/mono.de").read_text().splitlines()) == 3
+    for more, problem in (
+        ("--bpe=3", "--like takes subwords from the earlier preparation; only filters can be changed"),
+        ("--config=steps.yaml", "--like and --config exclude one another; --set changes single settings"),
+    ):
+        assert error_line(main, ["prepare", "corpus", *mono.split(), more]) == f"nmt-core prepare: {problem}"
 
 
 @pytest.mark.parametrize(
@@ -106,6 +119,7 @@ def test_like_an_earlier_one(folder: Path) -> None:
         ("--set filters.maximum_word=3", "did you mean 'maximum_words'?"),
         ("--like absent.json", "absent.json: cannot be read"),
         ("--set filters.maximum_ratio=0.5", "filters.maximum_ratio"),
+        ("--set filters.junk.maximum_share=1.1", "filters.junk.maximum_share"),
     ],
 )
 def test_mistakes_are_one_line(folder: Path, error_line: Callable[..., str], options: str, problem: str) -> None:

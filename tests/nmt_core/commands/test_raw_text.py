@@ -127,9 +127,16 @@ def test_members_of_an_ensemble_read_raw_text_alike(model_of: Callable[[str], Pa
 @pytest.mark.parametrize(
     ("harm", "problem"),
     [
-        (lambda folder: (folder / "subwords").write_text("#version: 0.2\na b\n"), "subwords: not the"),
+        (lambda folder: (folder / "subwords").write_text("#version: 0.2\na b\n"), "subwords: not the model that"),
+        (
+            lambda folder: (folder / "preparation.json").open("a").write(" "),
+            "not the file that the model was saved with",
+        ),
         (lambda folder: (folder / "subwords").unlink(), "subwords: cannot be read"),
-        (lambda folder: (folder / "preparation.json").write_text("{}"), "not a preparation.json"),
+        (
+            lambda folder: (folder / "preparation.json").write_text("{}"),
+            "not a preparation.json that this version understands; expected what 'nmt-core prepare' wrote",
+        ),
         (lambda folder: shutil.rmtree(folder), "preparation.json: cannot be read"),
     ],
 )
@@ -150,6 +157,7 @@ def test_only_regular_files_of_a_bounded_size_are_read(
     model_of: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "preparation"
+    assert bundled.MOST_BYTES == 268_435_456
     shutil.copytree(model_of("bpe") / "preparation", place)
     monkeypatch.setattr(bundled, "MOST_BYTES", 10)
     with pytest.raises(InputError, match="has more than 10 bytes"):
@@ -168,7 +176,7 @@ def test_a_record_cannot_name_files_elsewhere(model_of: Callable[[str], Path], t
     record = json.loads((place / "preparation.json").read_text())
     record["models"] = {"../../escaped": "0" * 64}
     (place / "preparation.json").write_text(json.dumps(record))
-    with pytest.raises(InputError, match="speaks of other files than its steps have"):
+    with pytest.raises(InputError, match=r"its steps have; was it edited\? Prepare the text again$"):
         BundledPreprocessor.read(str(place / "preparation.json"))
 
 

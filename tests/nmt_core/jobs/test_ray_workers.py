@@ -85,16 +85,23 @@ def test_few_items_are_taken_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
             yield str(number)
 
     with actors(monkeypatch) as workers:
+        assert workers.ahead == 4
         for number, _ in enumerate(workers.answers(items())):
             assert len(taken) <= number + 1 + 4 * 2
 
 
 def test_an_item_that_ends_every_worker_is_named_after_three(monkeypatch: pytest.MonkeyPatch) -> None:
-    with (
-        actors(monkeypatch, lambda _, item: item == "item 5") as workers,
-        pytest.raises(NmtError, match="item 6 has ended its worker 3 times"),
-    ):
-        answers(workers, ITEMS)
+    class Part(str):
+        first = 1001
+
+    does = r"has ended its worker 3 times \(out of memory\?\); what is finished stays finished"
+    remedy = "start the same command again, with fewer --jobs"
+    for kind, named in ((Part, "the shard that begins at line 1,001"), (str, "item 6")):
+        with (
+            actors(monkeypatch, lambda _, item: item == "item 5") as workers,
+            pytest.raises(NmtError, match=f"^{named} {does}: {remedy}$"),
+        ):
+            answers(workers, map(kind, ITEMS))
     assert sys.modules["ray"].losses == 3  # type: ignore[attr-defined]
 
 
@@ -112,9 +119,34 @@ def test_workers_that_differ_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_workers_that_never_begin_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeRay, "wait", lambda _, references, timeout: ([], references))
-    with pytest.raises(NmtError, match="no worker began within 10 minutes"), actors(monkeypatch):
+    waited: list[float] = []
+    monkeypatch.setattr(FakeRay, "wait", lambda _, references, timeout: (waited.append(timeout), references))
+    problem = r"^no worker began within 10 minutes; has the cluster a CPU and memory free\?$"
+    with pytest.raises(NmtError, match=problem), actors(monkeypatch):
         pass
+    assert waited == [600]
+
+
+@pytest.mark.parametrize("failures", [2, 3])
+def test_ray_is_begun_for_the_command_alone_in_three_tries(monkeypatch: pytest.MonkeyPatch, failures: int) -> None:
+    calls: list[dict[str, Any]] = []
+
+    def init(_: FakeRay, **options: Any) -> None:
+        calls.append(options)
+        if len(calls) <= failures:
+            raise RuntimeError("too slow\nat all")
+
+    def remote(_: FakeRay, **options: Any) -> None:
+        raise NmtError(str(options))
+
+    monkeypatch.setattr(FakeRay, "init", init)
+    monkeypatch.setattr(FakeRay, "remote", remote)
+    problem = r"Ray did not begin, tried 3 times \(too slow\); is the machine too busy\? --engine local needs no Ray$"
+    actor = r"^\{'num_cpus': 1, 'num_gpus': 0, 'max_restarts': 100\}$"
+    with pytest.raises(NmtError, match=problem if failures == 3 else actor), actors(monkeypatch):
+        pass
+    local = {"address": "local", "num_cpus": 2, "include_dashboard": False, "object_store_memory": 256 << 20}
+    assert calls == [local | {"log_to_driver": False, "logging_level": "ERROR"}] * 3
 
 
 def rescore(*options: str) -> int:
@@ -139,7 +171,10 @@ def test_without_ray_it_is_one_line(
 
 def test_an_address_where_nobody_answers_is_one_line() -> None:
     there = ray_workers(partial(open_shouting, ""), 1, Ray(0, "127.0.0.1:9"))
-    with pytest.raises(NmtError, match=r"--engine ray,address=127.0.0.1:9: no Ray cluster answers"), there:
+    with (
+        pytest.raises(NmtError, match=r"^--engine ray,address=127.0.0.1:9: no Ray cluster answers \(.*refused\)$"),
+        there,
+    ):
         pass
 
 

@@ -84,6 +84,9 @@ def test_parts_are_written_in_their_usual_form() -> None:
         "ein Aktion Plan f\u00fcr klein Kind &quot; und Aktions-plan"
     )
     assert step.undo("Aktion Plan") == "Aktion Plan"
+    forms = {"kind": ("Kind", 9), "k" * 96: ("K" * 96, 9), "k" * 97: ("K" * 97, 9), "kin": ("Kin", 99)}
+    long, longer, short = "kind" + "k" * 96, "kind" + "k" * 97, "kinki"  # more than 100 letters, fewer than two parts
+    assert Compounds(CompoundsConfig(), forms).apply(f"{long} {longer} {short}") == f"Kind {'K' * 96} {longer} {short}"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import fcntl
 import gzip
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.base.errors import ConfigError, InputError, NmtError
-from nmt_core.preparation.bundled import BundledPreprocessor, Preprocessor
+from nmt_core.preparation.bundled import BundledPreprocessor, PreparedText, Preprocessor
 from nmt_core.preparation.corpus import read_chunks
 from nmt_core.preparation.pipeline import Preparation
 from nmt_core.preparation.record import Record, read_record
-from nmt_core.preparation.settings import PLAIN, PreparationConfig, models_in, open_steps
+from nmt_core.preparation.settings import PLAIN, PreparationConfig, model_names, models_in, open_steps
+from nmt_core.preparation.steps import Side
 
 ENGLISH = ["The plan\u2019s good.", "A man sees the plan.", "Men see a dog.", "The dog sees the man.", "Good dogs!"]
 GERMAN = ["Der Aktionsplan ist gut.", "Ein Mann sieht den Plan.", "Der Plan der Aktion.", "Die Aktion.", "Gute Hunde!"]
@@ -47,7 +49,10 @@ def prepare(folder: Path, inputs: dict[Any, str], name: str = "out", jobs: int =
 
 
 def test_steps_by_default(tmp_path: Path) -> None:
-    record = prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN))
+    inputs, done = write(tmp_path, ENGLISH, GERMAN), list[tuple[str, int]]()
+    record = prepare(tmp_path, inputs)
+    Preparation(config(**LEARNED), inputs, str(tmp_path / "b/a"), progress=lambda *one: done.append(one)).run()
+    assert done == [("tokenization", 5), ("truecasing", 5), ("compounds", 5)]
     assert lines(tmp_path / "out/train.en")[0] == "The plan &apos;s good ."
     assert lines(tmp_path / "out/train.de")[0] == "Der Aktionsplan ist gut ."
     assert (record.read, record.kept, record.dropped, record.models) == (5, 5, [], {})
@@ -101,7 +106,10 @@ def test_a_model_that_was_changed_is_rejected(tmp_path: Path) -> None:
     inputs = write(tmp_path, ENGLISH, GERMAN)
     prepare(tmp_path, inputs, **LEARNED)
     (tmp_path / "out/compounds.de").write_text("damaged\n")
-    with pytest.raises(NmtError, match=r"compounds.de: not the model"):
+    with pytest.raises(
+        NmtError,
+        match=r"compounds\.de: not the model that preparation\.json speaks of; copy the whole directory again$",
+    ):
         BundledPreprocessor.read(str(tmp_path / "out/preparation.json"))
 
 
@@ -114,10 +122,44 @@ def test_gzip_in_and_out(tmp_path: Path) -> None:
 
 
 def test_a_monolingual_corpus(tmp_path: Path) -> None:
-    settings = PreparationConfig(target_language="de")
+    settings = config(source_language=None, filters={"identical": True})
     record = Preparation(settings, {"target": write(tmp_path, [], GERMAN)["target"]}, str(tmp_path / "out/mono")).run()
     assert record.outputs == {"target": "mono.de"}
     assert len(lines(tmp_path / "out/mono.de")) == 5
+    mono = BundledPreprocessor.read(str(tmp_path / "out/preparation.json"))
+    assert (PreparedText(mono).tokenize("Ja."), PreparedText(mono).tokenize_target("Ja.")) == ("", "Ja .")
+    with pytest.raises(ConfigError, match=r"^the preparation has no source side$"):
+        mono.open_side("source")
+    with pytest.raises(ConfigError, match=r"^the preparation is of one language, de; give one of both languages$"):
+        mono.between("source", "target")
+
+
+def test_what_a_preparation_says_of_itself() -> None:
+    def of(models: Any = (), **settings: Any) -> BundledPreprocessor:
+        return BundledPreprocessor.of_corpus(config(**settings), dict(models), ["a", "b"])
+
+    one, learned = of(), of({"truecasing.en": b"the\t1\n"}, truecasing={})
+    assert re.fullmatch("[0-9a-f]{12}", one.fingerprint)
+    assert of(filters={"duplicates": True}).fingerprint == one.fingerprint
+    others = [of(target_language="fr"), of(source_language="fr"), of(punctuation=None), learned, of(truecasing={})]
+    assert len({one.fingerprint, *(other.fingerprint for other in others)}) == 6
+    plain = of(punctuation=None, tokenization={"escape": False, "aggressive_hyphens": True}).text
+    assert plain.to_mapping() == one.text.to_mapping() | {
+        "normalize_punctuation": False, "escape": False, "aggressive_hyphens": True
+    }  # fmt: skip
+    kinds = [{}, {"compounds": {}}, {"subwords": {"type": "bpe"}}, {"subwords": {"type": "sentencepiece"}}]
+    kinds += [{"compounds": {}, "subwords": {"type": "morfessor"}}, {"subwords": {"type": "bpe", "sides": ["target"]}}]
+    sides: list[Side] = ["source", "target"]
+    assert [[of(**kind).cuts(side) for side in sides] for kind in kinds] == [
+        [False, False], [False, True], [True, True], [True, True], [True, True], [False, True]
+    ]  # fmt: skip
+    assert [[of(**kind).joins(side) for side in sides] for kind in kinds] == [
+        [False, False], [False, False], [True, True], [False, False], [True, False], [False, True]
+    ]  # fmt: skip
+    apart: list[dict[str, Any]] = [{"type": "bpe", "joint": False}, {"type": "morfessor"}, {"type": "bpe"}]
+    apart.append({"type": "bpe", "sides": ["source"]})
+    found = [model_names(config(subwords=kind), ["subwords"]) for kind in apart]
+    assert found == [["subwords.en", "subwords.de"], ["subwords.en", "subwords.de"], ["subwords"], ["subwords.en"]]
 
 
 def test_another_corpus_like_the_first(tmp_path: Path) -> None:
@@ -130,14 +172,21 @@ def test_another_corpus_like_the_first(tmp_path: Path) -> None:
     Preparation(like.record.settings, swapped, str(tmp_path / "other/train"), like=like).run()
     for name in ("train.en", "train.de", "truecasing.de", "compounds.de"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
-    with pytest.raises(ConfigError, match="about en and de, not fr"):
+    assert like.record.inputs == {"source": inputs["target"], "target": inputs["source"]}
+    assert like.record.outputs == {"source": "train.de", "target": "train.en"}
+    problem = "^preparation.json is about en and de, not fr; give its languages, or leave --like out$"
+    with pytest.raises(ConfigError, match=problem):
         earlier.side_of("fr", "preparation.json")
 
 
 def test_a_failure_leaves_older_files_alone(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"raw.en:5: has 4 lines but .*raw.de has \d+;"):
+    with pytest.raises(InputError, match=r"raw.en:5: has 4 lines but .*raw.de has 5; parallel files"):
         prepare(tmp_path, write(tmp_path, ENGLISH[:4], GERMAN))
     assert list((tmp_path / "out").iterdir()) == []
+    (tmp_path / "long").write_text("a\n" * 5001)
+    assert [chunk.first for chunk in read_chunks([str(tmp_path / "long")])] == [1, 5001]
+    with pytest.raises(InputError, match=r"raw.en:5: has 4 lines but .*long has 5,001;"):
+        list(read_chunks([str(tmp_path / "long"), str(tmp_path / "raw.en")], lines=3))
     prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN), **LEARNED)
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     with pytest.raises(InputError, match="has 4 lines"):
@@ -152,7 +201,7 @@ def test_what_a_killed_program_left_goes_and_a_second_one_is_refused(tmp_path: P
     (left / "clean.pass.source").write_text("half a li")
     lock = os.open(left, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    with pytest.raises(ConfigError, match="out/train: another program is making it now"):
+    with pytest.raises(ConfigError, match=r"out/train: another program is making it now; wait for it$"):
         prepare(tmp_path, inputs)
     assert (left / "clean.pass.source").exists()
     os.close(lock)
@@ -175,17 +224,20 @@ def test_a_hidden_folder_of_somebody_else_stays(tmp_path: Path) -> None:
 
 def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
     inputs = write(tmp_path, ["fine"] * 10, ["gut"] * 10)
-    Path(inputs["target"]).write_bytes(b"gut\n" * 7 + "schön\n".encode("latin-1") * 3)
-    with pytest.raises(InputError, match=r"raw.de:8: 3 of 10 lines are no UTF-8 text"):
+    Path(inputs["target"]).write_bytes(b"gut\n" * 8 + "schön\n".encode("latin-1") * 2)
+    problem = "raw.de:9: 2 of 10 lines are no UTF-8 text, here is the first; convert it with iconv$"
+    with pytest.raises(InputError, match=problem):
         prepare(tmp_path, inputs)
     record = prepare(tmp_path, inputs, filters={"junk": {"maximum_lines": 0.5}})
-    assert (record.kept, record.dropped[0].reason, record.dropped[0].first_line) == (7, "not UTF-8", 8)
+    assert (record.kept, record.dropped[0].reason, record.dropped[0].first_line) == (8, "not UTF-8", 9)
+    Path(inputs["target"]).write_bytes(b"gut\n" * 9 + "schön\n".encode("latin-1"))  # a tenth, and no more
+    assert prepare(tmp_path, inputs).kept == 9
 
 
 def test_filters_that_leave_nothing_are_a_mistake(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no line is left of 5 \(too short: 5\)"):
-        prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN), filters={"minimum_words": 50})
-    with pytest.raises(InputError, match="the file is empty"):
+    with pytest.raises(InputError, match=r"raw.de: no line is left of 1,000 \(too short: 1,000\)$"):
+        prepare(tmp_path, write(tmp_path, ["x"] * 1000, ["y"] * 1000), filters={"minimum_words": 50})
+    with pytest.raises(InputError, match=r"raw.de: no line is left of 0 \(the file is empty\)$"):
         prepare(tmp_path, write(tmp_path, [], []))
 
 
@@ -209,22 +261,28 @@ def test_two_programs_that_prepare_into_one_folder_at_once(tmp_path: Path) -> No
 
 def test_raw_text_is_not_overwritten(tmp_path: Path) -> None:
     inputs = write(tmp_path, ENGLISH, GERMAN)
-    with pytest.raises(ConfigError, match=r"raw.en would be overwritten"):
+    with pytest.raises(ConfigError, match=r"raw.en would be overwritten; choose another --output$"):
         Preparation(config(), inputs, str(tmp_path / "raw")).run()
-    with pytest.raises(ConfigError, match="only one side"):
+    with pytest.raises(ConfigError, match=r"^only one side can be standard input$"):
         Preparation(config(), {"source": "-", "target": "-"}, str(tmp_path / "out/train")).run()
 
 
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"target_language": "en"}, "both sides are in 'en'"),
-        ({"target_language": "fr", "compounds": {}}, "no side is German"),
-        ({"source_language": None}, "give --source with --source-language"),
+        ({"target_language": "en"}, "both sides are in 'en'; the outputs could not be told apart"),
+        (
+            {"target_language": "fr", "compounds": {}},
+            "compounds: no side is German; name the sides to split in compounds.sides",
+        ),
+        (
+            {"source_language": None},
+            "give --source with --source-language, --target with --target-language, one file each",
+        ),
     ],
 )
 def test_settings_that_do_not_fit(tmp_path: Path, settings: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ConfigError, match=problem):
+    with pytest.raises(ConfigError, match=f"^{problem}$"):
         prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN), **settings)
 
 
@@ -233,7 +291,10 @@ def test_settings_that_do_not_fit(tmp_path: Path, settings: dict[str, Any], prob
     [
         (lambda _: "{}", "preparation.json: "),
         (lambda _: "[1", "preparation.json: "),
-        (lambda text: json.dumps(json.loads(text) | {"version": 2}), "newer version"),
+        (
+            lambda text: json.dumps(json.loads(text) | {"version": 2}),
+            r"by a newer version of this program \(format 2\); update",
+        ),
     ],
 )
 def test_a_damaged_or_newer_record_is_named(tmp_path: Path, change: Callable[[str], str], problem: str) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt_core.base.errors import InputError
+from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.commands.main import main
 from nmt_core.kenlm import NgramModel
 from nmt_core.preparation import selection
-from nmt_core.preparation.selection import Keep, SideModels, select
+from nmt_core.preparation.selection import Keep, Selection, SideModels, select
 from tests.without import ROOT
 
 kenlm = pytest.importorskip("kenlm")
@@ -95,6 +95,21 @@ def test_the_report_is_a_histogram_of_all_lines(folder: Path, capsys: pytest.Cap
     assert kept == f"kept 90 of 300 lines ({words} words), to {scores[89]:.4f} bits a word"
 
 
+def test_how_much_is_kept_and_what_was_is_said_in_numbers() -> None:
+    selection, kind = Selection(), [("score", "<f8"), ("words", "<i8")]
+    selection.add_read(np.array([(-10.5, 1), *[(0.5, 2)] * 1998, (10.0, 3)], dtype=kind))
+    selection.add_kept(np.array([(-10.5, 1), (0.5, 1233)], dtype=kind))
+    rows = ["  bits a word        lines      %", " -inf to -10.0            1   0.05"]
+    rows += [f"  0.0 to  1.0        1,998  99.90  {'#' * 100}", " 10.0 to  inf            1   0.05"]
+    kept = "kept 2 of 2,000 lines (1,234 words), to 0.5000 bits a word"
+    assert selection.report().splitlines() == [*rows, kept]
+    found = [Keep.parse(text) for text in ("0.3", "1e-3", "1", "50000", "7words")]
+    assert found == [(0.3, "share"), (0.001, "share"), (1, "lines"), (50000, "lines"), (7, "words")]
+    for wrong in ("0", "1.0", "0.0", "-1", "0words", "1.5words", "words", "nan", "x"):
+        with pytest.raises(ConfigError, match=f"^--keep {wrong}: expected a share such as 0"):
+            Keep.parse(wrong)
+
+
 def test_memory_does_not_grow_with_the_text(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SideModels, "difference", lambda _, words: len(words) / 7)
     models = [SideModels(*(NgramModel(f"{kind}.fr") for kind in ("in", "general")))]
@@ -109,15 +124,16 @@ def test_memory_does_not_grow_with_the_text(folder: Path, monkeypatch: pytest.Mo
 
 
 def test_what_cannot_be_selected_is_one_line_and_leaves_nothing(folder: Path, error_line: Callable[..., str]) -> None:
-    one, two = ["text.fr", "--output", "out"], ["text.en", "text.fr", "--output", "out.en", "out.fr"]
+    models = ["--output", "out", "--in-domain", "in.fr", "--general", "general.fr", "--keep"]
+    two = ["text.en", "text.fr", "--output", "out.en", "out.fr", "--in-domain", "in.en", "in.fr", "--general", "x"]
     cases = {
-        "expected a share such as 0.3": [*one, "--in-domain", "in.fr", "--general", "general.fr", "--keep", "1.5"],
-        "nothing is kept of 300 lines": [*one, "--in-domain", "in.fr", "--general", "general.fr", "--keep", "0.001"],
-        "--general names 1 file for 2 inputs": [*two, "--in-domain", "in.en", "in.fr", "--general", "x", "--keep", "9"],
-        "there is no such n-gram model": [*one, "--in-domain", "in.fr", "--general", "x", "--keep", "9"],
-        "pipe": ["pipe", "--output", "out", "--in-domain", "in.fr", "--general", "general.fr", "--keep", "9"],
+        "--keep 1.5: expected a share such as 0.3, a number of lines, or Nwords": ["text.fr", *models, "1.5"],
+        "nothing is kept of 300 lines of text.fr; keep more": ["text.fr", *models, "0.001"],
+        "--general names 1 file for 2 inputs; give one for each": [*two, "--keep", "9"],
+        "there is no such n-gram model": ["text.fr", *models[:5], "x", "--keep", "9"],
+        "pipe: is a pipe; expected an ordinary file": ["pipe", *models, "9"],
+        "latin:2: not UTF-8": ["latin", *models, "1"],
     }
-    cases["latin:2: not UTF-8"] = ["latin", *one[1:], "--in-domain", "in.fr", "--general", "general.fr", "--keep", "1"]
     Path("latin").write_bytes(b"a\n\xe9\n")
     os.mkfifo("pipe")
     before = sorted(folder.iterdir())

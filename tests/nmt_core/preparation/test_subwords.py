@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.preparation.filters import LanguageConfig
+from nmt_core.preparation.settings import PreparationConfig
 from nmt_core.preparation.steps import ModelFile
 from nmt_core.preparation.subwords import (
     Bpe,
@@ -19,6 +21,7 @@ from nmt_core.preparation.subwords import (
     learn_subwords,
     open_subwords,
 )
+from nmt_core.preparation.words import CompoundsConfig
 
 LINES = ["lower newer &apos; wider", "lowest newest widest", "low new wide @-@ newer", "talossa taloissa autossa"] * 5
 KINDS: list[tuple[str, SubwordsConfig]] = [
@@ -27,6 +30,7 @@ KINDS: list[tuple[str, SubwordsConfig]] = [
     ("sentencepiece", SentencePieceConfig(size=40, model="bpe")),
     ("morfessor", MorfessorConfig()),
     ("morfessor", MorfessorConfig(dampening="log")),
+    ("morfessor", MorfessorConfig(dampening="none")),
 ]
 with_every_kind = pytest.mark.parametrize(("module", "config"), KINDS, ids=lambda value: getattr(value, "type", ""))
 
@@ -73,21 +77,77 @@ def test_an_absent_library_is_named(
 ) -> None:
     for name in (module, f"{module}.learn_bpe"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ConfigError, match=r"pip install 'hybridmt\[prepare\]'"):
+    names = {"bpe": "byte-pair encoding needs subword-nmt", "morfessor": "Morfessor needs morfessor"}
+    needs = names.get(config.type, "SentencePiece needs sentencepiece")
+    with pytest.raises(ConfigError, match=rf"^{needs}: pip install 'hybridmt\[prepare\]'$"):
         learn_subwords(config, [str(text)], str(tmp_path / "model"))
 
 
 def test_too_many_pieces_are_a_mistake(text: Path, tmp_path: Path) -> None:
     pytest.importorskip("sentencepiece")
-    with pytest.raises(ConfigError, match=r"subwords.size 30000"):
+    with pytest.raises(ConfigError, match=r"^subwords\.size 30000: SentencePiece could not learn \(.+\)$"):
         learn_subwords(SentencePieceConfig(size=30000), [str(text)], str(tmp_path / "model"))
 
 
 @with_every_kind
 def test_a_file_that_is_no_model_is_named(text: Path, module: str, config: SubwordsConfig) -> None:
     pytest.importorskip(module)
-    with pytest.raises(InputError, match="text"):
+    said = {
+        "bpe": "text:1: not a file of merge operations ",
+        "morfessor": "text:1: expected a count .from 1. and morphs$",
+    }
+    with pytest.raises(
+        InputError, match=said.get(config.type, "text: not a SentencePiece model; expected what 'nmt-core")
+    ):
         open_subwords(config, ModelFile.read(str(text)))
+
+
+MORPHS = ": expected a count (from 1) and morphs"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", ": is empty; expected a count and morphs on each line"),
+        *((f"1 a\n{line}", f":2{MORPHS}") for line in ("0 a", "1", "1 a  b")),
+        (f"1 a {'b' * 1000}", ":1: a word of 1,001 characters; expected at most 1,000"),
+    ],
+)
+def test_morphs_have_counts(content: str, problem: str) -> None:
+    pytest.importorskip("morfessor")
+    with pytest.raises(InputError) as caught:
+        open_subwords(MorfessorConfig(), ModelFile("morphs", content.encode()))
+    assert str(caught.value) == f"morphs{problem}"
+
+
+def test_too_little_text_teaches_no_subwords(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("a b\nlow low\nnew\n")
+    problem = "text: too little text to learn subwords from; give more, or prepare it without subwords$"
+    for config in (BpeConfig(minimum_frequency=3), MorfessorConfig(minimum_count=3)):
+        with pytest.raises(InputError, match=problem):
+            learn_subwords(config, [str(tmp_path / "text")], str(tmp_path / "model"))
+    learn_subwords(MorfessorConfig(minimum_count=2), [str(tmp_path / "text")], str(tmp_path / "model"))
+    assert (tmp_path / "model").read_text().replace(" ", "") == "1low\n"
+
+
+def test_settings_are_by_default_as_documented() -> None:
+    """docs/preparation.md."""
+    found = [config().to_mapping() for config in (BpeConfig, SentencePieceConfig, MorfessorConfig, CompoundsConfig)]
+    pieces = {"size": 32000, "model": "unigram", "character_coverage": 1.0, "sample": 5_000_000, "joint": True}
+    assert found == [
+        {"type": "bpe", "sides": None, "merges": 32000, "minimum_frequency": 2, "joint": True},
+        {"type": "sentencepiece", "sides": None, **pieces},
+        {"type": "morfessor", "sides": None, "dampening": "ones", "minimum_count": 1, "joint": False},
+        {"sides": None, "minimum_length": 3, "minimum_count": 1, "fillers": ["s", "es"], "mark": False},
+    ]
+    on = {"cleanup": {}, "punctuation": {"apostrophes": True, "moses": True}}
+    on["tokenization"] = {"aggressive_hyphens": False, "escape": True}
+    off = dict.fromkeys(("source_language", "truecasing", "compounds", "subwords"))
+    lengths = {"minimum_words": 1, "maximum_words": 100, "maximum_ratio": 2.0, "ratio_slack": 10}
+    usual = {"junk": {"maximum_share": 0.1, "maximum_lines": 0.1}, "identical": False, "language": None, **lengths}
+    settings = {**on, **off, "target_language": "de", "filters": {**usual, "duplicates": False}}
+    assert PreparationConfig(target_language="de").to_mapping() == settings
+    assert LanguageConfig().to_mapping() == {"certainty": 0.9, "minimum_letters": 20, "candidates": None}
 
 
 @pytest.mark.parametrize(

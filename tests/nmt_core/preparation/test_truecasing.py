@@ -102,5 +102,11 @@ def test_a_model_of_moses_works_as_the_scripts() -> None:
 
 
 def test_a_line_of_no_model_is_named() -> None:
-    with pytest.raises(InputError, match=r"truecase-model.en:2: expected a line of train-truecaser.perl"):
+    with pytest.raises(
+        InputError,
+        match=r"^truecase-model.en:2: expected a line of train-truecaser.perl, such as 'the \(10/12\) The \(2\)'$",
+    ):
         open_truecasing(ModelFile("truecase-model.en", b"the (1/2) The (1)\nthe The\n"))
+    for line in (b"the\tx", b"the", b"\t3"):
+        with pytest.raises(InputError, match=r"^truecasing.en:2: expected a word, a tab and a count$"):
+            open_truecasing(ModelFile("truecasing.en", b"the\t1\n" + line))
