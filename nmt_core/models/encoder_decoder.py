@@ -136,7 +136,7 @@ Size = Annotated[int, Field(gt=0)]
 
 def _in_cells(name: str) -> str:
     if name not in CELLS:
-        raise ValueError(f"expected {', '.join(CELLS)}, found {name[:40]!r}")
+        raise ValueError(f"expected {', '.join(CELLS)}")
     return name
 
 

@@ -31,7 +31,10 @@ def test_runs_cover_every_row_once_in_order(counts: list[int], data: st.DataObje
             assert run.width == widths[inside].max()
 
 
-def test_long_runs_are_bounded_by_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sentence_of_12_rows_is_a_run_and_a_launch_has_65536_positions(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = short_runs(rows_of([1, 12, 11, 200]), np.array([2, 3, 4, 5]))
+    assert runs == [Run(0, 1, None, 2), Run(1, 13, 1, 3), Run(13, 24, None, 4), Run(24, 152, 3, 5), Run(152, 224, 3, 5)]
+    assert long_runs(rows_of([40_000]), np.array([2])) == [Run(0, 32_768, None, 2), Run(32_768, 40_000, None, 2)]
     monkeypatch.setattr("nmt_core.batches.layout._LAUNCH", 20)
     runs = long_runs(rows_of([3, 4]), np.array([2, 5]))
     assert runs == [Run(0, 4, None, 5), Run(4, 7, None, 5)]

@@ -19,6 +19,7 @@ from nmt_core.model_directory.ensembles import open_raw_text
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.preparation import bundled
 from nmt_core.preparation.bundled import BundledPreprocessor
+from nmt_core.text.processing import TextConfig
 from nmt_core.training import validation
 from nmt_core.training.data.config import DataConfig
 from nmt_core.training.data.preparation import find_preparation
@@ -120,8 +121,17 @@ def test_members_of_an_ensemble_read_raw_text_alike(model_of: Callable[[str], Pa
     bpe, words = (load_model(str(model_of(kind))) for kind in ("bpe", "words"))
     assert open_raw_text([bpe, bpe]).tokenize("The plan.")
     for other in (words, dataclasses.replace(bpe, preparation=None)):
-        with pytest.raises(ConfigError, match="prepared in different ways"):
+        problem = (
+            f"^{bpe.folder} and {other.folder} were trained on text that was prepared in different ways; an ensemble of"
+            " them takes prepared text only, of one kind that all of them know$"
+        )
+        with pytest.raises(ConfigError, match=problem):
             open_raw_text([bpe, other])
+    plain = dataclasses.replace(bpe, preparation=None)
+    german = plain.config.model_copy(update={"text": TextConfig(source_language="de")})
+    assert open_raw_text([plain, plain]).tokenize("The plan.") == "The plan ."
+    with pytest.raises(ConfigError, match="prepared in different ways"):
+        open_raw_text([plain, dataclasses.replace(plain, config=german)])
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,11 @@ def test_a_row_that_is_not_a_number_stays_so() -> None:
     assert found[1].isfinite()
 
 
+def test_rows_that_fall_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"^expected rows in ascending order$"):
+        layer(30).requires_grad_(False).log_prob_at(torch.zeros(2, 8), torch.tensor([1, 0]), torch.tensor([2, 2]))
+
+
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of words of every normaliser that is made."""

@@ -150,10 +150,13 @@ HARMS: dict[str, tuple[Callable[[Path], object], str]] = {
         _settings(lambda text: text.replace("source_language: en", "source_language: ../../etc")),
         "'text.source_language'",
     ),
-    "version 0": (_settings(lambda text: text.replace("version: 7", "version: 0")), "a format_version from 1"),
+    "version 0": (
+        _settings(lambda text: text.replace("version: 7", "version: 0")),
+        "a format_version from 1 to 7, not 0",
+    ),
     "version true": (
         _settings(lambda text: text.replace("version: 7", "version: true")),
-        "expected a format_version from 1",
+        "config.yaml: expected a format_version from 1 to 7, not True",
     ),
     "no UTF-8": (_packed("config.yaml", b"format_version: 1\n\xff\xfe: 2\n"), "config.yaml:2: not valid YAML"),
     "control characters": (_packed("config.yaml", b"a: 1\nb: \x1b[2J\n"), "config.yaml:2: not valid YAML"),
@@ -176,7 +179,7 @@ HARMS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a word twice": (_packed("source.vocab", b"</s>\n<unk>\na\na\n"), "source.vocab:4: the word 'a' is there twice"),
     "an empty word": (_packed("source.vocab", b"</s>\n<unk>\n\na\n"), "source.vocab:3: expected one word"),
     "a header of sizes that are not there": (_header, "is damaged"),
-    "a header without end": (_packed("model.safetensors", b"\xff" * 64), "is damaged"),
+    "a header without end": (_packed("model.safetensors", b"\xff" * 64), "); copy or train the model again"),
     "an empty file of parameters": (_packed("model.safetensors", b""), "is damaged"),
     "whole numbers for parameters": (
         _tensors(lambda all_: all_.update({"target_embedding.weight": _first(all_).view(torch.int32)})),
@@ -186,9 +189,12 @@ HARMS: dict[str, tuple[Callable[[Path], object], str]] = {
     "an infinite number": (_tensors(lambda all_: _first(all_)[2, 0].fill_(float("inf"))), "holds NaN or infinite"),
     "a parameter too many": (
         _tensors(lambda all_: all_.update({"extra": torch.zeros(1)})),
-        "extra is not expected; config.yaml describes another model",
+        "model.safetensors: the parameter extra is not expected; config.yaml describes another model",
     ),
-    "a parameter too few": (_tensors(lambda all_: all_.pop("target_embedding.weight")), "is missing; config.yaml"),
+    "a parameter too few": (
+        _tensors(lambda all_: all_.pop("target_embedding.weight")),
+        "model.safetensors: the parameter target_embedding.weight is missing; config.yaml describes another model",
+    ),
 }
 
 
@@ -213,12 +219,15 @@ def _lexicon(content: bytes) -> Callable[[Path], None]:
 LEXICONS: dict[str, tuple[Callable[[Path], object], str]] = {
     "gigabytes of lines": (_lexicon(gzip.compress(b"a b 0.5\n" * (4 * _MIB), 1) * 64), "unpacks to more"),
     "gigabytes of a few lines": (_lexicon(gzip.compress(b"a" * (8 * _MIB) + b" b 0.5\n", 1) * 256), "unpacks to more"),
-    "a terabyte": (_endless("lexicon.gz"), "has more than"),
+    "a terabyte": (_endless("lexicon.gz"), "has more than 268,435,456 bytes, which no lexicon of a model has"),
     "a pipe": (_pipe("lexicon.gz"), "is a pipe; expected an ordinary file"),
     "without end": (_link("lexicon.gz", "/dev/zero"), "is a device"),
     "one cut off": (_lexicon(gzip.compress(b"a b 0.5\n")[:-9]), "ends too early"),
     "no lexicon": (_lexicon(gzip.compress(b"a b c\n")), "expected 'word word probability'"),
-    "another lexicon": (_packed("lexicon.gz", gzip.compress(b"a b 0.5\n")), "is not as it was saved"),
+    "another lexicon": (
+        _packed("lexicon.gz", gzip.compress(b"a b 0.5\n")),
+        "lexicon.gz: is not as it was saved; copy the model directory again, the whole of it",
+    ),
 }
 
 
@@ -232,15 +241,21 @@ def test_a_hostile_lexicon_is_one_line(tmp_path: Path, harm: str) -> None:
 
 
 def test_a_lexicon_that_could_not_be_loaded_is_not_saved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(carried_lexicon, "_MOST_BYTES", 10)
-    with pytest.raises(ConfigError, match=r"a model carries 10; keep the likeliest"):
+    size = len(carried_lexicon.CarriedLexicon.of(LEXICON).content)
+    monkeypatch.setattr(carried_lexicon, "_MOST_BYTES", size)
+    carried_lexicon.CarriedLexicon.of(LEXICON)
+    monkeypatch.setattr(carried_lexicon, "_MOST_BYTES", size - 1)
+    problem = (
+        f"^the lexicon has {size} bytes when packed, and a model carries {size - 1}; keep the likeliest words of each"
+    )
+    with pytest.raises(ConfigError, match=f"{problem} with 'nmt-core lexicon --top 10'$"):
         carried_lexicon.CarriedLexicon.of(LEXICON)
 
 
 def test_a_model_larger_than_the_memory_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = {"SC_PHYS_PAGES": 1, "SC_PAGE_SIZE": 100}
     monkeypatch.setattr(os, "sysconf", pages.__getitem__)
-    with pytest.raises(ModelError, match="this machine has a memory of"):
+    with pytest.raises(ModelError, match=r"m: model: has 0\.0 GB; this machine has a memory of 0\.0 GB$"):
         load_model(str(folder))
 
 

@@ -17,8 +17,8 @@ from nmt_core.base.errors import ModelError
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
 from nmt_core.layers.cells import CELLS
-from nmt_core.model_directory.loaded_model import load_model, save_model
-from nmt_core.model_directory.settings import FORMAT_VERSION, FolderConfig
+from nmt_core.model_directory.loaded_model import load_model, read_model, save_model
+from nmt_core.model_directory.settings import FolderConfig, read_settings
 from nmt_core.models.build import AnyConfig, build_model, new_model, settings_beside_parameters, source_factors
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.presets import PRESETS
@@ -27,12 +27,14 @@ from nmt_core.text.vocabulary import Vocabulary
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Path:
     (tmp_path / "s").write_text("</s>\n<unk>\nun\ndeux\n")
     (tmp_path / "t").write_text("</s>\t9\n<unk>\t0\none\t5\ntwo\t4\n")
     sizes = ["--set", "model.hidden=4", "--set", "model.embedding=3", "--set", "model.maxout=2"]
     vocabularies = ["--source-vocab", str(tmp_path / "s"), "--target-vocab", str(tmp_path / "t")]
+    capfd.readouterr()
     assert main(["init", str(tmp_path / "m"), "--preset", "rnnencdec-cho2014", *vocabularies, *sizes]) == 0
+    assert capfd.readouterr().err == f"{tmp_path / 'm'}: rnnencdec, 0.0 M parameters, untrained\n"
     return tmp_path / "m"
 
 
@@ -161,6 +163,14 @@ def test_of_a_model_in_bfloat16_nothing_in_float32_is_kept(tmp_path: Path) -> No
     assert taken < 0.75 * in_float32
 
 
+def test_large_numbers_whose_sum_is_infinite_are_read(folder: Path) -> None:
+    loaded = read_model(str(folder))
+    with torch.no_grad():
+        next(loaded.model.parameters()).fill_(3e38)
+    loaded.save(str(folder))
+    assert load_model(str(folder)).model.get_parameter("source_embedding.weight").min() == torch.tensor(3e38)
+
+
 def test_tied_embeddings_stay_tied_when_loaded(tmp_path: Path) -> None:
     (tmp_path / "v").write_text("</s>\n<unk>\none\ntwo\n")
     sizes = ["hidden=4", "embedding=3", "maxout=2", "alignment=2", "tied=true", "initialisation=glorot"]
@@ -178,44 +188,83 @@ def test_tied_embeddings_stay_tied_when_loaded(tmp_path: Path) -> None:
 
 
 def test_averaging_takes_the_mean_and_wants_equal_models(
-    folder: Path, tmp_path: Path, error_line: Callable[..., str]
+    folder: Path, tmp_path: Path, error_line: Callable[..., str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     vocabularies = ["--source-vocab", str(tmp_path / "s"), "--target-vocab", str(tmp_path / "t")]
     sizes = ["--set", "model.hidden=4", "--set", "model.embedding=3", "--set", "model.maxout=2"]
     other = str(tmp_path / "other")
     assert main(["init", other, "--preset", "rnnencdec-cho2014", "--seed", "2", *vocabularies, *sizes]) == 0
+    capfd.readouterr()
     assert main(["average", str(folder), other, "--output", str(tmp_path / "mean")]) == 0
+    assert capfd.readouterr().err == f"{tmp_path / 'mean'}: mean of 2 models\n"
     models = [dict(load_model(path).model.named_parameters()) for path in (str(folder), other, str(tmp_path / "mean"))]
     for name, tensor in models[2].items():
         torch.testing.assert_close(tensor, (models[0][name] + models[1][name]) / 2)
     larger = str(tmp_path / "larger")
     assert main(["init", larger, "--preset", "rnnsearch", *vocabularies, *sizes]) == 0
-    error_line(main, ["average", str(folder), larger, "--output", str(tmp_path / "no")])
+    line = error_line(main, ["average", str(folder), larger, "--output", str(tmp_path / "no")])
+    problem = "differ in settings, vocabularies, target order, copying or preparation and cannot be averaged"
+    assert line == f"nmt-core average: {larger} and {folder} {problem}"
+    assert "holds a model already" in error_line(main, ["average", other, "--output", larger])
 
 
 def test_a_vocabulary_that_does_not_fit_is_refused(folder: Path) -> None:
     with (folder / "target.vocab").open("a") as stream:
         stream.write("three\t1\n")
-    with pytest.raises(ModelError, match=r"model.safetensors: target_embedding.weight is 4x3 .* ask for 5x3"):
+    problem = (
+        r"model.safetensors: target_embedding.weight is 4x3 but config.yaml and the vocabularies ask for 5x3; "
+        r"were a vocabulary or the settings changed after training\?$"
+    )
+    with pytest.raises(ModelError, match=problem):
         load_model(str(folder))
 
 
 def test_a_newer_format_is_refused(folder: Path) -> None:
     settings = folder / "config.yaml"
-    now, newer = (f"format_version: {version}" for version in (FORMAT_VERSION, FORMAT_VERSION + 1))
-    settings.write_text(settings.read_text().replace(now, newer))
-    problem = f"format version {FORMAT_VERSION + 1} but this program knows {FORMAT_VERSION}; update"
+    settings.write_text(settings.read_text().replace("format_version: 7", "format_version: 8"))
+    problem = "config.yaml: the model has format version 8 but this program knows 7; update hybridmt$"
     with pytest.raises(ModelError, match=problem):
         load_model(str(folder))
 
 
-@pytest.mark.parametrize("missing", ["config.yaml", "model.safetensors", "source.vocab"])
-def test_a_missing_file_is_named(folder: Path, missing: str, error_line: Callable[..., str]) -> None:
+NONE = dict.fromkeys(("layer_dropout", "variational_dropout", "word_dropout"), 0.0)
+FEW = {"residual": False, "gate_biases": False, "encoder_depth": 1, "decoder_depth": 1}
+GONE: dict[str, Any] = {**NONE, **FEW, "source_factors_combine": "concat"}
+
+
+def test_options_that_are_gone_are_read_where_they_said_nothing(folder: Path) -> None:
+    path = folder / "config.yaml"
+    settings = yaml.safe_load(path.read_text())
+    fingerprint = load_model(str(folder)).fingerprint
+    path.write_text(yaml.safe_dump({**settings, "model": {**settings["model"], **GONE}}))
+    assert load_model(str(folder)).fingerprint == fingerprint
+    for key, value in {**dict.fromkeys(GONE, 0.5), "depth": 1, "output_rank": "none"}.items():
+        path.write_text(yaml.safe_dump({**settings, "model": {**settings["model"], key: value}}))
+        with pytest.raises(ModelError, match=f"'model.{key}'"):
+            load_model(str(folder))
+    path.write_text(yaml.safe_dump({"format_version": 1, "model": {"type": "rnnlm", "depth": 1, "residual": False}}))
+    assert read_settings(str(folder)).model.type == "rnnlm"
+
+
+@pytest.mark.parametrize(
+    ("missing", "problem"),
+    [
+        ("config.yaml", "a model directory holds config.yaml, parameters and two vocabularies"),
+        ("model.safetensors", "is this a model directory that was written completely?"),
+        ("source.vocab", "copy the model directory again, the whole of it"),
+    ],
+)
+def test_a_missing_file_is_named(folder: Path, missing: str, problem: str, error_line: Callable[..., str]) -> None:
     (folder / missing).unlink()
-    assert missing in error_line(main, ["score", "--model", str(folder), "-", "/dev/null"])
+    line = error_line(main, ["score", "--model", str(folder), "-", "/dev/null"])
+    assert f"{folder / missing}: " in line and line.endswith(f"; {problem}")
 
 
 def test_an_existing_model_is_not_overwritten_by_init(folder: Path, error_line: Callable[..., str]) -> None:
     vocabulary = str(folder / "source.vocab")
     arguments = ["--preset", "rnnsearch", "--source-vocab", vocabulary, "--target-vocab", vocabulary]
-    error_line(main, ["init", str(folder), *arguments])
+    assert "holds a model already" in error_line(main, ["init", str(folder), *arguments])
+    arguments += ["--set", "model.source_factors=[1, 1]", f"--factor-vocab={vocabulary}"]
+    line = error_line(main, ["init", f"{folder}2", *arguments])
+    problem = "--factor-vocab: 1 vocabulary for 2 factors of model.source_factors; give one for each"
+    assert line == f"nmt-core init: {problem}"

@@ -21,6 +21,7 @@ from nmt_core.models.deep_fusion import DeepFusion, fuse
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
+from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.nmt_core.models.runs import train
 
@@ -125,11 +126,19 @@ def folders(place: Path) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def test_fuse_then_train_changes_the_readout_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fuse_then_train_changes_the_readout_alone(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], error_line: Callable[..., str]
+) -> None:
     translation, language = folders(tmp_path)
     start = str(tmp_path / "start")
-    assert main(["fuse", "--model", translation, "--lm", language, "--output", start]) == 0
-    assert "knows 5 of 7 target words" in capsys.readouterr().err
+    command = ["fuse", "--model", translation, "--lm", language, "--output", start]
+    assert main(command) == 0
+    said = "fused; the language model knows 5 of 7 target words; training changes 0.0 M parameters"
+    assert capfd.readouterr().err == f"{start}: {said}\n"
+    assert f"{start}: holds a model already" in error_line(main, command)
+    made = load_model(start)
+    origin = {"translation": load_model(translation).fingerprint, "language": load_model(language).fingerprint}
+    assert made.config.trained_with == {"fused": origin}
     pairs = [SentencePair("a b c", "u w y"), SentencePair("d", "x"), SentencePair("", "v")]
     plain = [score.log_prob for score in ModelPairScorer([load_model(translation)]).score(pairs)]
     assert [s.log_prob for s in ModelPairScorer([load_model(start)]).score(pairs)] == pytest.approx(plain, abs=1e-6)
@@ -163,15 +172,27 @@ def test_a_controller_that_begins_at_zero_is_trained_where_zeros_are_kept(tmp_pa
 @pytest.mark.parametrize(
     ("translation", "language", "problem"),
     [
-        ("lm", "lm", "needs a model of type rnnsearch"),
-        ("tm", "tm", "is no recurrent language model"),
-        ("no", "lm", "no such"),
+        ("lm", "lm", "lm: deep fusion needs a model of type rnnsearch"),
+        ("tm", "tm", "tm: is no recurrent language model (type rnnlm); 'nmt-core train' makes one"),
+        ("no", "lm", "no: there is no such model directory"),
+        ("fused", "lm", "fused: deep fusion needs a model of type rnnsearch"),
+        ("turned", "lm", "so that they have no next word in common; "),
     ],
 )
 def test_what_cannot_be_fused_is_one_clear_line(
     tmp_path: Path, error_line: Callable[..., str], translation: str, language: str, problem: str
 ) -> None:
     folders(tmp_path)
+    if translation == "fused":
+        names = (str(tmp_path / name) for name in ("tm", "lm", "fused"))
+        assert (
+            main(["fuse", *(part for one in zip(("--model", "--lm", "--output"), names, strict=True) for part in one)])
+            == 0
+        )
+    if translation == "turned":
+        model = models("look-generate-update")[0]
+        config = FolderConfig(model=model.config, target_order=TargetOrder.RIGHT_TO_LEFT)
+        save_model(str(tmp_path / "turned"), model, SOURCE_WORDS, TARGET_WORDS, config)
     arguments = ["--model", str(tmp_path / translation), "--lm", str(tmp_path / language)]
     assert problem in error_line(main, ["fuse", *arguments, "--output", str(tmp_path / "out")])
     assert not (tmp_path / "out").exists()

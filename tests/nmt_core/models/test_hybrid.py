@@ -197,7 +197,7 @@ def test_a_sentence_that_is_written_from_its_end_keeps_its_words() -> None:
         ({"window": "local-p"}, "window global or local-m"),
         ({"source_factors": (3,)}, "reads characters beside words, and no factors"),
         ({"source_characters": "aba"}, "a character is there twice"),
-        ({"target_characters": "a b"}, "words have no blanks"),
+        *(({"target_characters": f"a{blank}b"}, "words have no blanks") for blank in " \t\n"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(settings: dict, problem: str) -> None:

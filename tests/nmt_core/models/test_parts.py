@@ -205,7 +205,7 @@ def test_shared_embeddings_are_trained_on_a_joint_vocabulary(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("model", "data", "training", "problem"),
     [
-        ({"type": "rnnencdec", "reset": "context", "cell": "lstm"}, {}, {}, "reset: only cell gru has a reset gate"),
+        ({"type": "rnnencdec", "reset": "context", "cell": "lstm"}, {}, {}, "gate for the context, lstm has not"),
         (
             {"type": "rnnsearch", "shared_embeddings": True, "output_rank": 3},
             {},
@@ -226,7 +226,12 @@ def test_shared_embeddings_are_trained_on_a_joint_vocabulary(tmp_path: Path) -> 
             "model.shared_embeddings do not go with training.partition_words",
         ),
         ({"type": "deep-lstm", "depth": 0}, {}, {}, "model.depth"),
-        ({"type": "rnnsearch", "cell": "grue"}, {}, {}, "model.cell"),
+        (
+            {"type": "rnnsearch", "cell": "grue"},
+            {},
+            {},
+            ": 'model.cell': expected vanilla, gru, lstm, plain-lstm (found 'grue')",
+        ),
     ],
 )
 def test_options_that_do_not_go_together_are_one_clear_line(

@@ -19,6 +19,7 @@ from nmt_core.commands.main import main
 from nmt_core.model_directory.commands.prune import Scheme, prune, weight_classes
 from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.model_directory.settings import FolderConfig
+from nmt_core.model_directory.tensors import stored_tensors
 from nmt_core.models.build import AnyConfig, new_model
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.hybrid import HybridConfig
@@ -149,15 +150,21 @@ def test_ties_go_by_position() -> None:
         for parameter in model.parameters():
             parameter.fill_(1.0)
             parameter.view(-1)[1::2] = -1.0
-    prune(model, 0.25, "class-blind")
-    first = next(p for p in model.parameters() if p.dim() == 2)
-    assert not first.any()
+    first, *_, last = (p for p in model.parameters() if p.dim() == 2)
+    last.data[-1, -1] = 0.5  # goes before the ties
+    classes = prune(model, 0.25, "class-blind")
+    assert not first.any() and last[-1, -1] == 0
+    assert sum(one.zeros for one in classes) == round(0.25 * sum(one.weights for one in classes))
 
 
 def test_a_sparse_folder_is_the_same_model(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sparse = str(tmp_path / "sparse")
     assert main(["prune", "--model", folder, "--fraction", "0.8", "--output", sparse]) == 0
-    table = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    said = capsys.readouterr()
+    table = [line.split("\t") for line in said.out.splitlines()]
+    size = sum(int(row[1]) for row in table)
+    share = f"{100 * round(0.8 * size) / size:.1f}%"
+    assert said.err == f"{sparse}: {round(0.8 * size):,} of {size:,} weights are 0 ({share})\n"
     model = load_model(folder).model
     assert [tuple(row) for row in table] == [tuple(map(str, one)) for one in prune(model, 0.8, "class-blind")]
     found = dict(load_model(sparse).model.named_parameters())
@@ -193,6 +200,17 @@ def test_zeros_take_an_eighth_of_a_byte(tmp_path: Path) -> None:
     assert (tmp_path / "m" / "model.safetensors").stat().st_size == pytest.approx(0.925 * weights, rel=0.01)
 
 
+@pytest.mark.parametrize(("zeros", "names"), [(20, [".weight"]), (21, [".weight.mask", ".weight.values"])])
+def test_more_than_3_percent_zeros_are_left_out(zeros: int, names: list[str]) -> None:
+    model = new_model(RNNLMConfig(embedding=80, hidden=10), 8, 8, seed=1)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.fill_(1.0)
+            if name == "target_embedding.weight":  # of 640 numbers
+                parameter.view(-1)[:zeros] = 0.0
+    assert [name for name in stored_tensors(model) if "target" in name] == [f"target_embedding{one}" for one in names]
+
+
 def test_a_negative_zero_comes_back(tmp_path: Path) -> None:
     model = made("rnnlm")
     prune(model, 0.5, "class-blind")
@@ -206,11 +224,12 @@ def test_a_negative_zero_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "change", "problem"),
     [
-        (".values", lambda tensor: tensor[1:], "numbers and a mask of"),
-        (".values", lambda tensor: tensor.double(), "has numbers of type float64"),
-        (".values", lambda tensor: tensor * torch.nan, "holds NaN"),
-        (".mask", lambda tensor: tensor[1:], "a mask of another size"),
-        (".mask", lambda tensor: ~tensor, "numbers and a mask of"),
+        (".values", lambda tensor: tensor[1:], "has 45 numbers and a mask of 46; copy the model again$"),
+        (".values", lambda tensor: tensor.double(), "has numbers of type float64, not float32$"),
+        (".values", lambda tensor: tensor * torch.nan, "holds NaN or infinite numbers; train again, or take an older"),
+        (".mask", lambda tensor: tensor[1:], "has a mask of another size; copy the model again$"),
+        (".mask", lambda tensor: tensor.short(), "has a mask of another size; copy the model again$"),
+        (".mask", lambda tensor: ~tensor, "has 46 numbers and a mask of 82; copy the model again$"),
     ],
 )
 def test_a_damaged_sparse_folder_is_one_line(tmp_path: Path, name: str, change: object, problem: str) -> None:

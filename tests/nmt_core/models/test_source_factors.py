@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt_core.base.errors import ConfigError
+from nmt_core.base.errors import ConfigError, ModelError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.base.words import split_factors
 from nmt_core.batches.padding import FactoredWords
@@ -155,7 +155,10 @@ def test_an_ensemble_averages_members_that_read_the_same_factors() -> None:
         assert mean.log_prob == pytest.approx((one.log_prob + other.log_prob) / 2, abs=1e-9)
     plain = new_model(RNNsearchConfig(alignment=3, **SMALL), len(WORDS), len(WORDS), seed=1)
     other = LoadedModel(plain, WORDS, WORDS, FolderConfig(model=RNNsearchConfig()), "0" * 12, "plain")
-    with pytest.raises(ConfigError, match="reads 2 factors beside each source word and plain 0"):
+    problem = (
+        "concat reads 2 factors beside each source word and plain 0; the models of an ensemble read the same text$"
+    )
+    with pytest.raises(ConfigError, match=problem):
         ModelPairScorer([members[0], other])
 
 
@@ -170,7 +173,9 @@ def test_a_folder_holds_the_vocabularies_of_factors(kind: str, tmp_path: Path) -
     (tmp_path / "m" / "source.factor2.vocab").write_text("</s>\n<unk>\nup\nlow\nmixed\n")
     assert load_model(str(tmp_path / "m")).fingerprint != again.fingerprint
     (tmp_path / "m" / "source.factor2.vocab").unlink()
-    with pytest.raises(Exception, match=r"source\.factor2\.vocab"):
+    with pytest.raises(
+        ModelError, match=r"source\.factor2\.vocab: .*; copy the model directory again, the whole of it$"
+    ):
         load_model(str(tmp_path / "m"))
 
 
@@ -284,7 +289,8 @@ def test_settings_that_do_not_go_together_are_one_line(
 
 def test_raw_text_has_no_factors(trained: Path, error_line: Callable[..., str]) -> None:
     line = error_line(main, ["decode", "--model", str(trained / "run"), "--raw", "--input", str(trained / "t")])
-    assert "reads words with factors" in line
+    problem = "reads words with factors (word|factor), which raw text does not have"
+    assert line.endswith(f"{problem}; give text whose words have them, without --raw")
 
 
 def test_text_is_split_at_bars_where_factors_are_read_alone() -> None:

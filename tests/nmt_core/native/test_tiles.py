@@ -14,7 +14,7 @@ from nmt_core.layers.generator import LinearGenerator
 from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.layers.products import OrderedMatrix, freeze, linear
 from nmt_core.native import kernels
-from nmt_core.native.library import VERSION, Library
+from nmt_core.native.library import Library
 from nmt_core.native.tiles import TiledMatrix, TiledWords
 
 
@@ -212,12 +212,13 @@ def test_other_inputs_are_refused() -> None:
     words, matrix = TiledWords(numbers(50, 40), numbers(50)), TiledMatrix(numbers(50, 40))
     for wrong in (numbers(3, 41), numbers(3, 40).float(), torch.empty(3, 40, dtype=torch.bfloat16, device="meta")):
         for work in (partial(log_sum_exp, words), matrix):
-            with pytest.raises(ValueError, match="expected \\(rows, 40\\)"):
+            with pytest.raises(ValueError, match=r"^expected \(rows, 40\) of torch\.bfloat16 on a CPU, not \(3, 4"):
                 work(wrong)
-    with pytest.raises(ValueError, match="expected a bias of 50"):
+    with pytest.raises(ValueError, match=r"^expected a bias of 50 numbers, not \(49,\)$"):
         matrix(numbers(3, 40), numbers(49))
-    with pytest.raises(ValueError, match="expected blocks of a power of two"):
-        words.scores_into(numbers(3, 50), numbers(3, 40), 48)
+    for block in (16, 48):
+        with pytest.raises(ValueError, match=f"^expected blocks of a power of two of words, at least 32, not {block}$"):
+            words.scores_into(numbers(3, 50), numbers(3, 40), block)
     for room in (numbers(3, 49), numbers(3, 50).float(), numbers(50, 3).t()):
         with pytest.raises(ValueError, match=r"expected room for \(3, 50\)"):
             words.scores_into(room, numbers(3, 40), 32)
@@ -227,7 +228,7 @@ def test_signatures_tell_numbers_of_tiles_from_others(library: Library, monkeypa
     names = {kernels.name_kernels(numbers(1))}
     monkeypatch.setattr(library, "has_tiles", False)
     assert not kernels.apply_to(numbers(1, 2), numbers(3, 2), tiles=True)
-    assert names == {f"|kernels:{VERSION}+amx3"} and kernels.name_kernels(numbers(1)) == f"|kernels:{VERSION}"
+    assert names == {"|kernels:3+amx3"} and kernels.name_kernels(numbers(1)) == "|kernels:3"
 
 
 def test_logits_of_pairs_are_those_that_are_summed() -> None:

@@ -149,7 +149,9 @@ def test_a_text_without_the_factors_is_an_error_of_its_item(server: Any) -> None
 
 def test_both_orders_are_no_ensemble(folders: dict[str, str], error_line: Callable[..., str]) -> None:
     line = error_line(main, ["serve", "--model", f"both={folders['l2r']},{folders['r2l']}", "--port", "0"])
-    assert "have no next word in common" in line
+    both = f"{folders['l2r']} writes targets left-to-right and {folders['r2l']} right-to-left"
+    remedy = "use each of them by itself, such as two features for reranking"
+    assert line.endswith(f"{both}, so that they have no next word in common; {remedy}")
 
 
 @pytest.mark.parametrize("kind", ["bpe", "truecased"])

@@ -28,6 +28,7 @@ def test_sums_are_named_and_counted() -> None:
     plain = model().loss(BATCH, LossOptions())
     assert plain.sums.keys() == {"words"}
     assert plain.sums["words"].count == 6
+    assert [LossSum(torch.tensor(3.0), count).mean for count in (0, 1, 2)] == [3.0, 3.0, 1.5]
     assert plain.sums["words"].total.item() == pytest.approx(-model()(BATCH).sum().item(), rel=1e-6)
     both = model().loss(BATCH, LossOptions(self_normalization=0.5))
     assert both.sums["words"].total.item() == pytest.approx(plain.sums["words"].total.item(), rel=1e-6)

@@ -6,14 +6,15 @@ import itertools
 import json
 import math
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nmt_core.base.errors import NmtError
+from nmt_core.base.errors import ConfigError, InputError, ModelError, NmtError
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.transformer.ct2 import Ct2Model
+from nmt_core.transformer.ct2 import Ct2Model, _read_vocabulary
 from nmt_core.transformer.text import PiecesOfSide, TextOfModel
 from tests.numpy_transformer import END, UNKNOWN, NumpyTransformer
 
@@ -129,7 +130,8 @@ def test_the_source_ends_as_the_model_was_trained(
 
 def test_an_empty_source_without_an_end_is_an_error(transformer: NumpyTransformer, tmp_path: Path) -> None:
     folder = transformer.write(tmp_path / "model", add_source_eos=False, decoder_start_token="<s>")
-    with pytest.raises(NmtError, match="no score for an empty source"):
+    problem = "^ct2:.*model: the model has no score for an empty source; leave such pairs out$"
+    with pytest.raises(NmtError, match=problem):
         Ct2Model(str(folder)).score([SentencePair("the", "la"), SentencePair("", "la")])
 
 
@@ -152,7 +154,10 @@ def test_what_frames_texts_in_other_ways_is_one_line(tmp_path: Path) -> None:
     folder = NumpyTransformer(["<pad>", *WORDS]).write(
         tmp_path / "model", add_source_eos=False, decoder_start_token=END
     )
-    with pytest.raises(NmtError, match="as BART, NLLB and T5 do; use hf:"):
+    problem = (
+        "model frames texts by more than an end, as BART, NLLB and T5 do; use hf:, or write source_end into .* where "
+    )
+    with pytest.raises(NmtError, match=problem):
         Ct2Model(str(folder))
     (folder / "hybridmt.yaml").write_text("source_end: true\n")
     assert Ct2Model(str(folder))._cut(0, ["the"]) == [["the", END]]
@@ -160,8 +165,13 @@ def test_what_frames_texts_in_other_ways_is_one_line(tmp_path: Path) -> None:
 
 def test_pieces_without_their_model_are_one_line(tmp_path: Path) -> None:
     folder = NumpyTransformer(["\u2581the", "\u2581old"]).write(tmp_path / "model-en-fr")
-    with pytest.raises(NmtError, match=r"has SentencePieces, but no source\.spm; copy it"):
+    problem = "model-en-fr has SentencePieces, but no SIDE.spm; copy it from the model, or write SIDE_subwords into "
+    with pytest.raises(NmtError, match=f"{problem}{folder}/hybridmt.yaml$".replace("SIDE", "source")):
         Ct2Model(str(folder))
+    (folder / "source_vocabulary.json").write_text("[]")
+    with pytest.raises(NmtError, match=problem.replace("SIDE", "target")):
+        Ct2Model(str(folder))
+    (folder / "source_vocabulary.json").unlink()
     (folder / "hybridmt.yaml").write_text("text: tokenised\n")
     assert Ct2Model(str(folder))._cut(0, ["\u2581the"]) == [["\u2581the"]]
 
@@ -235,11 +245,21 @@ def test_a_sentence_longer_than_the_model_takes_is_an_error(model: Ct2Model) -> 
 
 
 def test_a_directory_that_is_no_such_model_is_one_line(tmp_path: Path, folder: Path) -> None:
-    with pytest.raises(NmtError, match="CTranslate2 cannot open it"):
+    problem = r"CTranslate2 cannot open it \(.*\); is it what ct2-transformers-converter wrote\?$"
+    with pytest.raises(NmtError, match=f"^ct2:{tmp_path}: {problem}"):
         Ct2Model(str(tmp_path))
-    with pytest.raises(NmtError, match=r"--dtype float17|compute type"):
+    with pytest.raises(ConfigError, match=f"^ct2:{folder}: --dtype float17: .*compute type"):
         Ct2Model(str(folder), compute_type="float17")
-    running = tmp_path / "running"
-    running.mkdir()
-    with pytest.raises(NmtError, match="its languages are not known"):
-        PiecesOfSide(str(running), None, None, is_running=True)
+    with pytest.raises(ModelError) as raised:
+        _read_vocabulary(str(tmp_path), "target")
+    missing = "has no target_vocabulary.json and no shared_vocabulary.json; convert it again"
+    assert str(raised.value) == f"ct2:{tmp_path} {missing}"
+    (tmp_path / "shared_vocabulary.json").write_text("{")
+    with pytest.raises(InputError, match=f"^{tmp_path}/shared_vocabulary.json: not valid JSON: "):
+        _read_vocabulary(str(tmp_path), "target")
+
+
+def test_without_the_library_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(ConfigError, match=r"^ct2:m needs CTranslate2: pip install 'hybridmt\[ct2\]'$"):
+        Ct2Model("m")

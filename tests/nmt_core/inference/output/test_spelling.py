@@ -93,10 +93,17 @@ def words_alone() -> LoadedModel:
 
 
 def test_members_spell_all_or_none_and_with_the_same_characters() -> None:
-    with pytest.raises(ConfigError, match="hybrid1 spells unknown target words and words does not"):
-        ModelPairScorer([words_alone(), spelling_model(1)])
+    problem = (
+        "^hybrid1 spells unknown target words and words does not, so that their numbers are of different texts; use"
+    )
+    for members in ([words_alone(), spelling_model(1)], [spelling_model(1), words_alone()]):
+        with pytest.raises(ConfigError, match=problem):
+            ModelPairScorer(members)
     for other in ({"target_characters": "abce"}, {"longest_spelling": 5}):
-        with pytest.raises(ConfigError, match="hybrid1 and hybrid2 spell with other characters"):
+        problem = (
+            "^hybrid1 and hybrid2 spell with other characters, or words of another length; train the members of an"
+        )
+        with pytest.raises(ConfigError, match=problem):
             ModelPairScorer([spelling_model(1), spelling_model(2, **other)])
 
 
