@@ -19,7 +19,7 @@ from nmt_core.models.interface import NO_WORD
 from nmt_core.models.presets import PRESETS
 from nmt_core.text.characters import Characters, first_characters
 from nmt_core.text.sentence import Sentence, TargetOrder
-from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary, by_frequency, count_words
+from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary, by_frequency, count_words
 from tests.nmt_core.models import luong_reference
 from tests.nmt_core.models.finite_differences import assert_gradients
 from tests.spelling_models import spelling_model
@@ -184,6 +184,7 @@ def test_characters_are_those_of_frequent_words_first() -> None:
 
 def test_a_sentence_that_is_written_from_its_end_keeps_its_words() -> None:
     text = sentence("the abba of")
+    assert (text.count(UNKNOWN_ID), text.count(2), text.count(9)) == (1, 1, 0)
     turned = TargetOrder.RIGHT_TO_LEFT.sentence(text)
     assert list(turned) == list(text)[::-1]
     assert turned.words == ("of", "abba", "the")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import sys
 from pathlib import Path
 
 import pytest
 import sacremoses
 
-from nmt_core.base.errors import ConfigError
+from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.base.languages import WITH_RULES, say_if_without_rules
 from nmt_core.preparation.settings import PreparationConfig
 from nmt_core.text.processing import TextConfig, TextProcessor
@@ -95,6 +96,22 @@ def test_the_last_full_stop_is_a_word(processor: TextProcessor) -> None:
     assert processor.tokenize("They met Mr. Smith of the U.S.") == "They met Mr. Smith of the U.S ."
     assert processor.tokenize("so ...") == "so ..."
     assert processor.tokenize(".") == "."
+
+
+def test_punctuation_stays_on_demand() -> None:
+    assert TextProcessor(TextConfig(normalize_punctuation=False)).tokenize("\u201eJa\u201c") == "\u201e Ja \u201c"
+    assert TextProcessor(TextConfig()).tokenize("\u201eJa\u201c") == "&quot; Ja &quot;"
+
+
+def test_a_language_is_a_short_name_and_the_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for language in ("ab", "abcdefgh-Latn"):
+        assert TextConfig.from_mapping({"source_language": language}, origin="x").source_language == language
+    for language in ("a", "abcdefghi", "en_GB", "en-", "../en"):
+        with pytest.raises(ConfigError, match=r"^x: 'source_language'"):
+            TextConfig.from_mapping({"source_language": language}, origin="x")
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+    with pytest.raises(NmtError, match=r"^raw text needs sacremoses: pip install sacremoses, or give tokenised text$"):
+        TextProcessor(TextConfig())
 
 
 @pytest.mark.parametrize("line", ["", " ", "\u00a0", "\t"])
