@@ -180,7 +180,7 @@ def test_tables_are_those_of_rescore_table(folder: Path, suffix: str) -> None:
 
 
 def test_a_table_is_not_its_own_output(folder: Path) -> None:
-    with pytest.raises(nmt_core.ConfigError, match="also read"):
+    with pytest.raises(nmt_core.ConfigError, match=r"/table is also read and would be lost; give another name$"):
         smt_bridge.rescore_table(folder / "table", folder / "table", LengthPairScorer())
 
 
@@ -222,12 +222,19 @@ def test_lists_are_those_of_the_commands(folder: Path, capsys: pytest.CaptureFix
 
 def test_misuse_of_lists_is_told(folder: Path) -> None:
     lists = smt_bridge.read_nbest(folder / "list")
-    with pytest.raises(nmt_core.ConfigError, match="lists of lines"):
-        smt_bridge.tune(lists, TARGETS)
-    with pytest.raises(nmt_core.ConfigError, match="has 3 lines but the ids of the lists go up to 11"):
-        smt_bridge.tune(lists, [TARGETS[:3]])
-    with pytest.raises(nmt_core.ConfigError, match="expected bleu, chrf, ter"):
+    for references in (TARGETS, []):
+        with pytest.raises(
+            nmt_core.ConfigError, match=r"^references are lists of lines: give .lines., also for a single"
+        ):
+            smt_bridge.tune(lists, references)
+    with pytest.raises(nmt_core.ConfigError, match=r"^there is no list to tune on$"):
+        smt_bridge.tune([], [TARGETS])
+    with pytest.raises(nmt_core.ConfigError, match=r"^a reference has 3 lines but the ids of the lists go up to 11$"):
+        smt_bridge.tune(lists, [TARGETS[:12], TARGETS[:3]])
+    with pytest.raises(nmt_core.ConfigError, match=r"^metric 'blue': expected bleu, chrf, ter$"):
         smt_bridge.tune(lists, [TARGETS], metric="blue")
+    with pytest.raises(nmt_core.ConfigError, match=r"^tokenize 'x': expected none, 13a, intl, char, zh$"):
+        smt_bridge.tune(lists, [TARGETS], tokenize="x")
     with pytest.raises(smt_bridge.FormatError, match="beyond the source file"):
         smt_bridge.add_scores(lists, SOURCES[:2], LengthPairScorer())
     with pytest.raises(nmt_core.ConfigError, match="sources are a list of lines; found one string"):
@@ -260,8 +267,9 @@ def test_weights_that_are_none_are_told(folder: Path, weights: dict[str, list[fl
         (["New0"], ["1"], "the feature New0: expected a number, found '1'"),
         (["New 0"], [1.0], "feature name 'New 0' must be letters and digits"),
         (["New0", "New0"], [1.0, 2.0], "feature name 'New0' is given twice"),
-        (["LM0"], [1.0], "the entry already has a feature LM0"),
-        (["New0", "New1"], [1.0], "expected as many of both"),
+        (["LM0"], [1.0], "the entry already has a feature LM0; choose another name"),
+        (["New0", "New1"], [1.0], r"names and values: expected as many of both, found \['New0', 'New1'\] and \[1.0\]"),
+        ("A", [1.0], r"names and values: expected as many of both, found 'A' and \[1.0\]"),
     ],
 )
 def test_features_that_no_reader_takes_are_not_written(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.base.errors import InputError
+from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.files import open_output
 from smt_bridge.commands.main import main
 from smt_bridge.metadata import (
@@ -17,6 +17,7 @@ from smt_bridge.metadata import (
     find_metadata,
     identity,
     known_columns,
+    new_metadata,
     read_metadata,
     signature_of,
 )
@@ -66,12 +67,32 @@ def test_metadata_of_a_rescored_table_have_the_same_form(tmp_path: Path) -> None
     assert found.signatures == signatures
 
 
-@pytest.mark.parametrize("text", ["", "[1]", "{}", '{"columns": 3}', '{"scores_before": 4}', "3", '"x"', "\xff"])
-def test_file_that_is_no_metadata_is_named(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        *[("[1]", ": Input should be a"), ("{}", "input: Field required"), ("3", ": Input "), ('"x"', ": Input ")],
+        ('{"input": "a", "columns": 3}', "columns: Input should be a valid dictionary"),
+        *[("", ""), ("\xff", "")],
+    ],
+)
+def test_file_that_is_no_metadata_is_named(tmp_path: Path, text: str, wrong: str) -> None:
     (tmp_path / "list").write_bytes(b"0 ||| a ||| ||| 1\n")
     (tmp_path / "list.json").write_bytes(text.encode("latin-1"))
-    with pytest.raises(InputError, match=r"list\.json"):
+    with pytest.raises(InputError) as caught:
         find_metadata(str(tmp_path / "list"))
+    named = f": is not metadata of add-features or rescore-table ({wrong}" if wrong else ""
+    assert str(caught.value).startswith(f"{tmp_path}/list.json{named}")
+    assert not wrong or str(caught.value).endswith("); remove it or write it again")
+    with pytest.raises(ConfigError) as refused:
+        new_metadata(str(tmp_path / "list"))
+    problem = "is there already and is no metadata of add-features or rescore-table"
+    assert str(refused.value) == f"{tmp_path}/list.json: {problem}; move it away, or choose another --output"
+
+
+def test_only_files_have_metadata_and_their_identity_is_length_and_crc(tmp_path: Path) -> None:
+    assert [new_metadata(output) for output in ("-", "/dev/null", "a.gz")] == [None, None, "a.gz.json"]
+    (tmp_path / "digits").write_bytes(b"123456789")  # of which the CRC-32 is known
+    assert identity(str(tmp_path / "digits")) == {"bytes": 9, "crc32": "cbf43926"}
 
 
 LIST = "0 ||| le chat ||| LM0= -5 ||| -3\n0 ||| un chat ||| LM0= -4 ||| -4\n1 ||| oui ||| LM0= -1 ||| -1\n"

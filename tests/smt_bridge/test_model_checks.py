@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
+import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from smt_bridge import WiringError, add_scores, read_nbest, rescore_table
 from smt_bridge.commands.main import main
 from smt_bridge.features.base import Candidates
 from smt_bridge.features.neural import CONTINUOUS_SPACE, PairFeature
-from smt_bridge.model_checks import check_exchanged, check_reverse
+from smt_bridge.model_checks import check_exchanged, check_reverse, score_problem
 from smt_bridge.tables.scoring import Scorers, rescore_window
 from smt_bridge.tables.table import read_windows
 from tests.fakes import LengthPairScorer
@@ -89,7 +92,9 @@ def test_a_small_vocabulary_hides_no_wrong_direction(tmp_path: Path) -> None:
     for name, sides in (("right", pairs), ("wrong", [(b, a) for a, b in pairs])):
         (tmp_path / name).write_text("".join(f"{a} ||| {b} ||| 0.5\n" for a, b in sorted(sides)))
     assert rescore_table(tmp_path / "right", tmp_path / "new", small).unknown_source == 24
-    with pytest.raises(WiringError, match="does not know 80 of 80 words, and with source and target exchanged only 48"):
+    exchanged = "the scorer does not know 80 of 80 words, and with source and target exchanged only 48"
+    remedy = r"it is a model of the other direction; give one of source to target \(fake:one direction\)"
+    with pytest.raises(WiringError, match=f"^{exchanged}: {remedy}$"):
         rescore_table(tmp_path / "wrong", tmp_path / "new", small)
 
 
@@ -115,16 +120,52 @@ def test_a_scorer_is_asked_again_only_where_it_knows_little() -> None:
     assert scorer.asked == 400 + 200
 
 
-@pytest.mark.parametrize(("words", "unknown"), [(20, 20), (100, 80)], ids=["few", "some are known"])
-def test_rare_words_are_no_proof(words: int, unknown: int) -> None:
+@pytest.mark.parametrize(("words", "unknown", "refused"), [(49, 49, False), (100, 90, False), (50, 46, True)])
+def test_rare_words_are_no_proof(words: int, unknown: int, *, refused: bool) -> None:
     pairs = [SentencePair(f"w{number}", "") for number in range(words)]
     scorer = LengthPairScorer(unknown=frozenset(f"w{number}" for number in range(unknown)))
-    check_reverse(pairs, scorer.score(pairs), signature="fake")
+    known = "it must be a model of target to source: is this one of source to target, or of other languages?"
+    problem = f"the reverse scorer does not know {unknown} of {words} words of both sides; {known} (fake)"
+    with pytest.raises(WiringError, match=f"^{re.escape(problem)}$") if refused else nullcontext():
+        check_reverse(pairs, scorer.score(pairs), signature="fake")
+
+
+@pytest.mark.parametrize(("strange", "asked"), [(18, 30), (20, 60)])
+def test_a_scorer_is_asked_again_where_more_than_three_of_ten_words_are_unknown(strange: int, asked: int) -> None:
+    scorer, known = OneDirection(), 30 - strange // 2
+    pairs = [SentencePair(a, b) for a, b in zip(SOURCE[:30], TARGET[:30], strict=True)]
+    scorer.known = (frozenset(SOURCE[:known]), frozenset(TARGET[:known]))
+    check_exchanged(scorer, pairs, scorer.score(pairs))
+    assert scorer.asked == asked
+    check_exchanged(scorer, pairs[:24], [PairScore(-1.0, 1, 1)] * 24)  # 48 words are too few
+    assert scorer.asked == asked
+
+
+@pytest.mark.parametrize(
+    ("log_prob", "softmax", "said"),
+    [
+        (0.0, "full", None),
+        (6e-6, "full", None),  # a millionth for each of six words and ends
+        (6.1e-6, "full", "6.1e-06, a probability above 1,"),
+        (5.0, "none", None),
+        (math.inf, "none", "inf, a probability above 1,"),
+        (-math.inf, "full", "-inf"),
+        (math.nan, "full", "nan"),
+    ],
+)
+def test_what_is_no_probability(log_prob: float, softmax: str, said: str | None) -> None:
+    found = score_problem(SentencePair("a b c", "x y"), PairScore(log_prob), signature=f"nmt:x|softmax:{softmax}")
+    problem = (
+        f"the scorer gave log-probability {said} for `a b c ||| x y`; the model is damaged or its training diverged"
+    )
+    assert found == (said and problem)
 
 
 def test_a_language_model_of_other_words_is_refused() -> None:
     groups = [Candidates("", [f"{word} {word}" for word in TARGET])]
-    with pytest.raises(WiringError, match="language model does not know 80 of 80 words of the hypotheses; give"):
+    remedy = r"give one of their language that was trained on text prepared as theirs \(fake:length\)"
+    problem = f"^the language model does not know 80 of 80 words of the hypotheses; {remedy}$"
+    with pytest.raises(WiringError, match=problem):
         PairFeature(FORWARD_MODEL, CONTINUOUS_SPACE, direction="target").compute(groups)
     some = LengthPairScorer(unknown=frozenset(TARGET[:30]))
     assert len(PairFeature(some, CONTINUOUS_SPACE, direction="target").compute(groups)[0]) == 40

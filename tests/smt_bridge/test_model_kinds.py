@@ -22,8 +22,11 @@ SIZES = {
 TABLE = "deux ||| two ||| 1 1 1 1 ||| ||| 9 9 9\n" + "".join(
     f"un un un un ||| {word} ||| 0.3 0.3 0.3 0.3 ||| ||| 9 9 3\n" for word in ("one", "one two", "two")
 )
-READS = "needs a model that reads the source; this is a language model"
-IS_ONE = "needs a language model, such as nmt-core train makes of data.text; this one reads a source"
+READS = (
+    "needs a model that reads the source; this is a language model, for --feature rnnlm:DIR or cslm:DIR and for"
+    " nmt-core decode --lm ("
+)
+IS_ONE = "needs a language model, such as nmt-core train makes of data.text; this one reads a source ("
 
 
 @pytest.fixture(scope="module")

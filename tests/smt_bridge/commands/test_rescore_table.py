@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 
@@ -18,8 +19,10 @@ from nmt_core.files import read_lines
 from smt_bridge.commands import rescore_table as command
 from smt_bridge.commands.main import main
 from smt_bridge.errors import FormatError
-from smt_bridge.models import open_model
+from smt_bridge.models import open_model, server_address
+from smt_bridge.moses_lines import parse_factors, pick_factor
 from smt_bridge.tables import rescore
+from smt_bridge.tables.table import Window, split_window
 from tests.fakes import LengthPairScorer, TablePairScorer
 
 TABLE = b"a ||| x ||| 1 2 ||| 0-0\na ||| x y ||| 1 2 ||| 0-0\nb ||| z ||| 1 2 ||| 0-0\n"
@@ -158,22 +161,49 @@ def test_real_table_keeps_all_but_the_new_number(monkeypatch: pytest.MonkeyPatch
         run_with(monkeypatch, reordering, "--scorer", "1", "--dry-run", "1")
 
 
+FOLDER = "'no/such/folder' is not a model folder; expected DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT"
+
+
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("no/such/folder", "not a model folder"),
-        ("tests,no/such/folder", "no/such/folder"),
-        ("", "not a model folder"),
-        ("grpc:localhost", "grpc:HOST:PORT"),
-        ("grpc::50051", "grpc:HOST:PORT"),
-        ("grpc:host:port/m", "grpc:HOST:PORT"),
+        ("no/such/folder", FOLDER),
+        ("tests,no/such/folder", FOLDER),
+        ("", FOLDER.replace("no/such/folder", "")),
+        ("grpc:localhost", "'grpc:localhost' is not an address; expected grpc:HOST:PORT or grpc:HOST:PORT/MODEL"),
+        ("grpc::50051", "'grpc::50051' is not an address; expected grpc:HOST:PORT or grpc:HOST:PORT/MODEL"),
+        ("grpc:host:port/m", "'grpc:host:port/m' is not an address; expected grpc:HOST:PORT or grpc:HOST:PORT/MODEL"),
     ],
 )
 def test_malformed_scorer_is_refused(spec: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tests").mkdir()
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError) as caught:
         open_model(spec)
+    assert str(caught.value) == words
+    assert (server_address("grpc:h:1"), server_address("grpc:h:1/m/n")) == (("h:1", ""), ("h:1", "m/n"))
+
+
+def test_factors_are_seen_by_500_lines_and_three_words() -> None:
+    factored, plain = b"a|b ||| c|d ||| 1", b"a ||| c ||| 1"
+    for lines, seen in (
+        ([factored] * 500 + [plain], True),
+        ([factored] * 499 + [plain], False),
+        ([factored] * 2, False),
+    ):
+        window = Window("t", 7, 1, b"\n".join(lines))
+        with pytest.raises(FormatError, match=r"^t:7: the words have factors") if seen else nullcontext():
+            rescore.check_factors(window, split_window(window), None, "no/such/folder", None)
+
+
+@pytest.mark.parametrize("option", ["", "x", "-1", "1,", "0,1,0", "100", "\u00b2"])
+def test_factors_that_are_none(option: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_factors(option)
+    assert str(caught.value) == f"--factor must be a number from 0, or SOURCE,TARGET such as 1,0, not '{option}'"
+    assert parse_factors("99,3") == (99, 3)
+    with pytest.raises(ValueError, match=rf"^the word '{'x' * 40}' has no factor 1 \(counted from 0\)$"):
+        pick_factor(b"a|b " + b"x" * 60, 1)
 
 
 @pytest.mark.parametrize("field", ["source", "target", "both"])
@@ -192,7 +222,7 @@ def test_a_table_with_factors_needs_to_be_told_which_one_counts(
     lines = output.read_bytes().splitlines()
     assert all(line.startswith(source + b" ||| " + target + b" ||| 1 2 0.") for line in lines)
     assert json.loads((tmp_path / "new.json").read_bytes())["options"]["factor"] == "0"
-    with pytest.raises(ConfigError, match="--factor must be"):
+    with pytest.raises(ConfigError, match="--factor must be"):  # refused before a model is opened
         run_with(monkeypatch, *options, "--factor", "word")
     (tmp_path / "table").write_bytes(b"a|b c ||| x|y z ||| 1 |||\n" * 3)  # not all words have bars
     assert run_with(monkeypatch, *options) == 0

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
 from nmt_core.base.errors import ConfigError
+from nmt_core.version import VERSION
 from smt_bridge.errors import WiringError
 from smt_bridge.features.base import Candidates
 from smt_bridge.features.mbr import MbrBleu, Weighting, bleu_of_all
@@ -77,14 +78,24 @@ def test_posterior_of_large_totals_stays_finite() -> None:
 
 
 def test_posterior_without_totals_is_refused() -> None:
-    with pytest.raises(WiringError, match="use uniform"):
+    problem = "^the list has lines without a total, which posterior weights are made of; use uniform$"
+    with pytest.raises(WiringError, match=problem):
         MbrBleu("posterior").compute([Candidates("", ["a"])])
 
 
 @pytest.mark.parametrize("text", ["even", "posterior:x", "posterior:-1", "posterior:nan", "posterior:inf", "uniform:2"])
 def test_unknown_weighting_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="expected uniform"):
+    forms = "uniform, posterior, posterior:SCALE, systems or systems:SCALE"
+    with pytest.raises(ConfigError, match=f"^'{text}' is not a weighting; expected {forms}$"):
         Weighting.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("", "uniform"), ("posterior", "posterior:1"), ("posterior:0", "posterior:0"), ("systems:2.50", "systems:2.5")],
+)
+def test_signatures_have_the_weighting(text: str, shown: str) -> None:
+    assert MbrBleu(text).signature == f"feature:mbrbleu|weights:{shown}|smooth:exp|eff:yes|tok:none|version:{VERSION}"
 
 
 def test_systems_have_equal_say_whatever_their_lists_lengths() -> None:
@@ -99,5 +110,9 @@ def test_systems_have_equal_say_whatever_their_lists_lengths() -> None:
     assert Weighting.parse("systems").of(alone).tolist() == pytest.approx([0.75, 0.25, 0.0])
     without = [{name: value for name, value in row.items() if name != "TotalA0"} for row in rows]
     assert Weighting.parse("systems").of(group._replace(columns=without)).tolist() == pytest.approx([0.25, 0.25, 0.5])
-    with pytest.raises(WiringError, match="smt-bridge add-features"):
+    problem = (
+        "^the list has no columns FirstS0, InS0 and RankS0 of a system S, as `smt-bridge add-features` makes them of"
+        " several lists; use uniform or posterior$"
+    )
+    with pytest.raises(WiringError, match=problem):
         Weighting.parse("systems").of(Candidates("", ["a"], [1.0]))

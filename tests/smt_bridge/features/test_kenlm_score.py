@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,6 +44,8 @@ def write_model(folder: Path) -> str:
 def test_scores_are_natural_logs_with_boundaries(tmp_path: Path) -> None:
     feature = KenLMFeature(write_model(tmp_path))
     assert feature.names == ("KENLM0", "KenLMoov0")
+    fields = r"direction:target\|lm:kenlm2\|model:[0-9a-f]+\|log:e\|norm:none\|dtype:float32\|tok:none\|version:.*"
+    assert re.fullmatch(rf"feature:kenlm\|{fields}", feature.signature)
     rows = feature.compute([Candidates("", ["a", "", "a z", "a\x0bz a"])])[0]
     logs = [-0.1 - 0.2, -0.5 - 1.0, -0.1 - 0.25 - 2.0 - 1.0, -0.5 - 2.0 - 0.5 - 0.2]
     assert [row[0] for row in rows] == pytest.approx([value * math.log(10) for value in logs], rel=1e-6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from nmt_core.base.errors import InputError, NmtError
 from nmt_core.files.lexicon_lines import NULL
 from smt_bridge.errors import WiringError
 from smt_bridge.features.base import Candidates
-from smt_bridge.features.model1 import FLOOR, Lexicon, Model1
+from smt_bridge.features.model1 import Lexicon, Model1
 
 F2E = "la the 0.5\nla house 0.1\nmaison house 0.75\nmaison NULL 0.01\nla NULL 0.2\n"
 GROUPS = [
@@ -33,7 +34,7 @@ def by_definition(probabilities: dict[tuple[str, str], float], given: str, gener
     """log p(generated | given), word by word."""
     words = [*given.split(), NULL]
     sums = [math.fsum(probabilities.get((word, other), 0.0) for other in words) for word in generated.split()]
-    return sum(math.log(max(total, FLOOR) / len(words)) for total in sums)
+    return sum(math.log(max(total, 1e-7) / len(words)) for total in sums)
 
 
 def table_of(lines: Sequence[str]) -> dict[tuple[str, str], float]:
@@ -66,8 +67,13 @@ def test_real_lists_have_the_score_of_the_definition(shared: Path) -> None:
 
 def test_lexicon_of_the_other_direction_is_refused(tmp_path: Path) -> None:
     group = Candidates("the house", ["la maison"])
-    with pytest.raises(WiringError, match=r"of the other direction .*; give lex\.f2e"):
+    numbers = r"\(4 words of the list fit that way, 0 this way\)"
+    remedy = r"give lex\.f2e, which has p\(target word \| source word\)"
+    problem = rf"lex.gz: the lexicon is of the other direction {numbers}; {remedy}$"
+    with pytest.raises(WiringError, match=problem):
         Model1(write(tmp_path, "the la 0.5\nhouse maison 0.5\n")).compute([group])
+    one_way = "the la 0.5\nhouse maison 0.5\nla the 1\n"  # 2 words fit this way, 4 that way: not more than twice
+    assert len(Model1(write(tmp_path, one_way)).compute([group])) == 1
 
 
 @pytest.mark.parametrize("line", ["la the", "la the 0.5 1", "la the x", "la the -0.5", "la the 2.5", "la the nan", ""])
@@ -81,6 +87,10 @@ def test_malformed_lexicon_names_the_line(tmp_path: Path, line: str) -> None:
 def test_signature_tells_lexicons_apart(tmp_path: Path) -> None:
     signature = Model1(write(tmp_path, F2E)).signature
     assert signature != Model1(write(tmp_path, "a b 1\n")).signature
+    numbers = "log:e|norm:none|floor:1e-07|tok:none|dtype:float64"
+    assert re.fullmatch(
+        rf"feature:model1\|direction:forward\|model:[0-9a-f]+\|{re.escape(numbers)}\|version:.*", signature
+    )
 
 
 def test_words_count_as_often_as_they_stand_in_the_text(tmp_path: Path) -> None:

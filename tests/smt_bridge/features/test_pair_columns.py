@@ -10,13 +10,13 @@ from nmt_core.base.interfaces import PairScore, SentencePair
 from smt_bridge.errors import WiringError
 from smt_bridge.features.base import Candidates
 from smt_bridge.features.neural import (
-    ATTENTION_FLOOR,
     COVERAGE,
     LENGTH_NORMALISED,
     LOG_PROB,
     UNKNOWN_WORDS,
     WEAKEST_WORD,
     PairFeature,
+    PairMeasure,
     SharedScorer,
     coverage,
 )
@@ -58,7 +58,8 @@ LN = math.log
     [
         # Totals of s, t, u: 1.1 (counts as 1), 0.6 and 0.2; the end's own column counts for nothing.
         (PAIR, ((0.7, 0.2, 0.1, 0.0), (0.3, 0.3, 0.1, 0.3), (0.1, 0.1, 0.0, 0.8)), LN(0.6) + LN(0.2), 1 / 3),
-        (PAIR, ((1.0, 0.0, 0.0),), LN(ATTENTION_FLOOR), 0.5),
+        (PAIR, ((1.0, 0.0, 0.0),), LN(1e-4), 0.5),
+        (PAIR, ((0.5, 0.25, 0.25),), LN(0.5) + LN(0.25), 0.5),  # half a look is not below half a look
         (SentencePair("", "x"), ((1.0,), (1.0,)), 0.0, 0.0),
     ],
 )
@@ -68,10 +69,16 @@ def test_coverage_is_the_penalty_of_wu_et_al(
     assert coverage(pair, looking(*rows)) == pytest.approx((penalty, uncovered))
 
 
-@pytest.mark.parametrize("measure", [COVERAGE, WEAKEST_WORD])
-def test_scorer_without_what_a_measure_needs_is_named(measure: object) -> None:
+@pytest.mark.parametrize(
+    ("measure", "problem"),
+    [
+        (COVERAGE, "NMTcoverage0 needs a model with attention, such as rnnsearch; fake:table has none"),
+        (WEAKEST_WORD, "NMTmin0 needs the score of every word; fake:table has none"),
+    ],
+)
+def test_scorer_without_what_a_measure_needs_is_named(measure: PairMeasure, problem: str) -> None:
     feature = PairFeature(TablePairScorer({PAIR: -1.0}), measure)
-    with pytest.raises(WiringError, match="fake:table has none"):
+    with pytest.raises(WiringError, match=f"^{problem}$"):
         feature.compute(GROUP)
 
 

@@ -83,8 +83,11 @@ def test_lists_that_do_not_tell_the_pairs_are_refused(line: bytes, problem: str)
 
 
 def test_pairs_must_be_told() -> None:
-    with pytest.raises(WiringError, match="phrase pairs"):
+    remedy = "have Moses write the list with -report-segmentation"
+    with pytest.raises(WiringError, match=f"^NMTphrases0 needs the phrase pairs of every hypothesis; {remedy}$"):
         PhraseSum(LengthPairScorer()).compute([Candidates("a", ["b"])])
+    signature = "feature:phrases|direction:reverse|fake:length|tok:none|floor:1e-43"
+    assert PhraseSum(LengthPairScorer(), "reverse").signature == signature
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="no lists of Moses here")

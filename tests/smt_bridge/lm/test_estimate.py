@@ -52,11 +52,14 @@ def test_every_number_equals_lmplzs(shared: Path) -> None:
 
 def test_a_unigram_model_worked_out_by_hand() -> None:
     # counts: a 4, b 3, c 2, d 1, e 1, </s> 5; t1 = 2, t2 = 1, t3 = 1, t4 = 1: y = 1/2, D = 1/2, 1/2, 1
-    found = parse_arpa(build([b"a a a", b"a b b", b"b c", b"c d", b"e"], 1).split(b"\n"))
+    content = build([b"a a a", b"a b b", b"b c", b"c d", b"e"], 1)
+    found = parse_arpa(content.split(b"\n"))
     uniform = (0.5 * 2 + 0.5 * 1 + 1 * 3) / 16 / 7  # 7 words: those six and <unk>
     for word, numerator in {b"a": 3, b"b": 2, b"c": 1.5, b"d": 0.5, b"e": 0.5, b"</s>": 4, b"<unk>": 0}.items():
         assert 10 ** found[word][0] == pytest.approx(numerator / 16 + uniform, rel=1e-5), word
     assert found[b"<s>"][0] == 0.0
+    assert content.startswith(b"\\data\\\nngram 1=8\n\n\\1-grams:\n") and content.endswith(b"\n\n\\end\\\n")
+    assert f"\n{math.log10(3 / 16 + uniform):.7g}\ta\n".encode() in content
 
 
 @pytest.mark.parametrize("order", [2, 3, 5])
@@ -88,7 +91,9 @@ def test_kenlm_finds_the_probability_of_the_estimator(tmp_path: Path) -> None:
 
 
 def test_a_text_too_small_says_what_to_do() -> None:
-    with pytest.raises(BridgeError, match=r"discounts of 1-grams; .*--discount-fallback"):
+    problem = "the text is too small or too regular to estimate the discounts of 1-grams"
+    remedy = "give more text, a lower --order, or --discount-fallback"
+    with pytest.raises(BridgeError, match=f"^{problem}; {remedy}$"):
         build([b"a b"], 2)
     found = parse_arpa(build([b"a b"], 2, fallback=[0.5, 1.0, 1.5]).split(b"\n"))
     assert 10 ** found[b"a b"][0] > 10 ** found[b"<s> a"][0] * 0.9
@@ -121,17 +126,28 @@ def test_words_are_cut_where_lmplz_cuts_them(tmp_path: Path) -> None:
         files = ["--input", str(tmp_path / name), "--output", str(tmp_path / f"{name}.arpa")]
         assert main(["build-lm", "--order", "1", "--discount-fallback", *files]) == 0
         models.append((tmp_path / f"{name}.arpa").read_bytes())
-    assert models[0] == models[1]
+    assert models[0] == models[1] == build([b"a b c"], 1, fallback=[0.5, 1.0, 1.5])
 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [(b"", "has no words"), (b"a\nb <s> c\n", ":2: the word <s> has a meaning of its own")],
+    [
+        (b"", "the text has no words; give tokenised text, a sentence a line, on standard input"),
+        (b"\n \n", "the text has no words; give tokenised text, a sentence a line, on standard input"),
+        *[
+            (b"a\nb %s c\n" % word.encode(), f"text:2: the word {word} has a meaning of its own; remove it")
+            for word in ("<s>", "</s>", "<unk>")
+        ],
+    ],
 )
 def test_bad_text_is_refused_in_one_line(tmp_path: Path, content: bytes, problem: str, error_line) -> None:
     text = tmp_path / "text"
     text.write_bytes(content)
     output = tmp_path / "out"
     arguments = ["--input", str(text), "--output", str(output)]
-    assert problem in error_line(main, ["build-lm", "--order", "2", *arguments])
+    line = error_line(main, ["build-lm", "--order", "20", *arguments])
+    assert line.replace(f"{tmp_path}/", "") == f"smt-bridge build-lm: {problem}"
+    for order in ("0", "21"):
+        line = error_line(main, ["build-lm", "--order", order, *arguments])
+        assert line == f"smt-bridge build-lm: --order {order}: expected 1 to 20"
     assert not output.exists()
