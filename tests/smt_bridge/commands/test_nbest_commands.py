@@ -105,25 +105,17 @@ def test_tuning_on_plain_text(files: Path) -> None:
             (f"--features-dat f --scores-dat s {more}", "go together and replace --nbest and --reference")
             for more in ("--reference r", "--nbest n")
         ),
-        (
-            "--features-dat f --features-dat g --scores-dat s",
-            "give as many --scores-dat as --features-dat, in the same order",
-        ),
-        (
-            "--features-dat f --scores-dat s --tokenize 13a",
-            "--scores-dat holds counts: --tokenize and --detokenize cannot change them",
-        ),
-        (
-            "--features-dat f --scores-dat s --metric ter",
-            "--scores-dat holds BLEU counts: --metric ter needs --nbest and --reference",
-        ),
-        (
-            "--nbest n --reference r --recipe r.json",
-            "--recipe needs a list of `smt-bridge translate --nbest-output LIST`, with LIST.json beside it",
-        ),
+        ("--features-dat f --features-dat g --scores-dat s",
+         "give as many --scores-dat as --features-dat, in the same order"),
+        ("--features-dat f --scores-dat s --tokenize 13a",
+         "--scores-dat holds counts: --tokenize and --detokenize cannot change them"),
+        ("--features-dat f --scores-dat s --metric ter",
+         "--scores-dat holds BLEU counts: --metric ter needs --nbest and --reference"),
+        ("--nbest n --reference r --recipe r.json",
+         "--recipe needs a list of `smt-bridge translate --nbest-output LIST`, with LIST.json beside it"),
         ("--nbest n --reference r --tuner folds=1", "--tuner folds=1: Input should be greater than or equal to 2"),
     ],
-)
+)  # fmt: skip
 def test_options_that_contradict_are_refused(options: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(problem)):
         call(tune, *options.split())

@@ -103,29 +103,19 @@ def test_a_recipe_translates_alike(folder: Path, moses: str, error_line: Callabl
     ("options", "problem"),
     [
         ([*ADVISED, "--search", "guidance_weight=-1"], "guidance_weight': Input should be greater than or equal to 0"),
-        (
-            [*ADVISED, "--search", "guidance_scale=5", "--nbest-output", "l"],
-            "--search guidance_scale is for guidance_weight",
-        ),
-        (
-            [*ADVISED, *WEIGHT, "--feature", "wordcount"],
-            "--feature is for lists to tune with; guidance_weight translates without weights",
-        ),
-        (
-            [*ADVISED, *WEIGHT, "--exact", "WordPenalty0"],
-            "--exact is for lists to tune with; guidance_weight translates without weights",
-        ),
-        (
-            [*ADVISED, "--nbest-output", "l", "--write-recipe", "r"],
-            "--write-recipe is for guidance_weight; `smt-bridge tune --recipe` wri",
-        ),
+        ([*ADVISED, "--search", "guidance_scale=5", "--nbest-output", "l"],
+         "--search guidance_scale is for guidance_weight"),
+        ([*ADVISED, *WEIGHT, "--feature", "wordcount"],
+         "--feature is for lists to tune with; guidance_weight translates without weights"),
+        ([*ADVISED, *WEIGHT, "--exact", "WordPenalty0"],
+         "--exact is for lists to tune with; guidance_weight translates without weights"),
+        ([*ADVISED, "--nbest-output", "l", "--write-recipe", "r"],
+         "--write-recipe is for guidance_weight; `smt-bridge tune --recipe` wri"),
         (["--recipe", "r", "--write-recipe", "s"], "--write-recipe and --recipe exclude one another"),
-        (
-            ["--moses-ini", "i", "--model", "grpc:h:1", *WEIGHT],
-            "guidance and graphs need a model of nmt-core, not grpc:h:1",
-        ),
+        (["--moses-ini", "i", "--model", "grpc:h:1", *WEIGHT],
+         "guidance and graphs need a model of nmt-core, not grpc:h:1"),
     ],
-)
+)  # fmt: skip
 def test_options_that_do_not_go_with_it(
     folder: Path, moses: str, options: list[str], problem: str, error_line: Callable[..., str]
 ) -> None:

@@ -154,24 +154,18 @@ def test_the_recipe_has_all_that_makes_the_lists(folder: Path, moses: str, error
     ("options", "problem"),
     [
         ([*GRAPHS, "graph_gap=-1"], "graph_gap': Input should be greater than or equal to 0"),
-        (
-            ["--lists", "moses:2,nmt:3", "--search", "graph_gap=1"],
-            "--search graph_gap needs lists of search graphs: --lis",
-        ),
+        (["--lists", "moses:2,nmt:3", "--search", "graph_gap=1"],
+         "--search graph_gap needs lists of search graphs: --lis"),
         (["--search", "graph_beam=3"], "--search graph_beam needs lists of search graphs: --lists …,graph:12"),
-        (
-            [*GRAPHS, "--model", "grpc:localhost:1"],
-            "guidance and graphs need a model of nmt-core, not grpc:localhost:1",
-        ),
-        (
-            [*GRAPHS, "guidance_weight=1"],
-            "--lists with graph: is for lists to tune with; guidance_weight translates wit",
-        ),
+        ([*GRAPHS, "--model", "grpc:localhost:1"],
+         "guidance and graphs need a model of nmt-core, not grpc:localhost:1"),
+        ([*GRAPHS, "guidance_weight=1"],
+         "--lists with graph: is for lists to tune with; guidance_weight translates wit"),
         ([*GRAPHS, "--moses-options=-osg x"], "leave out -osg: this program reads search graphs"),
         ([*GRAPHS, "--moses-ini", "no.ini"], "no.ini"),
         ([*GRAPHS, "--dtype", "bfloat16"], "is not in float32"),
     ],
-)
+)  # fmt: skip
 def test_options_that_do_not_go_together(
     folder: Path, moses: str, options: list[str], problem: str, error_line: Callable[..., str]
 ) -> None:

@@ -285,13 +285,10 @@ def test_a_recipe_of_another_machine_is_as_good(folder: Path, moses: str, capsys
         ("[]", "is not a recipe"),
         ('{"format": "hybridmt recipe", "version": 9}', "version 9"),
         ('{"format": "hybridmt recipe", "version": 2, "fill": "zero"}', "has a way to fill columns"),
-        (
-            '{"format": "hybridmt recipe", "version": 2, "fill": "last", "moses_ini": 3}',
-            "is a damaged recipe",
-        ),
+        ('{"format": "hybridmt recipe", "version": 2, "fill": "last", "moses_ini": 3}', "is a damaged recipe"),
         ('{"format": "hybridmt recipe", "version": 2, "moses_ini": 3}', "is a damaged recipe"),
     ],
-)
+)  # fmt: skip
 def test_other_files_are_no_recipes(
     folder: Path, moses: str, content: str | None, problem: str, error_line: Callable[..., str]
 ) -> None:
@@ -318,33 +315,23 @@ def test_a_name_that_a_recipe_cannot_have_is_refused_before_anything_is_read(
     ("options", "problem"),
     [
         (["--model", "model"], "give --recipe, or --model, --moses-ini and --nbest-output to make lists to tune with"),
-        (
-            ["--model", "model", "--moses-ini", "i"],
-            "(--search guidance_weight=1 instead of the last translates without tun",
-        ),
-        (
-            [*LISTS, "--nbest-output", "x", "--lists", "nmt:3"],
-            "--lists must be like moses:100,nmt:12 or moses:20,nmt:12,graph:12, not 'nm",
-        ),
+        (["--model", "model", "--moses-ini", "i"],
+         "(--search guidance_weight=1 instead of the last translates without tun"),
+        ([*LISTS, "--nbest-output", "x", "--lists", "nmt:3"],
+         "--lists must be like moses:100,nmt:12 or moses:20,nmt:12,graph:12, not 'nm"),
         ([*LISTS, "--nbest-output", "x", "--search", "beam=3"], "unknown key 'beam'"),
         ([*LISTS, "--nbest-output", "x", "--moses-options", "'1"], "--moses-options: No closing quotation"),
         ([*LISTS, "--nbest-output", "x", "--moses-options", "-s 9 -i text"], "leave out -i: sentences go to Moses"),
         ([*LISTS, "--nbest-output", "x", "--moses-options=-th 4"], "leave out -th: give --moses-threads"),
-        (
-            ["--recipe", "dev", "--moses-options=-tt"],
-            "--moses-options and --recipe exclude one another: the recipe says how lists are made",
-        ),
-        (
-            ["--recipe", "dev", "--lists", "moses:100,nmt:12"],
-            "--lists and --recipe exclude one another: the recipe says how lists are made",
-        ),
-        (
-            ["--recipe", "dev", "--search", "allow_unknown"],
-            "--search and --recipe exclude one another: the recipe says how lists are made",
-        ),
+        (["--recipe", "dev", "--moses-options=-tt"],
+         "--moses-options and --recipe exclude one another: the recipe says how lists are made"),
+        (["--recipe", "dev", "--lists", "moses:100,nmt:12"],
+         "--lists and --recipe exclude one another: the recipe says how lists are made"),
+        (["--recipe", "dev", "--search", "allow_unknown"],
+         "--search and --recipe exclude one another: the recipe says how lists are made"),
         (["--recipe", "dev", "--beam", "0"], "--beam: expected a whole number from 1 up"),
     ],
-)
+)  # fmt: skip
 def test_options_that_do_not_go_together(
     folder: Path, moses: str, options: list[str], problem: str, error_line: Callable[..., str]
 ) -> None:

@@ -104,13 +104,11 @@ def test_of_several_derivations_the_best_counts() -> None:
     [
         ("2 ||| x ||| LM0= -1 ||| -1", "feature TM0 has 0 values here and 2 in the first line of moses"),
         ("2 ||| x ||| LM0= -1 -2 TM0= 0 0 ||| -1", "feature LM0 has 2 values here and 1 in the first line of moses"),
-        (
-            "2 ||| x ||| LM0= -1 TM0= 0 0 New0= 3 ||| -1",
-            "feature New0 has 1 value here and 0 in the first line of moses",
-        ),
+        ("2 ||| x ||| LM0= -1 TM0= 0 0 New0= 3 ||| -1",
+         "feature New0 has 1 value here and 0 in the first line of moses"),
         ("2 ||| x ||| LM0= -1 TM0= 0 0", "this line has no total but the first line of moses has"),
     ],
-)
+)  # fmt: skip
 def test_a_line_of_another_list_is_refused(line: str, problem: str) -> None:
     with pytest.raises(FormatError) as caught:
         merge(("moses", MOSES + line + "\n"))

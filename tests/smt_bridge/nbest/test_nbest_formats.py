@@ -129,19 +129,16 @@ def test_plain_text_with_ids_and_n_lines_a_sentence(tmp_path: Path) -> None:
     [
         (b"", None, "is empty; expected an n-best list"),
         (b"\n\n", 1, "begins with blank lines only; expected an n-best list"),
-        (
-            b"the house\n",
-            1,
-            "is no n-best list known by its first lines: expected 'id ||| text ||| ...' with a whole number from 0 as"
-            " id, or fairseq's H- lines; for N lines of text a sentence give --nbest-format lines:N",
-        ),
+        (b"the house\n", 1,
+         "is no n-best list known by its first lines: expected 'id ||| text ||| ...' with a whole number from 0 as"
+         " id, or fairseq's H- lines; for N lines of text a sentence give --nbest-format lines:N"),
         (b"0 ||| a ||| 1\n" * 600 + b"0 ||| a\n", 601, "expected 'id ||| text ||| score' as in the lines before"),
         (b"H-0\t-1\n", 1, "expected 'H-id', the score and the hypothesis between tabs"),
         (b"H-0\t-inf\ta\n", 1, "expected a finite number but found '-inf'"),
         (b"H-0\t1_0\ta\n", 1, "expected a finite number but found '1_0'"),
         (b"H-0\t-1\ta ||| b\n", 1, "the text holds '|||', which separates fields in the output"),
     ],
-)
+)  # fmt: skip
 def test_bad_line_is_named(tmp_path: Path, content: bytes, line: int | None, said: str) -> None:
     with pytest.raises(FormatError) as caught:
         read(tmp_path, content)

@@ -36,19 +36,13 @@ def test_totals_are_dot_products_and_ties_keep_their_order() -> None:
 @pytest.mark.parametrize(
     ("weights", "features", "said"),
     [
-        (
-            {"A": (1.0,)},
-            b"A= 1 B= 2 C= 3",
-            "weights: no weight for B, C of list; tune with this list, or add the weights (0 leaves a feature out)",
-        ),
-        (
-            {"A": (1.0,), "LM1": (1.0,), "UnknownWordPenalty0": (1.0,), "Z": (0.0, 1.0)},
-            b"A= 1",
-            "list: no feature for the weight of LM1, Z in weights; was the list made by another system? (Moses does not"
-            " list features with tuneable=false: delete their weights, or use --lenient)",
-        ),
+        ({"A": (1.0,)}, b"A= 1 B= 2 C= 3",
+         "weights: no weight for B, C of list; tune with this list, or add the weights (0 leaves a feature out)"),
+        ({"A": (1.0,), "LM1": (1.0,), "UnknownWordPenalty0": (1.0,), "Z": (0.0, 1.0)}, b"A= 1",
+         "list: no feature for the weight of LM1, Z in weights; was the list made by another system? (Moses does not"
+         " list features with tuneable=false: delete their weights, or use --lenient)"),
     ],
-)
+)  # fmt: skip
 def test_one_side_without_the_other_is_named(weights: dict[str, tuple[float, ...]], features: bytes, said: str) -> None:
     with pytest.raises(WiringError, match=f"^{re.escape(said)}$"):
         reranker(weights).best(list_of(features))

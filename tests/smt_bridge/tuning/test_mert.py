@@ -137,8 +137,3 @@ def test_five_restarts_are_from_points_and_five_at_a_time_near_the_best(
     monkeypatch.setattr(_Search, "from_near_best", lambda self: seen.append("near"))
     tuned(random_pool(1), np.full(4, 0.25), TuningOptions(restarts=restarts))
     assert seen == ["climb"] * climbed + [points] + ["near"] * rounds
-
-
-def test_without_restarts_only_the_start_is_searched() -> None:
-    pool, start = random_pool(12), np.full(4, 0.25)
-    assert tuned(pool, start, TuningOptions(restarts=0)).score >= pool.score(start)

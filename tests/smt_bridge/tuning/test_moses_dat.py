@@ -59,39 +59,27 @@ COUNTS = "s:2: expected counts: whole numbers from 0 to 2,147,483,647"
 @pytest.mark.parametrize(
     ("features", "scores", "said"),
     [
-        (
-            FEATURES,
-            SCORES.replace("BEGIN_0 3", "BEGIN_0 4"),
-            "s: has no list of sentence 3, which f has; give files of one extractor run",
-        ),
+        (FEATURES, SCORES.replace("BEGIN_0 3", "BEGIN_0 4"),
+         "s: has no list of sentence 3, which f has; give files of one extractor run"),
         (FEATURES, SCORES + SCORES, "s: sentence 3 has 2 rows, but 1 in f"),
         (FEATURES.replace("wt_c=-1e-1", "wt_c=1_0"), SCORES, f"f:6: `wt_c=1_0` {NEITHER}"),
         (FEATURES.replace("-3 4", "-3e38 4e38"), SCORES, f"f:3: `4e38` {NEITHER}"),
         (FEATURES.replace("-3 4", "a" * 50), SCORES, f"f:3: `{'a' * 40}` {NEITHER}"),
         *((FEATURES, SCORES.replace("5 9 3", f"{n} 9 3"), COUNTS) for n in ("1e30", "2147483648", "1.5", "-1")),
         (FEATURES.replace("7 8", "7 nan"), SCORES, f"f:9: `nan` {NEITHER}"),
-        (
-            FEATURES.replace("7 8 wt_a~b=2\n", ""),
-            SCORES,
-            "f:8: this list does not have the 1 rows it announces; is the file whole?",
-        ),
+        (FEATURES.replace("7 8 wt_a~b=2\n", ""), SCORES,
+         "f:8: this list does not have the 1 rows it announces; is the file whole?"),
         ("", SCORES, "f: is empty; expected features.dat of Moses' extractor"),
-        (
-            FEATURES.replace("TXT", "BIN"),
-            SCORES,
-            "f:1: expected 'FEATURES_TXT_BEGIN_0 id rows width ...' (text, not binary)",
-        ),
+        (FEATURES.replace("TXT", "BIN"), SCORES,
+         "f:1: expected 'FEATURES_TXT_BEGIN_0 id rows width ...' (text, not binary)"),
         (FEATURES, SCORES.replace("BLEU", "TER"), "s:1: expected the nine BLEU counts of 'extractor --sctype BLEU'"),
         (FEATURES, "", "s: has no list of sentence 7, which f has; give files of one extractor run"),
         (FEATURES.replace("-3 4", "-3"), SCORES, "f:3: has 1 value, but the list announces 2"),
-        (
-            FEATURES.replace("1 2 LM0_0 TM0_0", "1 2 LM0_0 X_0"),
-            SCORES,
-            "f:5: has other features than the lists before; join files of one extractor and ini",
-        ),
+        (FEATURES.replace("1 2 LM0_0 TM0_0", "1 2 LM0_0 X_0"), SCORES,
+         "f:5: has other features than the lists before; join files of one extractor and ini"),
         (FEATURES.replace("2 2 LM0_0", "2 3 LM0_0"), SCORES, "f:1: names 2 values and announces 3; extract it again"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_go_together_is_said(tmp_path: Path, features: str, scores: str, said: str) -> None:
     with pytest.raises(FormatError) as caught:
         read(tmp_path, features, scores)

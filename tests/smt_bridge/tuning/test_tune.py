@@ -47,12 +47,10 @@ def test_best_of_all_runs_is_kept() -> None:
     [
         (pool_of([[[1.0], [2.0]]]), "every list has one hypothesis: there is nothing to choose"),
         (pool_of([[[1.0, 1.0], [2.0, 2.0]]]), "the features are equal within every list: there is nothing to tune"),
-        (
-            pool_of([[[1.0, 5.0], [2.0, 3.0]]], differ=False),
-            "all hypotheses of a list match the references equally: there is nothing to gain",
-        ),
+        (pool_of([[[1.0, 5.0], [2.0, 3.0]]], differ=False),
+         "all hypotheses of a list match the references equally: there is nothing to gain"),
     ],
-)
+)  # fmt: skip
 def test_nothing_to_tune_keeps_the_start_with_a_note(pool: NbestPool, said: str) -> None:
     report = tune(pool, {"A": (0.7,)}, TuningOptions())
     assert report.note == f"{said}, the start weights stay"
@@ -144,12 +142,10 @@ SPREAD = "2 runs: mean 30.50, standard deviation 0.71"
                 "note: FirstB0 alone is better, on these or on held-out sentences: its weights were written",
             ],
         ),
-        (
-            TuningReport({"A": (1.0,)}, 20.0, 20.0, RUNS[:1], "there is nothing to tune"),
-            ["note: there is nothing to tune", "BLEU 20.00 at the start, 20.00 tuned"],
-        ),
+        (TuningReport({"A": (1.0,)}, 20.0, 20.0, RUNS[:1], "there is nothing to tune"),
+         ["note: there is nothing to tune", "BLEU 20.00 at the start, 20.00 tuned"]),
     ],
-)
+)  # fmt: skip
 def test_what_was_found_is_said(report: TuningReport, said: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     _say_report(report, TuningPlan(options=TuningOptions(features=("A", "B"))), "bleu")
     assert capsys.readouterr().err.splitlines() == [f"tune: {line}" for line in said]

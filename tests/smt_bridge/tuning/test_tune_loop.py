@@ -157,10 +157,8 @@ def test_a_sentence_without_a_list_counts_as_an_empty_translation(
         (["--working-dir", "dev.in/work"], "dev.in/work: cannot be written (Not a directory)"),
         (["--reference", "moses.ini", "--source", "none"], "none: cannot be read"),
         (["--source", "/dev/null"], "/dev/null: is a device; expected an ordinary file"),
-        (
-            ["--output", "work/round1.nbest.gz"],
-            "--output work/round1.nbest.gz: the loop keeps a file of that name there; give another name",
-        ),
+        (["--output", "work/round1.nbest.gz"],
+         "--output work/round1.nbest.gz: the loop keeps a file of that name there; give another name"),
         *(
             (["--output", f"./work/../work/{name}"], "the loop keeps a file of that name there; give another name")
             for name in ("lock", "state.json", "round12.00000100.gz", "round2.ini")
@@ -172,7 +170,7 @@ def test_a_sentence_without_a_list_counts_as_an_empty_translation(
         (["--moses-options", "-labeled-n-best-list false"], "leave out -labeled-n-best-list: features of lists need"),
         (["--moses-options", "-search-algorithm '1"], "--moses-options: No closing quotation"),
     ],
-)
+)  # fmt: skip
 def test_mistakes_are_one_line(
     weighted_moses: str, more: list[str], message: str, error_line: Callable[..., str]
 ) -> None:
