@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import sacrebleu
 
 from nmt_core.base.errors import ConfigError, InputError, NmtError
+from nmt_core.version import VERSION
 from smt_bridge.commands import rerank
 from smt_bridge.errors import FormatError
 from smt_bridge.lists import rerank as lists_rerank
@@ -55,7 +57,19 @@ def judged(files: Path, *more: str | Path) -> dict[str, Any]:
 
 def test_report_holds_the_numbers_of_sacrebleu(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = judged(files)
-    assert (report["format"], report["version"]) == ("hybridmt rerank report", 4)
+    assert (report["format"], report["version"], report["made_by"]) == (
+        "hybridmt rerank report",
+        4,
+        f"hybridmt {VERSION}",
+    )
+    names = {name: str(files / name) for name in ("nbest", "source", "weights")}
+    assert report["files"] == names | {"references": [str(files / "reference")]}
+    assert report["by_length"]["bounds"] == [10, 20, 30, 40, 50, 60]
+    _, table = (
+        (Path(__file__).parents[3] / "docs" / "lists.md").read_text().split("| key of `rerank --report NAME.json` |")
+    )
+    keys = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", table.partition("\n\n")[0], re.MULTILINE)))
+    assert {*report, "before", "after"} == {*keys}
     metrics = {metric["metric"]: metric for metric in report["metrics"]}
     bleu = sacrebleu.BLEU(tokenize="none", force=True)
     for name, judge in (("BLEU", bleu), ("chrF2", sacrebleu.CHRF()), ("TER", sacrebleu.TER())):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,15 @@ from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
 from smt_bridge.nbest.entry import (
     NbestEntry,
+    NbestList,
     check_new_names,
     format_entry,
     runs_of_sentence,
     with_columns,
 )
 from smt_bridge.nbest.formats import read_entries
-from smt_bridge.nbest.moses import parse_entry
+from smt_bridge.nbest.moses import parse_entry, phrase_pairs
+from smt_bridge.nbest.posteriors import posteriors_of
 
 MODERN = b"0 ||| the house  ||| Distortion0= 0 LM0= -8.17 TM0= -1.5 2e-3 ||| -0.18"
 
@@ -83,6 +86,26 @@ def test_malformed_line_names_file_line_and_cause(line: str, said: str) -> None:
         parse(line.encode())
     assert str(caught.value) == f"list:7: {said}"
     assert parse(b"9" * 15 + b" ||| a").sentence == 10**15 - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a b", "has no marks of the phrases used, such as |0-1|; decode with -report-segmentation, or leave out phr"),
+        ("a |0-0| b", "has words behind the last mark of a phrase"),
+        ("a |0-2|", "the mark |0-2| is not of a source of 2 words; is it another source?"),
+    ],
+)
+def test_without_a_mark_behind_every_phrase_there_are_no_pairs(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}"):
+        phrase_pairs("x y", parse(f"0 ||| {text}".encode()))
+
+
+def test_posteriors_need_totals() -> None:
+    group = NbestList(0, [parse(b"0 ||| a ||| A= 1")])
+    said = "has no total, which posteriors are made of; expected id ||| words ||| features ||| total"
+    with pytest.raises(FormatError, match=f"^list:7: {re.escape(said)}$"):
+        posteriors_of(group, path="list", scale=1.0, order=2)
 
 
 def test_added_columns_leave_all_else(shared: Path) -> None:

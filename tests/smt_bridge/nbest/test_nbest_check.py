@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nmt_core.files import read_lines
-from smt_bridge.nbest.checks import SampledPair, looks_unrelated, sampled_pair
+from smt_bridge.nbest.checks import SampledPair, looks_unrelated, sampled_pair, warnings_of_references
 from smt_bridge.nbest.moses import parse_entry
 from smt_bridge.nbest.order import ordered_lists
 
@@ -69,6 +69,17 @@ def test_few_or_equal_sentences_say_nothing() -> None:
     assert looks_unrelated([SampledPair("a b c", "d" * 30)] * 5) is None
     assert looks_unrelated([SampledPair("a b c", "d e f")] * 50) is None
     assert looks_unrelated([]) is None
+
+
+@pytest.mark.parametrize(("tokenize", "is_warned"), [(None, True), ("none", True), ("13a", False)])
+def test_a_reference_is_of_the_form_that_is_compared(tokenize: str | None, is_warned: bool) -> None:
+    firsts, plain = [(0, "a , b &quot;")], ("r", ["a, b"])
+    said = list(warnings_of_references(firsts, [plain], of="l", detokenize=None, tokenize=tokenize))
+    glued = "warning: r is not tokenised as the list is: scores will be too low"
+    assert said == [f"{glued}; give the tokenised reference, or --detokenize LANG"] * is_warned
+    said = list(warnings_of_references(firsts, [("r", ["a , b &quot;"])], of="l", detokenize="en", tokenize=tokenize))
+    escaped = "has Moses' escapes, but with --detokenize it must be plain text"
+    assert said == [f"warning: r {escaped}: scores will be too low"]
 
 
 def test_real_lists_and_sources_are_told_apart(shared: Path) -> None:

@@ -86,7 +86,7 @@ def test_marian_amun_and_rescored_lists(tmp_path: Path) -> None:
     check_round(tmp_path, entries)
 
 
-@pytest.mark.parametrize(("number", "score"), [(b"4.50", -4.5), (b"-4.50", -4.5)])
+@pytest.mark.parametrize(("number", "score"), [(b"4.50", -4.5), (b"+4.50", -4.5), (b"-4.50", -4.5)])
 def test_costs_of_nematus_and_log_probabilities_are_higher_when_better(
     tmp_path: Path, number: bytes, score: float
 ) -> None:

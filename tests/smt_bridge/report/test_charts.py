@@ -10,6 +10,7 @@ import pytest
 from smt_bridge.report import page
 from smt_bridge.report.feature_names import explained
 from smt_bridge.report.page import Bar, bars
+from smt_bridge.report.reranking import _weights
 
 LETTER = 6.5  # pixels of a letter on average, at the size of the drawing
 
@@ -34,6 +35,11 @@ def test_a_density_says_its_numbers_and_its_borders() -> None:
     assert re.findall(r"<title>([^<]*)</title>", drawing) == ["1 pair", "3 pairs"]
     shown = re.findall(r'<text class="faint"[^>]*>([^<]*)</text>', drawing)
     assert (shown[::2], shown[1::2]) == (["-12", "-9", "-6", "-3", "0"], ["-30", "-22.5", "-15", "-7.5", "0"])
+
+
+def test_every_value_of_a_feature_has_its_weight() -> None:
+    drawing = _weights([], {"T": (1.0, 2.5), "A": (0.5,)})
+    assert re.findall(r"<title>([^<]*)</title>", drawing) == ["T.0  1: 0", "T.1  2.5: 0", "A  0.5: 0"]
 
 
 def test_numbers_of_tables_have_two_decimals_where_they_are_not_whole() -> None:

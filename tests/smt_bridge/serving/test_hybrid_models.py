@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -39,6 +40,8 @@ def test_moses_is_started_anew_only_where_its_ini_has_changed(models: HybridMode
     ini.write_text("two!")
     second = models._moses("h", recipe(ini))
     assert second is not first and models._moses("h", recipe(ini)) is second
+    os.utime(ini, ns=(0, 0))  # for a new table
+    assert models._moses("h", recipe(ini)) is not second
     for queue in (first, second):  # what has begun with the old one is finished with it
         assert queue.ask("a", b"ab").answer.result()
 

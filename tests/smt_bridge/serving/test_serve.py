@@ -274,10 +274,10 @@ def test_moses_that_is_gone_for_good_is_unavailable_and_the_neural_model_is_not(
     with NmtClient(server.address, model="h") as hybrid, NmtClient(server.address, model="n") as neural:
         (found,) = hybrid.translate(["ab cd"])
         assert (found.error.code, found.error.reason) == (UNAVAILABLE, "MOSES_FAILED")
-        assert found.error.HasField("retry_delay")
+        assert found.error.retry_delay.seconds == 10
         assert neural.translate(["ab cd"])[0].translations
         assert hybrid.score([("ab", "ba")])[0].log_prob < 0
-    assert "no memory" not in found.error.message
+    assert found.error.message == f"{program} cannot be used now; the neural model alone can"
     ends_and_leaves_nothing(server)
     assert any("no memory" in line for line in server.lines)  # for the server's people, not for its clients
 
@@ -393,7 +393,10 @@ def test_a_recipe_that_cannot_be_served_is_one_line(
 ) -> None:
     text = (place.folder / "recipe.json").read_text()
     for content, problem in (
-        (text.replace('"model": "model"', '"model": "grpc:localhost:1"'), "served with a model in a folder"),
+        (
+            text.replace('"model": "model"', '"model": "grpc:localhost:1"'),
+            "its neural model is that of a server; a hybrid is served with a model in a folder",
+        ),
         (text.replace("model:", "model:0"), "tuned with another model"),
     ):
         (tmp_path / "recipe.json").write_text(content)
