@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.inference.commands.arguments import KEYS
+from nmt_core.inference.commands.arguments import KEYS, SearchOptions
+from nmt_core.inference.search.ngram_guidance import FACTORS
 from tests.docs.commands import FURTHER_PAGES, PAGES, PROGRAMS, ROOT, Command, blocks, commands, parser, program_of
 
 BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
@@ -178,6 +179,10 @@ def test_every_key_of_search_is_in_help_and_in_a_guide() -> None:
     for key in KEYS:
         assert re.search(rf"^  {key}\b", shown.getvalue(), re.MULTILINE), key
         assert re.search(rf"\b{key}\b", guide), key
+    said = dict(re.findall(r"^  (\w+)=\S+ .*\(([\d.,]+)[;)]", shown.getvalue(), re.MULTILINE))
+    assert (said.pop("batch_tokens"), said.pop("guidance_factors")) == ("1000", ",".join(f"{one:g}" for one in FACTORS))
+    assert said == {key: f"{value:g}" for key, value in SearchOptions() if key in said}
+    assert len(said) == 6
 
 
 def actions_of(part: argparse.ArgumentParser) -> Iterator[argparse.Action]:

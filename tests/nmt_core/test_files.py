@@ -262,6 +262,7 @@ PACKED_OTHERWISE = [
     ("compress", b"\x1f\x9d\x90a"),
 ]
 UNPACK = "which is not read; unpack it, or pack it once, with gzip, xz or zstd"
+SHORT = r"ends too early, here or a little later \(a truncated file, or other bytes behind it\?\); copy it again"
 HARMED = r"f:[1-9]\d*: the compressed data is damaged, here or a little later \(.+\); make or copy the file again$"
 NOISE = {suffix: pack(os.urandom(100_000), suffix) for suffix in PACKERS}
 
@@ -275,8 +276,12 @@ NOISE = {suffix: pack(os.urandom(100_000), suffix) for suffix in PACKERS}
             for again in (bytes, gzip.compress)
         ),
         *((gzip.compress(pack(b"a\n", suffix)), f"f: is packed twice, {UNPACK}$") for suffix in PACKERS),
-        *((content[:kept], "ends too early") for content in NOISE.values() for kept in (8, -20_000)),
-        *((gzip.compress(b"a\n") + behind, "or other bytes behind it") for behind in (b"x", b"\0\0garbage")),
+        *(
+            (content[:kept], r"f:[1-9]\d*: the compressed data ends too early")
+            for content in NOISE.values()
+            for kept in (8, -20_000)
+        ),
+        *((gzip.compress(b"a\n") + behind, f"f:1: the compressed data {SHORT}$") for behind in (b"x", b"\0\0garbage")),
         *((content[:50] + bytes(50) + content[100:], HARMED) for content in NOISE.values()),
         *(
             (lzma.compress(b"a\n") + behind, r"f:2: the compressed data")

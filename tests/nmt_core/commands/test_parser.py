@@ -86,68 +86,41 @@ def test_a_wrong_command_line_is_one_line(error_line: Callable[..., str], argume
     assert re.search(rf" \('nmt-core {arguments.split()[0]}( \w+)? --help' explains\)$", line)
 
 
-REQUIRED = """\
-decode: --model
-score: --model, SOURCE
-embed: --model
-tune-lm: --model, --lm, --source, --reference
-annotate: --scheme, --source, --target, --alignment, --source-vocabulary, --target-vocabulary, --output
-init: DIR, --preset, --source-vocab, --target-vocab
-train: CONFIG.yaml
-average: DIR, --output
-prune: --model, --fraction, --output
-fuse: --model, --lm, --output
-import: kind, SRC, OUT, --source-vocab, --target-vocab
-aer: GOLD, A
-prepare corpus: --target, --output
-prepare lines: preparation.json
-prepare vocab: CORPUS
-prepare select: FILE, --output, --in-domain, --general, --keep
-client score: SOURCE, TARGET
-"""
-CHOICES = """\
-annotate --scheme: copyable, posall, posunk
-prune --scheme: class-blind, class-uniform, class-distribution
-fuse --trained: readout, all
-import: nematus, marian
-decode --xml-input: exclusive, inclusive, ignore, pass-through
-score --softmax: full, none
-embed --what: lines, source-words, target-words
-prepare lines --side: source, target
-prepare corpus --split-compounds: source, target
-client translate --priority: auto, interactive, bulk
-client score --priority: auto, interactive, bulk
+GIVEN = """\
+required: decode: --model | embed: --model | train: CONFIG.yaml | aer: GOLD, A | score: --model, SOURCE
+required: annotate: --scheme, --source, --target, --alignment, --source-vocabulary, --target-vocabulary, --output
+required: init: DIR, --preset, --source-vocab, --target-vocab | average: DIR, --output | fuse: --model, --lm, --output
+required: import: kind, SRC, OUT, --source-vocab, --target-vocab | prune: --model, --fraction, --output
+required: tune-lm: --model, --lm, --source, --reference | client score: SOURCE, TARGET | prepare vocab: CORPUS
+required: prepare select: FILE, --output, --in-domain, --general, --keep | prepare corpus: --target, --output
+required: prepare lines: preparation.json
+(choose from annotate --scheme: copyable, posall, posunk) | fuse --trained: readout, all) | import: nematus, marian)
+(choose from prune --scheme: class-blind, class-uniform, class-distribution) | score --softmax: full, none)
+(choose from decode --xml-input: exclusive, inclusive, ignore, pass-through) | prepare lines --side: source, target)
+(choose from embed --what: lines, source-words, target-words) | prepare corpus --split-compounds: source, target)
+(choose from client translate --priority: auto, interactive, bulk) | client score --priority: auto, interactive, bulk)
 """
 COUNTS = """\
-prepare corpus: --bpe --max-words --jobs
-prepare vocab: --size
-lexicon: --top
-train: --processes
-decode: --window --max-words --nbest --jobs
-score: --window --max-words
-embed: --max-words
-serve: --threads
-client translate: --beam --nbest --window
-client score: --window
+decode --window --max-words --nbest --jobs | score --window --max-words | embed --max-words | train --processes
+prepare corpus --bpe --max-words --jobs | prepare vocab --size | lexicon --top | serve --threads
+client translate --beam --nbest --window | client score --window
 """
 
 
-@pytest.mark.parametrize("row", [*REQUIRED.splitlines(), *CHOICES.splitlines()])
-def test_what_has_to_be_given_and_what_can_be_chosen_is_said(error_line: Callable[..., str], row: str) -> None:
-    words, _, names = row.partition(": ")
-    line = error_line(nmt_core, [*words.split(), *(["no-such"] * (row in CHOICES))])
-    says = "invalid choice: 'no-such' (choose from " if row in CHOICES else "the following arguments are required: "
-    end = f" ('nmt-core {words.partition(' -')[0]} --help' explains)"
-    assert line.replace("'", "").endswith(f"{says}{names}{')' * (row in CHOICES)}{end}".replace("'", ""))
+def test_what_has_to_be_given_and_what_can_be_chosen_is_said(error_line: Callable[..., str]) -> None:
+    for row in GIVEN.splitlines():
+        says, rest = re.split("(?<=required:) |(?<=choose from) ", row, maxsplit=1)
+        for words, names in (part.split(": ") for part in rest.split(" | ")):
+            line = error_line(nmt_core, [*words.split(), *(["no-such"] * row.startswith("(choose"))]).replace("'", "")
+            assert line.endswith(f"{says} {names} (nmt-core {words.partition(' -')[0]} --help explains)")
 
 
-@pytest.mark.parametrize("row", COUNTS.splitlines())
-def test_a_count_is_from_1_up(error_line: Callable[..., str], row: str) -> None:
-    command, _, options = row.partition(": ")
-    for option in options.split():
-        problem = f"argument {option}: expected a whole number from 1 up, found '0'"
-        expected = f"nmt-core {command}: {problem} ('nmt-core {command} --help' explains)"
-        assert error_line(nmt_core, [*command.split(), option, "0"]) == expected
+def test_a_count_is_from_1_up(error_line: Callable[..., str]) -> None:
+    for command, *options in (re.split(" (?=--)", part) for part in re.split(r" \| |\n", COUNTS.strip())):
+        for option in options:
+            problem = f"argument {option}: expected a whole number from 1 up, found '0'"
+            expected = f"nmt-core {command}: {problem} ('nmt-core {command} --help' explains)"
+            assert error_line(nmt_core, [*command.split(), option, "0"]) == expected
 
 
 @pytest.mark.parametrize("words", [f"decode --beam {10**30}", "client translate --timeout nan"])

@@ -73,11 +73,10 @@ def test_a_bar_knows_its_end_on_a_terminal_and_a_log_has_few_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool
 ) -> None:
     (tmp_path / "text").write_text("a\n" * 3)
-    os.mkfifo(tmp_path / "fifo")  # which nobody writes
     stderr = StringIO()
     monkeypatch.setattr(stderr, "isatty", lambda: terminal)
     monkeypatch.setattr(sys, "stderr", stderr)
-    for path, lines in ((str(tmp_path / "text"), 3), (str(tmp_path / "fifo"), None), ("-", None), (None, None)):
+    for path, lines in ((str(tmp_path / "text"), 3), ("/dev/null", None), ("-", None), (None, None)):
         with progress_bar("score", "lines", path=path, quiet=False) as bar:
             assert (bar.total, bar.mininterval) == (lines if terminal else None, 0.5 if terminal else 30.0)
     assert progress_bar("score", "lines", quiet=True).disable
