@@ -209,3 +209,17 @@ def test_the_default_that_help_names_is_the_options_own(name: str) -> None:
             assert said[1] == default or said[1].startswith(f"{default}: "), action.option_strings
             named += 1
     assert named > 10
+
+
+def test_the_form_of_a_value_is_the_one_that_the_guides_explain() -> None:
+    for command in program_of("nmt-core").commands:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+            parser("nmt-core").parse_args([command, "--help"])
+    named = [action for action in actions_of(parser("nmt-core")) if action.option_strings]
+    found = {f"{action.option_strings[-1]} {action.metavar}" for action in named if isinstance(action.metavar, str)}
+    assert {form for form in found if re.search(r"[^\w -]|-B$", form.partition(" ")[2])} == {
+        "--model DIR[,DIR...]", "--model NAME=DIR", "--lm F=WEIGHT", "--candidates NAME=K[,L]", "--lexicon NAME=FILE",
+        "--hybrid NAME=RECIPE", "--address HOST:PORT", "--keep SHARE|N|Nwords", "--weights START:STOP:STEP",
+        "--engine local|ray[,gpus=F][,address=A]", "--shards A-B", "--set KEY=VALUE", "--limit KEY=VALUE",
+        "--search KEY=VALUE", "--output F.json",
+    }  # fmt: skip

@@ -70,6 +70,9 @@ def test_an_undamaged_one_has_its_order_and_words(tmp_path: Path) -> None:
     (tmp_path / "model").write_text(ARPA)
     model = NgramModel(str(tmp_path / "model"))
     assert (model.order, "groupe" in model, "neuf" in model) == (2, True, False)
+    (tmp_path / "endless").write_text(ARPA.replace("-0.2\tun groupe", "-inf\tun groupe"))
+    with pytest.raises(InputError, match=r"or backoff of -inf or nan; write -99 there, as SRILM does$"):
+        NgramModel(str(tmp_path / "endless")).log_prob(["un", "groupe"])
     assert repr(model) == f"NgramModel('{tmp_path}/model', order=2)"
 
 

@@ -56,6 +56,16 @@ def test_the_account(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert table(0, 0, []).splitlines()[1] == "kept         0  -"
     assert (folder / "out/train.de").read_text() == "Der Aktionsplan ist gut .\nEin Hund .\n"
+    made = json.loads((folder / "out/preparation.json").read_text())["settings"]
+    assert [made["filters"][key] for key in ("maximum_words", "duplicates", "language")] == [50, True, None]
+    assert (made["truecasing"], made["compounds"]["sides"], made["subwords"]) == ({"sides": None}, None, None)
+    files = "--source raw.en --target raw.de --source-language en --target-language de --output new/train --quiet"
+    steps = "--gzip --split-compounds source --bpe 3"
+    assert main(["prepare", "corpus", *files.split(), *steps.split()]) == 0
+    names = {"compounds.en", "preparation.json", "subwords", "train.de.gz", "train.en.gz"}
+    assert {path.name for path in (folder / "new").iterdir()} == names
+    made = json.loads((folder / "new/preparation.json").read_text())["settings"]
+    assert (made["compounds"]["sides"], made["subwords"]["merges"], made["truecasing"]) == (["source"], 3, None)
 
 
 def test_a_name_that_the_record_cannot_have_is_refused(folder: Path, error_line: Callable[..., str]) -> None:
