@@ -182,15 +182,14 @@ def test_a_file_system_may_have_no_locks_and_no_flushing_of_directories(
     assert (sizes, os.listdir(tmp_path)) == ([7], ["f"])
 
 
-@pytest.mark.parametrize("problem", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO])
-def test_a_disk_that_takes_no_more_is_said_of_the_output(tmp_path: Path, problem: int) -> None:
-    said = rf"f: cannot be written \({os.strerror(problem)}\); the older file, if any, is untouched$"
-    with pytest.raises(NmtError, match=said), open_output(str(tmp_path / "f")):
-        raise OSError(problem, os.strerror(problem))
+def test_a_disk_that_takes_no_more_is_said_of_the_output(tmp_path: Path) -> None:
+    for problem in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+        said = rf"f: cannot be written \({os.strerror(problem)}\); the older file, if any, is untouched$"
+        with pytest.raises(NmtError, match=said), open_output(str(tmp_path / "f")):
+            raise OSError(problem, os.strerror(problem))
     with pytest.raises(FileNotFoundError), open_output(str(tmp_path / "f")):
         raise FileNotFoundError(errno.ENOENT, "of another file")
-    said = r"^/dev/full: cannot be written \(No space left on device\); what was written before is there$"
-    with pytest.raises(NmtError, match=said):
+    with pytest.raises(NmtError, match=r"^/dev/full: .*\(No space .*\); what was written before is there$"):
         write("/dev/full")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core import __main__ as entry
 from nmt_core.base.errors import InputError
 from nmt_core.commands.annotate import Outputs
 from nmt_core.commands.main import main as nmt_core
@@ -71,7 +72,6 @@ def test_what_is_like_nothing_is_told_alone(error_line: Callable[..., str]) -> N
         ),
         ("decode --model a --engine ray,gpus=inf", "found 'ray,gpus=inf'"),
         ("decode --model a --engine ray,address=", "found 'ray,address='"),
-        ("decode --model a --shards 3-2", "expected A-B, two numbers from 1 up, found '3-2'"),
         ("prune --model a --fraction 1.01", "'1.01' is not a share from 0 to 1, such as 0.8"),
         ("client translate --feature-name a|b", "expected a name without spaces, '|' or '=', found 'a|b'"),
         ("client translate --feature-name a=", "expected a name without spaces, '|' or '=', found 'a='"),
@@ -182,7 +182,9 @@ def test_processes_do_not_get_an_interrupt_while_they_begin(tmp_path: Path) -> N
     assert (done.returncode, done.stderr) == (130, "nmt-core: interrupted\n")
 
 
-def test_engines_and_names_of_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engines_outputs_and_the_program_have_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry, "start", lambda name, module: (name, module))
+    assert entry.main() == ("nmt-core", "nmt_core.commands.main")
     monkeypatch.setenv("RAY_ADDRESS", "head:1")
     found = [engine(text) for text in ("local", "ray", "ray,gpus=0.125,address=auto")]
     assert found == [None, Ray(0.0, "head:1"), Ray(0.125, "auto")]
