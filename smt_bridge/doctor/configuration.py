@@ -108,7 +108,8 @@ def examine_ini(ini: MosesIni, tables: Mapping[str, Table]) -> Iterator[Finding]
         yield from _examine_members(ini, feature, features)
     yield from _examine_mapping(ini)
     yield from _examine_factors(ini)
-    yield from _examine_weights(ini)
+    if not any(option.found is None and not option.key for option in ini.paths):  # [weight-file]: said above
+        yield from _examine_weights(ini)
 
 
 def _examine_path(ini: MosesIni, option: PathOption) -> Iterator[Finding]:
