@@ -39,7 +39,7 @@ def test_a_gpu_has_one_process_and_a_core_too(two_gpus: None) -> None:
 
 
 def test_a_gpu_that_is_not_there_is_told(two_gpus: None) -> None:
-    with pytest.raises(ConfigError, match="^--device cuda:5: this machine has 2 GPUs"):
+    with pytest.raises(ConfigError, match=r"^--device cuda:5: this machine has 2 GPUs"):
         count_jobs(parsed("--devices", "cuda:5"), ["model"])
 
 
