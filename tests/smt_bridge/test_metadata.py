@@ -93,6 +93,8 @@ def test_only_files_have_metadata_and_their_identity_is_length_and_crc(tmp_path:
     assert [new_metadata(output) for output in ("-", "/dev/null", "a.gz")] == [None, None, "a.gz.json"]
     (tmp_path / "digits").write_bytes(b"123456789")  # of which the CRC-32 is known
     assert identity(str(tmp_path / "digits")) == {"bytes": 9, "crc32": "cbf43926"}
+    (tmp_path / "digits").write_bytes(b"62")
+    assert identity(str(tmp_path / "digits"))["crc32"] == "0012d20a"
 
 
 LIST = "0 ||| le chat ||| LM0= -5 ||| -3\n0 ||| un chat ||| LM0= -4 ||| -4\n1 ||| oui ||| LM0= -1 ||| -1\n"

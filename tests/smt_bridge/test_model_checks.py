@@ -120,6 +120,16 @@ def test_a_scorer_is_asked_again_only_where_it_knows_little() -> None:
     assert scorer.asked == 400 + 200
 
 
+@pytest.mark.parametrize(("targets", "refused"), [(2, True), (3, False)])
+def test_the_direction_is_seen_of_the_first_hundred_pairs(targets: int, *, refused: bool) -> None:
+    """Of two pairs a source there are fewer, so that those that come next are looked at, too."""
+    feature = PairFeature(OneDirection())
+    feature.compute([Candidates(word, TARGET[:targets]) for word in SOURCE])
+    exchanged = [Candidates(word, [other]) for word, other in zip(TARGET, SOURCE, strict=True)]
+    with pytest.raises(WiringError, match="model of the other direction") if refused else nullcontext():
+        feature.compute(exchanged)
+
+
 @pytest.mark.parametrize(("words", "unknown", "refused"), [(49, 49, False), (100, 90, False), (50, 46, True)])
 def test_rare_words_are_no_proof(words: int, unknown: int, *, refused: bool) -> None:
     pairs = [SentencePair(f"w{number}", "") for number in range(words)]

@@ -39,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("moses.ini").write_text(INI)
     Path("graphs.gz").write_bytes(gzip.compress("".join(graph.text() for graph in GRAPHS).encode()))
-    Path("source").write_text("".join(f"{line}\n" for line in SOURCES))
+    Path("source").write_bytes("".join(f"{line}\r\n" for line in SOURCES).encode())
     Path("reference").write_text("a b c\n" * len(GRAPHS))
     Path("quarter").write_text("LM0= 0.5\nWordPenalty0= -0.3\nTranslationModel0= 0.2 0.7\nNMT0= 0.25\n")
     save("model", 1)

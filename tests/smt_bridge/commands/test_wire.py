@@ -181,7 +181,14 @@ def _single(line: str) -> str:
         (_single("Mmsapt name=TM0 path=x L1=de L2=en"), None, "has no file of scores"),
         (_single("PhraseDictionaryFuzzyMatch name=TM0 num-features=2 path=x"), None, "has no file of scores"),
         ("[ttable-file]\n0 0 0 2 old.gz\n[weight-t]\n1\n1\n", None, "before 2013"),
-        (MEMORY + "[weight-overwrite]\nTM0= 3 4\n", None, "moses.ini:6: [weight-overwrite]"),
+        *[
+            (
+                f"{MEMORY}[{section}]\nLM0= 1 TM0= 3 4\n",
+                None,
+                f"moses.ini:6: [{section}] has weights of TM0 for the columns it has now; put them into [weight] first",
+            )
+            for section in ("weight-overwrite", "alternate-weight-setting")
+        ],
     ],
 )
 def test_an_ini_whose_table_cannot_grow_is_refused_and_nothing_is_written(

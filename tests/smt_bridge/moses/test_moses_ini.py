@@ -51,10 +51,14 @@ def test_missing_weight_line_is_added_with_ones() -> None:
     configuration = ini(text=text)
     assert not configuration.weight_lines(configuration.phrase_table())
     assert b"Distortion0= 0.3\nTM0= 1 1 0.2 -0.5\n\n[odd" in edited(configuration)
+    windows = ini(text=text.replace(b"\n", b"\r\n"))
+    assert b"Distortion0= 0.3\r\nTM0= 1 1 0.2 -0.5\r\n\r\n[odd" in edited(windows)
 
 
 def test_missing_weight_section_is_added() -> None:
     assert edited(ini(text=b"[feature]\n" + TABLE)).endswith(b"\n\n[weight]\nTM0= 1 1 0.2 -0.5\n")
+    before = edited(ini(text=b"[weight]\nA= 1\n[feature]\n" + TABLE))  # lines of features keep their numbers
+    assert before.startswith(b"[weight]\nA= 1\n[feature]\n") and before.endswith(b"\n\n[weight]\nTM0= 1 1 0.2 -0.5\n")
 
 
 def test_tuneable_components_grow() -> None:
@@ -81,6 +85,10 @@ def test_several_tables_must_be_named() -> None:
     with pytest.raises(WiringError, match=r"^moses.ini: has no phrase table called TM7; there is TM0, TM1$"):
         configuration.phrase_table("TM7")
     assert configuration.phrase_table("TM1").kind == "ProbingPT"
+    group = b"\nPhraseDictionaryGroup name=G0 members=TM0 num-features=2\nProbingPT name=TM1 num-features=1 path=y"
+    assert ini(TABLE + group).phrase_table().name == "TM1"  # the others cannot grow
+    with pytest.raises(WiringError, match=r"^moses.ini:4: TM0 \(RuleTable\) has no file of scores: no column can be"):
+        ini(b"RuleTable name=TM0 num-features=2").phrase_table()
 
 
 def test_no_table_is_said() -> None:
