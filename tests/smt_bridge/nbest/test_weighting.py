@@ -57,12 +57,9 @@ def test_lenient_counts_both_sides_as_zero() -> None:
     assert reranker({"A": (1.0,), "C": (5.0,)}, lenient=True).total(list_of(b"A= 2 B= 9")[0]) == 2.0
 
 
-def test_other_number_of_values_names_the_line() -> None:
-    with pytest.raises(FormatError, match=r"list:2: feature A has 2 values but 1 weight in weights$"):
-        reranker({"A": (1.0,)}).best(list_of(b"A= 1", b"A= 1 2"))
-
-
 @pytest.mark.parametrize("weights", [{"A": (1.0,), "B": (1.0, 2.0)}, {"A": (1.0, 2.0), "B": (1.0,)}])
 def test_a_value_under_the_wrong_name_is_noticed(weights: dict[str, tuple[float, ...]]) -> None:
-    with pytest.raises(FormatError, match=r"list:[12]: feature A has (1 value but 2 weights|2 values but 1 weight) in"):
+    with pytest.raises(
+        FormatError, match=r"list:[12]: feature A has (1 value but 2 weights|2 values but 1 weight) in weights$"
+    ):
         reranker(weights).best(list_of(b"A= 1 B= 2 3", b"A= 1 2 B= 3"))

@@ -91,14 +91,8 @@ def test_what_is_counted_is_named(models: HybridModels, tmp_path: Path) -> None:
     queue.counts.update(restarts=1, given_up=2, failures=3)
     models._degraded["h"].update(failed=4, given_up=5, untranslated=6, unreadable=7, without_graph=8)
     found = {metric.name: metric for metric in models.collect()}
-    assert {name: metric.documentation for name, metric in found.items()} == {
-        "moses_restarts": "Moses started in place of one that ended or hung",
-        "moses_given_up_sentences": "Sentences that ended Moses twice",
-        "moses_failures": "Times that Moses could not be used at all",
-        "moses_waiting_sentences": "Sentences that Moses does not have yet",
-        "hybrid_degraded_sentences": "Sentences translated without Moses",
-        "hybrid_sentences_without_graph": "Sentences whose search graph could not be used",
-    }
+    assert [*found] == ["moses_restarts", "moses_given_up_sentences", "moses_failures", "moses_waiting_sentences",
+                        "hybrid_degraded_sentences", "hybrid_sentences_without_graph"]  # fmt: skip
     samples = [(one.labels.get("reason"), one.value) for metric in found.values() for one in metric.samples]
     reasons = [("failed", 4), ("given_up", 5), ("untranslated", 6), ("unreadable", 7)]
     assert samples == [(None, 1), (None, 2), (None, 3), (None, 0), *reasons, (None, 8)]

@@ -94,19 +94,12 @@ def test_the_report_is_json_with_all_runs() -> None:
     validation = CrossValidation(5, 31.5, 28.0)
     report = TuningReport({"A": (1.0,)}, 31.0, 20.0, RUNS, "so", 0.15, validation, SYSTEMS, None)
     expected: dict[str, Any] = {
-        "tuner": "mert",
-        "metric": "bleu",
-        "weights": {"A": [1.0]},
-        "score": 31.0,
-        "score_at_start": 20.0,
-        "mean": 30.5,
-        "deviation": pytest.approx(0.5**0.5),
-        "note": "so",
+        "tuner": "mert", "metric": "bleu", "weights": {"A": [1.0]}, "score": 31.0, "score_at_start": 20.0, "mean": 30.5,
+        "deviation": pytest.approx(0.5**0.5), "note": "so", "ridge": 0.15,
         "runs": [{"score": 30.0, "weights": {"A": [1.0]}}, {"score": 31.0, "weights": {"A": [0.5]}}],
-        "ridge": 0.15,
         "cross_validation": {"folds": 5, "tuned": 31.5, "held_out": 28.0},
         "baselines": {"scores": SYSTEMS, "held_out": 28.0, "folds": 5, "kept": None, "best": "FirstB0"},
-    }
+    }  # fmt: skip
     assert json.loads(json.dumps(as_json(report, tuner="mert", metric="bleu"))) == expected
     alone = expected | {"deviation": 0.0, "mean": 30.0, "runs": expected["runs"][:1], "baselines": None}
     report = report._replace(runs=RUNS[:1], systems={})
