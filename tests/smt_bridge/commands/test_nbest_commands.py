@@ -88,6 +88,15 @@ def test_tuned_weights_find_the_reference(files: Path, capsys: pytest.CaptureFix
     assert "tuned B; the other columns" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--output", "--report", "--recipe"])
+def test_no_output_of_tuning_replaces_the_metadata_of_its_list(files: Path, option: str) -> None:
+    (files / "nbest.json").write_text("{}")
+    with pytest.raises(
+        ConfigError, match=r"nbest.json is the metadata of the list, and would be lost; give the output"
+    ):
+        tuned(files, "reference", option, str(files / "nbest.json"))
+
+
 def test_tuning_on_plain_text(files: Path) -> None:
     (files / "plain").write_text(REFERENCE.replace(" &apos;s", "'s"))
     with pytest.raises(ConfigError, match="--detokenize english: expected a language code of ISO 639"):

@@ -106,6 +106,11 @@ def test_blank_lines_may_come_first_where_lists_are_made(folder: Path, moses: st
         options = ["--input", name, "--output", f"{name}.out", "--nbest-output", f"{name}.list"]
         assert translate(moses, *LISTS, *options, window=window) == 0
         made.append([line.split(" ||| ")[1] for line in Path(f"{name}.list").read_text().splitlines()])
+        firsts = {one.sentence: one for one in reversed(list(read_entries(f"{name}.list")))}
+        assert all(one.features["FirstMoses0"] == (1.0,) for one in firsts.values())  # Moses' own choice is written
+        assert Path(f"{name}.out").read_text().split("\n") == [
+            firsts[n].text if n in firsts else "" for n in range(max(firsts) + 2)
+        ]
     assert made[1] == made[0]
     assert Path("blank-first.out").read_text() == "\n\n" + Path("dev.out").read_text()
 

@@ -65,6 +65,9 @@ def test_a_merged_list_is_compared_with_its_systems() -> None:
     assert named.ridges == (0.0,)
 
 
+KNOWN = "expected mert, mira, pro, or one of runs=, seed=, restarts=, folds=, passes=, c=, decay="
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -72,8 +75,11 @@ def test_a_merged_list_is_compared_with_its_systems() -> None:
         (["c=0.1"], "--tuner c= is a key of mira; mert does not use it"),
         (["c=nan", "mira"], "--tuner c=nan: Input should be a finite number"),
         (["mirra"], "--tuner mirra: expected mert, mira or pro"),
-        (["steps=1"], "--tuner steps=: expected mert, mira, pro, or one of runs=, seed="),
-        (["features=A"], "--tuner features=: expected mert, mira, pro, or one of runs=, seed="),
+        (["steps=1"], f"--tuner steps=: {KNOWN}"),
+        (["features=A"], f"--tuner features=: {KNOWN}"),
+        (["mira", "c=0"], "--tuner c=0: Input should be greater than 0"),
+        (["mira", "decay=1.1"], "--tuner decay=1.1: Input should be less than or equal to 1"),
+        (["mira", "passes=0"], "--tuner passes=0: Input should be greater than or equal to 1"),
         (["mira", "pro"], "--tuner pro: a tuner is given twice"),
         (["runs=1", "runs=2"], "--tuner runs=2: runs is given twice"),
         (["runs=0"], "--tuner runs=0: Input should be greater than or equal to 1"),
@@ -82,5 +88,7 @@ def test_a_merged_list_is_compared_with_its_systems() -> None:
     ],
 )
 def test_what_the_tuner_does_not_use_is_refused(words: list[str], said: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(said)):
+    with pytest.raises(ConfigError, match=f"^{re.escape(said)}$"):
         TuningOptions.of(words)
+    edge = ["mira", "decay=1", "passes=1", "runs=1", "seed=0", "folds=2"]
+    assert TuningOptions.of(edge) == TuningOptions(tuner="mira", decay=1.0, passes=1, runs=1, seed=0, folds=2)
