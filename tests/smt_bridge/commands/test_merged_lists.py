@@ -89,6 +89,8 @@ def test_another_model_for_exact_features_is_refused(folder: Path, capsys: pytes
     assert merge(*lists) == 2
     assert "lm.arpa: changed since the job was begun" in capsys.readouterr().err.splitlines()[-1]
     assert merge(*lists, "--restart") == 0
+    values = {entry.text: entry.features["LM0"] for entry in read_entries("merged")}
+    assert values["le chat"] == (3.453878,)  # 1.5 ln 10: one unknown word less than "le chat noir"
 
 
 def test_weights_of_an_indicator_give_that_systems_output(folder: Path) -> None:

@@ -58,7 +58,7 @@ def test_the_union_in_order_each_text_once() -> None:
         (1, "no"),
         (2, "yes"),
     ]
-    assert len({tuple(row.features) for row in rows}) == 1
+    assert len({tuple(row.features) for row in rows}) == 1 and {row.total for row in rows} == {None}
 
 
 def test_columns_are_less_the_systems_own_first() -> None:

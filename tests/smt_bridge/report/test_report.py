@@ -18,6 +18,7 @@ import pytest
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, SentencePair
+from nmt_core.version import VERSION
 from smt_bridge.commands.main import main
 from smt_bridge.metrics.significance import compare
 from smt_bridge.nbest.order import fill_gaps, ordered_lists
@@ -267,7 +268,8 @@ def test_the_page_about_a_table_has_its_counts_and_best_targets(
         assert capsys.readouterr().err == f"report: {name} has {name.stat().st_size // 1024} KiB\n"
     page = read(output.read_text())
     found = json.loads(beside.read_bytes())
-    assert (found["format"], found["version"], found["lines"]) == ("hybridmt table report", 1, 40)
+    made_by = ("hybridmt table report", 1, f"hybridmt {VERSION}")
+    assert (found["format"], found["version"], found["made_by"], found["lines"]) == (*made_by, 40)
     logs = np.log([[0.1 * (index % 9 + 1), 0.01 * (index % 7 + 1)] for index in range(40)]).T
     cells, *_ = np.histogram2d(logs[0], logs[1], bins=60, range=[(-12, 0), (-30, 0)])
     assert found["histogram"]["pairs"] == cells.tolist()

@@ -178,6 +178,7 @@ def test_it_scores_as_its_neural_model_and_says_what_it_is(hybrid: NmtClient, ne
     [
         ({"beam": 3}, grpc.StatusCode.INVALID_ARGUMENT, "leave out beam"),
         ({"length_normalization": 0.5}, grpc.StatusCode.INVALID_ARGUMENT, "leave out length_normalization"),
+        ({"max_length_ratio": 2.0}, grpc.StatusCode.INVALID_ARGUMENT, "leave out max_length_ratio"),
         ({"replace_unknown": True}, grpc.StatusCode.FAILED_PRECONDITION, "needs a model with attention"),
     ],
 )
