@@ -11,6 +11,16 @@ from tqdm import tqdm
 from nmt_core.files.lines import read_lines
 
 
+class _Bar(tqdm):  # type: ignore[type-arg]
+    """Shown from the first step on: before it, an input that is wrong has its error line alone."""
+
+    def close(self) -> None:
+        """Leave the bar of a short run, too."""
+        if self.n:
+            self.delay = 0
+        super().close()
+
+
 def progress_bar(name: str, unit: str, *, path: str | None = None, quiet: bool) -> Any:
     """A bar on stderr, which knows its end where it counts the lines of a file; a log needs no line every half second.
 
@@ -21,4 +31,6 @@ def progress_bar(name: str, unit: str, *, path: str | None = None, quiet: bool) 
     countable = on_terminal and path is not None and path != "-" and os.path.isfile(path)
     total = sum(1 for _ in read_lines(path)) if path is not None and countable else None
     seconds = 0.5 if on_terminal else 30.0
-    return tqdm(desc=name, unit=unit, total=total, file=sys.stderr, mininterval=seconds, disable=not is_seen)
+    return _Bar(
+        desc=name, unit=unit, total=total, file=sys.stderr, mininterval=seconds, delay=0.001, disable=not is_seen
+    )

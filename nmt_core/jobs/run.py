@@ -90,18 +90,16 @@ def run_with_options(
     """
     if (args.shards or args.restart) and not job.journaled:
         raise ConfigError("--shards and --restart need a file as input and another as --output")
-    with contextlib.ExitStack() as stack:
-        path = None if args.shards else job.input
-        bar = functools.cache(lambda: stack.enter_context(progress_bar(name, unit, path=path, quiet=quiet)))
+    with progress_bar(name, unit, path=None if args.shards else job.input, quiet=quiet) as bar:
 
         def note(shard: Shard, counts: Counts, resumed: bool) -> None:
             if resumed:  # time left is counted from what is done now
-                bar().initial = getattr(bar(), "initial", 0) + shard.lines
-            bar().update(shard.lines)
+                bar.initial = getattr(bar, "initial", 0) + shard.lines
+            bar.update(shard.lines)
             seen(counts)
 
         how: dict[str, Any] = {"ray": args.engine, "shards": args.shards, "restart": args.restart}
-        counts = run_job(job, open_worker, jobs=jobs, begin=bar, seen=note, on_complete=on_complete, **how)
+        counts = run_job(job, open_worker, jobs=jobs, seen=note, on_complete=on_complete, **how)
     if counts is None:
         done = f"shards {args.shards.start + 1}-{args.shards.stop} are done"
         say(f"{name}: {done}; when all are, the same command without --shards puts them together")
@@ -116,15 +114,14 @@ def run_job(
     ray: Ray | None = None,
     shards: range | None = None,
     restart: bool = False,
-    begin: Callable[[], object] = lambda: None,
     seen: Seen = lambda shard, counts, resumed: None,
     on_complete: OnComplete = lambda counts, description: None,
 ) -> Counts | None:
     """Do what is left of the job; the sums of all counts when the outputs are complete, else None.
 
-    ``shards`` (indices) limits the work to some; the same job without it puts all together. ``begin`` is called when
-    the workers are ready and the outputs open, before any shard is read. A job without a journal is done as its input
-    comes. Raises ConfigError when the job was begun with another description, NmtError while another program does it.
+    ``shards`` (indices) limits the work to some; the same job without it puts all together. A job without a journal
+    is done as its input comes. Raises ConfigError when the job was begun with another description, NmtError while
+    another program does it.
     """
     files = job.files if job.journaled else {}
     digests = _digests(files)  # before any worker reads the files
@@ -135,7 +132,6 @@ def run_job(
             described = {**job.description, "models": workers.description, "sha256": digests}
             identity = json.loads(json.dumps({"journal version": _VERSION, **described}))
         with open_outputs(job.outputs, identity, shards=shards, restart=restart) as outputs:
-            begin()
             counts = Counts()
             results = _results(job, workers, outputs, shards or range(sys.maxsize))
             for (shard, place), result in in_order(results, ahead=workers.ahead):

@@ -113,13 +113,12 @@ def _translate_input(
     text = system.text
     listing = stack.enter_context(open_output(args.nbest_output, on_complete=finish)) if args.nbest_output else None
     output = stack.enter_context(open_output(args.output))
-    bar = functools.cache(lambda: stack.enter_context(progress_bar(NAME, " sent", quiet=args.quiet)))
+    bar = stack.enter_context(progress_bar(NAME, " sent", quiet=args.quiet))
     making_lists = args.nbest_output and not args.recipe  # the first window defines their columns
     for window in windows_of_lines(args.input, WINDOW, streaming=args.input == "-" and not making_lists):
         for number, line in enumerate(window, start=counts.sentences + 1):
             check_words(line, args.max_words, path=args.input, line=number)
             check_factors(line, system.factors, path=args.input, line=number)
-        bar()  # after what may be wrong in the first lines
         sentences = [counts.safe(text.tokenize(line) if text else line, factored=system.factors > 0) for line in window]
         for sentence, choice in zip(sentences, _translate(args, system.hybrid, sentences), strict=True):
             _write(choice, output, listing, counts, text.detokenize if text else None)
@@ -128,7 +127,7 @@ def _translate_input(
                 _warn_of_silence(args, counts.sentences, sentence, choice)
         if args.output == "-":
             output.flush()
-        bar().update(len(window))
+        bar.update(len(window))
 
 
 def windows_of_lines(path: str, size: int, *, streaming: bool) -> Iterator[list[str]]:

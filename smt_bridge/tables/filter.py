@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError
@@ -223,12 +223,11 @@ def filter_table(args: argparse.Namespace) -> int:
             write_metadata(args.output, metadata.model_copy(update={"filtered": [*before, filtered]}))
 
     blocks = filter_by_sources(args.input, SourceFilter(text))
-    first = next(blocks)  # what is no table is said in one line, without a bar
     with (
         progress_bar(NAME, " lines", path=args.input, quiet=args.quiet) as progress,
         open_output(args.output, on_complete=finish) as stream,
     ):
-        for block in chain([first], blocks):
+        for block in blocks:
             stream.write(block.content)
             kept, lines = kept + block.kept, lines + block.lines
             progress.update(block.lines)

@@ -39,3 +39,14 @@ def test_progress_has_a_total(
     places = files if command == "score" else ["--input", files[0]]
     assert main([command, "--model", str(folder / "search"), "--device", "cpu", *options, *places]) == 0
     assert (command in said.getvalue() and "3/3" in said.getvalue()) == shown
+
+
+@pytest.mark.parametrize("command", ["score", "decode"])
+def test_a_wrong_first_line_has_no_bar(folder: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    bad = folder / "bad"
+    bad.write_bytes(b"\xff\n")
+    places = [str(bad), str(bad)] if command == "score" else ["--input", str(bad)]
+    said = Stderr(terminal=True)
+    monkeypatch.setattr("sys.stderr", said)
+    assert main([command, "--model", str(folder / "search"), "--device", "cpu", *places]) == 2
+    assert [line.startswith(f"nmt-core {command}: {bad}:1: ") for line in said.getvalue().splitlines()] == [True]
