@@ -98,7 +98,7 @@ def for_factored_sources(features: Sequence[Feature], factor: int) -> tuple[list
     read = {number for number in map(_factors_of, features) if number}
     if len(read) > 1:
         several = " and ".join(map(str, sorted(read)))
-        raise ConfigError(f"the models read {several} factors beside each source word; use models that read equally many")
+        raise ConfigError(f"the models read {several} factors beside each source word; use those that read as many")
     given = [feature if _factors_of(feature) else AdaptedFeature(feature, factor=factor) for feature in features]
     return given, max(read, default=0)
 

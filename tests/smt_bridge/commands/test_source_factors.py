@@ -154,7 +154,7 @@ def test_models_of_other_numbers_of_factors_are_named(
     models: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert annotate(tmp_path, "--scorer", models["factored"], "--scorer", models["two factors"]) == 2
-    said = "the models read 1 and 2 factors beside each source word; use those of equally many"
+    said = "the models read 1 and 2 factors beside each source word; use those that read as many"
     assert capsys.readouterr().err == f"smt-bridge add-features: {said}\n"
 
 
