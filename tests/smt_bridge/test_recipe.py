@@ -55,16 +55,12 @@ def test_a_damaged_recipe_is_named_with_what_is_wrong(change: dict[str, Any], pr
         ({"format": "x"}, "is not a recipe; `smt-bridge tune --recipe FILE` writes one"),
         ({"version": 1}, "is a recipe of version 1; this program reads 2; make it and its lists again"),
         ({"fill": "zero"}, "has a way to fill columns (`fill`) that is gone; make it and its lists again"),
-        (
-            {"guidance": GUIDED, "graph": GRAPH},
-            "is a damaged recipe (guidance: expected none beside lists that are merged); write it again",
-        ),
-        (
-            {"moses_options": ["-th", "2"]},
-            "has options for Moses (moses_options) that cannot be used: leave out -th: give --moses-threads",
-        ),
+        ({"guidance": GUIDED, "graph": GRAPH},
+         "is a damaged recipe (guidance: expected none beside lists that are merged); write it again"),
+        ({"moses_options": ["-th", "2"]},
+         "has options for Moses (moses_options) that cannot be used: leave out -th: give --moses-threads"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_recipe_of_ours_is_named(change: dict[str, Any], problem: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_recipe(SMALL | change, "r")

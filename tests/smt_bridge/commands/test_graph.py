@@ -81,10 +81,8 @@ def test_a_sentence_without_translation_has_no_lines(folder: Path, capsysbinary:
     ("arguments", "problem"),
     [
         (["nbest", "graphs", "--nbest", "0"], "--nbest: expected a whole number from 1 up"),
-        (
-            ["nbest", "graphs", "--gap", "1"],
-            "--gap is not for `smt-bridge graph nbest`; --help says for which use it is",
-        ),
+        (["nbest", "graphs", "--gap", "1"],
+         "--gap is not for `smt-bridge graph nbest`; --help says for which use it is"),
         (["nbest", "graphs", "--graph-weight", "1"], "--graph-weight is not for `smt-bridge graph nbest`; --help says"),
         (["search", "graphs", "--model", "m"], "`smt-bridge graph search` needs --source"),
         (["list-posteriors", "graphs"], "--ini is not for `smt-bridge graph list-posteriors`"),
@@ -99,7 +97,7 @@ def test_a_sentence_without_translation_has_no_lines(folder: Path, capsysbinary:
         (["list-posteriors", "graphs", "--order", "9", "--minimum", "-1"], "--minimum must be a number from 0 on"),
         (["show", "graphs"], "'show'"),
     ],
-)
+)  # fmt: skip
 def test_bad_input_is_one_line(
     folder: Path, arguments: list[str], problem: str, error_line: Callable[..., str]
 ) -> None:

@@ -102,39 +102,27 @@ def test_a_graph_without_a_complete_hypothesis_has_no_way_to_the_end(tmp_path: P
         ("VERSION=1.1\nUTTERANCE=0\n", f"graphs:1: {EXPECTED}$"),
         ("# target ||| features ||| source-covered\n2 2\n", "graphs:1: expected .*hypergraphs"),
         (GRAPH.replace("stack=0", "stack=1", 1), "graphs:1: expected `ID hyp=0 stack=0 forward=… fscore=…`, where a"),
-        (
-            GRAPH.replace("back=0", "back=77", 1),
-            r"graphs:2: comes from hypothesis 77, of which no earlier stack has a line; is the file complete\?$",
-        ),
+        (GRAPH.replace("back=0", "back=77", 1),
+         r"graphs:2: comes from hypothesis 77, of which no earlier stack has a line; is the file complete\?$"),
         (GRAPH.replace("hyp=1 ", "hyp=0 "), "comes from hypothesis"),
         (GRAPH.replace('" out=', " out=", 1), "graphs:2: expected `ID hyp=1"),
-        (
-            GRAPH.replace("wort|", "wort|NN|", 1),
-            r"graphs:2: has several factors, or `\|` in a word, behind out=; only words of one factor can be read$",
-        ),
-        (
-            GRAPH.replace(') " out', ') x" out', 1),
-            r'graphs:2: expected `ID hyp=1 .* out="source\|target"`, and sparse features as name=value$',
-        ),
+        (GRAPH.replace("wort|", "wort|NN|", 1),
+         r"graphs:2: has several factors, or `\|` in a word, behind out=; only words of one factor can be read$"),
+        (GRAPH.replace(') " out', ') x" out', 1),
+         r'graphs:2: expected `ID hyp=1 .* out="source\|target"`, and sparse features as name=value$'),
         (GRAPH.replace(') " out', ') x=1e39" out', 1), "graphs:2: '1e39' is not a score; expected a number$"),
         (re.sub(r' scores=".*?" out="(.*?)"', r" out=\1", GRAPH), "graphs:2: .*-output-search-graph-extended"),
-        (
-            "0 hyp=0 stack=0\n0 hyp=1 stack=1 back=0 score=-1 ",
-            "graphs:1: has no scores; .*-output-search-graph-extended",
-        ),
-        (
-            GRAPH.replace("core=(", "core=(0.000,", 1),
-            "graphs:2: has 6 scores but .*moses.ini has 5; give the moses.ini of",
-        ),
+        ("0 hyp=0 stack=0\n0 hyp=1 stack=1 back=0 score=-1 ",
+         "graphs:1: has no scores; .*-output-search-graph-extended"),
+        (GRAPH.replace("core=(", "core=(0.000,", 1),
+         "graphs:2: has 6 scores but .*moses.ini has 5; give the moses.ini of"),
         (re.sub(r"core=\([^,]*", "core=(1e", GRAPH, count=1), "graphs:2: '1e' is not a score; expected a number"),
         (LONG.format("x " * 501), "graphs:1: sentence 0 has a phrase of 501 words; is the file damaged\\?$"),
         (GRAPH + GRAPH.partition("\n")[2].replace("0 hyp", "1 hyp"), "graphs:16: expected `ID hyp=1"),
-        (
-            GRAPH + GRAPH.replace("0 hyp", "1 hyp") + GRAPH,
-            "graphs:31: sentence 0 comes after 1; expected ascending ids, each once",
-        ),
+        (GRAPH + GRAPH.replace("0 hyp", "1 hyp") + GRAPH,
+         "graphs:31: sentence 0 comes after 1; expected ascending ids, each once"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, features: GraphFeatures, text: str, problem: str) -> None:
     with pytest.raises(FormatError, match=problem):
         read(tmp_path, features, text)
@@ -184,16 +172,12 @@ def test_an_ini_of_another_run_is_noticed(tmp_path: Path, features: GraphFeature
     ("weights", "problem"),
     [
         ("LM0= 1\n", "weights: no weight for WordPenalty0, which has 1 value in n-best lists$"),
-        (
-            "LM0= 1\nWordPenalty0= 1\nTranslationModel0= 1\n",
-            "weights: 1 weight for TranslationModel0, which has 2 values in n-best lists$",
-        ),
-        (
-            "LM0= 1\nNMT0= 1\n",
-            "weights: NMT0 is no feature of the decoder, so that its weight cannot count in a graph; leave it out$",
-        ),
+        ("LM0= 1\nWordPenalty0= 1\nTranslationModel0= 1\n",
+         "weights: 1 weight for TranslationModel0, which has 2 values in n-best lists$"),
+        ("LM0= 1\nNMT0= 1\n",
+         "weights: NMT0 is no feature of the decoder, so that its weight cannot count in a graph; leave it out$"),
     ],
-)
+)  # fmt: skip
 def test_weights_of_other_features_are_refused(tmp_path: Path, weights: str, problem: str) -> None:
     (tmp_path / "weights").write_text(weights)
     with pytest.raises(WiringError, match=problem):
@@ -204,17 +188,13 @@ def test_weights_of_other_features_are_refused(tmp_path: Path, weights: str, pro
     ("ini", "problem"),
     [
         ("LM0= 1\n", r"ini: has no \[feature\] section; give the moses.ini of the decoder that wrote the graphs$"),
-        (
-            INI.replace("name=LM0", "name=LM0\nEditOps"),
-            r"ini: the feature EditOps0 has no weights, and only Moses knows how many scores it has; add as many"
-            r" weights \(Moses takes 1\)$",
-        ),
-        (
-            INI.replace("0.2 0.7", "0.2"),
-            "the feature TranslationModel0 has 2 scores but 1 weight; Moses would stop here$",
-        ),
+        (INI.replace("name=LM0", "name=LM0\nEditOps"),
+         r"ini: the feature EditOps0 has no weights, and only Moses knows how many scores it has; add as many"
+         r" weights \(Moses takes 1\)$"),
+        (INI.replace("0.2 0.7", "0.2"),
+         "the feature TranslationModel0 has 2 scores but 1 weight; Moses would stop here$"),
     ],
-)
+)  # fmt: skip
 def test_an_ini_that_moses_would_refuse_is_refused(tmp_path: Path, ini: str, problem: str) -> None:
     (tmp_path / "moses.ini").write_text(ini)
     with pytest.raises(WiringError, match=problem):

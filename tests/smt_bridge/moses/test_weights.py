@@ -58,19 +58,13 @@ NAMELESS = (
         ("A= 1\nB= 2\nA= 3\n", 3, "the weights of A are given twice; keep one of the lines"),
         ("A= 1\nA= 2 3\n", 2, "the weights of A are given twice; keep one of the lines"),
         ("[feature]\nLM0= 1\n", None, "holds no weights; expected a [weight] section with lines such as `LM0= 0.5`"),
-        (
-            '{\n "format": "hybridmt recipe"',
-            None,
-            "is JSON, perhaps a recipe; give the weights that `smt-bridge tune --output` wrote beside it",
-        ),
-        (
-            "[ttable-file]\n0 0 0 2 table\n[weight-t]\n.2\n",
-            None,
-            "has its tables and weights in [ttable-file] and [weight-t], as before 2013; convert it with Moses'"
-            " scripts/training/convert-moses-ini-to-v2.perl",
-        ),
+        ('{\n "format": "hybridmt recipe"', None,
+         "is JSON, perhaps a recipe; give the weights that `smt-bridge tune --output` wrote beside it"),
+        ("[ttable-file]\n0 0 0 2 table\n[weight-t]\n.2\n", None,
+         "has its tables and weights in [ttable-file] and [weight-t], as before 2013; convert it with Moses'"
+         " scripts/training/convert-moses-ini-to-v2.perl"),
     ],
-)
+)  # fmt: skip
 def test_malformed_weights_are_refused(tmp_path: Path, text: str, line: int | None, problem: str) -> None:
     path = written(tmp_path / "w", text)
     with pytest.raises(FormatError) as caught:

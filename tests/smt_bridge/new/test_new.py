@@ -445,12 +445,10 @@ def test_without_lists_models_and_column_are_made(system: Path, capsys: pytest.C
     ("test", "said"),
     [
         (None, "no --test: the report is of the development set, whose numbers are too good"),
-        (
-            ["news.en", "news.fr"],
-            "missing: {}/news.en: its list is missing, it is left out; give it as the third file of --test",
-        ),
+        (["news.en", "news.fr"],
+         "missing: {}/news.en: its list is missing, it is left out; give it as the third file of --test"),
     ],
-)
+)  # fmt: skip
 def test_without_a_list_of_a_test_set_the_development_set_is_judged(
     system: Path, test: list[str] | None, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -527,25 +525,17 @@ def replace(path: str, old: str, new_text: str) -> None:
         (lambda: move_sides("train"), "--train train.en train.fr: system/table.gz translates in the other direction"),
         (lambda: move_sides("dev"), "translates in the other direction (not en to fr); exchange the two files"),
         (lambda: move_sides("news"), "--test news.en news.fr: system/table.gz translates in the other direction"),
-        (
-            lambda: Path("train.en").write_text("der Hund\n" * 200),
-            "--train train.en: 100% of its words are in no source phrase of system/table.gz; give the text that Moses"
-            " was trained on, tokenised and cased as it was\n",
-        ),
+        (lambda: Path("train.en").write_text("der Hund\n" * 200),
+         "--train train.en: 100% of its words are in no source phrase of system/table.gz; give the text that Moses"
+         " was trained on, tokenised and cased as it was\n"),
         (lambda: Path("system/table.gz").unlink(), "which is not there; correct the path"),
-        (
-            lambda: append("dev.nbest", "9 ||| le ||| WordPenalty0= -1 TranslationModel0= -1 -1 ||| -1\n"),
-            "smt-bridge new: correct these errors first; `smt-bridge doctor` shows them again\n",
-        ),
-        (
-            lambda: append("system/moses.ini", "[search-algorithm]\n3\n"),
-            "system/moses.ini: is of a hierarchical or syntax system; train by docs/training.md and rerank its lists"
-            " (docs/lists.md)\n",
-        ),
-        (
-            lambda: replace("system/moses.ini", "output-factor=0", "output-factor=0,1"),
-            "moses.ini: its words have factors; use `add-features --factor` (docs/features.md)\n",
-        ),
+        (lambda: append("dev.nbest", "9 ||| le ||| WordPenalty0= -1 TranslationModel0= -1 -1 ||| -1\n"),
+         "smt-bridge new: correct these errors first; `smt-bridge doctor` shows them again\n"),
+        (lambda: append("system/moses.ini", "[search-algorithm]\n3\n"),
+         "system/moses.ini: is of a hierarchical or syntax system; train by docs/training.md and rerank its lists"
+         " (docs/lists.md)\n"),
+        (lambda: replace("system/moses.ini", "output-factor=0", "output-factor=0,1"),
+         "moses.ini: its words have factors; use `add-features --factor` (docs/features.md)\n"),
         (lambda: Path("news.fr").unlink(), "news.fr: cannot be read (No such file or directory)"),
         (lambda: [Path(f"train.{side}").write_text("") for side in ("en", "fr")], "train.en: has no line"),
         (lambda: (Path("dev.en").unlink(), os.mkfifo("dev.en")), "dev.en: is a pipe; expected an ordinary file"),
@@ -556,7 +546,7 @@ def replace(path: str, old: str, new_text: str) -> None:
         *("exists", "lengths", "sides", "sides-of-dev", "sides-of-test", "language", "table", "list", "hierarchical"),
         *("factors", "test", "empty", "pipe", "link", "tables"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_fit_is_said_first(
     system: Path, capsys: pytest.CaptureFixture[str], change: Callable[[], object], said: str
 ) -> None:

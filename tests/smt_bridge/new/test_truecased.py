@@ -93,15 +93,13 @@ def test_the_trainings_that_measure_the_speed_find_the_preparation(
     ("changed", "said"),
     [
         ({"models": "truecase-model.fr truecase-model.en"}, r"truecase-model.fr: knows \d+% of the words of train.en"),
-        (
-            {"train": "cased.en cased.fr"},
-            r"--train cased.en: truecase-model.en changes \d+% of its lines; give the truecased text that Moses",
-        ),
+        ({"train": "cased.en cased.fr"},
+         r"--train cased.en: truecase-model.en changes \d+% of its lines; give the truecased text that Moses"),
         ({"models": "dev.en dev.fr"}, r"dev.en:1: expected a line of train-truecaser.perl"),
         ({"models": "dev.en none.fr"}, r"none.fr: cannot be read"),
     ],
     ids=["exchanged", "cased", "no-model", "missing"],
-)
+)  # fmt: skip
 def test_what_does_not_fit_is_said_first(
     system: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], changed: dict[str, str], said: str
 ) -> None:

@@ -56,12 +56,10 @@ def refusal(*lines: bytes, scores: int = 2) -> str:
         (b"a ||| b |||\t1\t2\t||| 0-0", b"a ||| b ||| 1 2 .5 ||| 0-0"),
         (b"a ||| b ||| +1.50E-02 .5 |||", b"a ||| b ||| +1.50E-02 .5 .5 |||"),
         (b"a |||  ||| 1 2 |||  ||| 1", b"a |||  ||| 1 2 .5 |||  ||| 1"),
-        (
-            b"\xa0\xff\x0b ||| \xe2\x80\xa8\r\x1c ||| 1 2 ||| \x00",
-            b"\xa0\xff\x0b ||| \xe2\x80\xa8\r\x1c ||| 1 2 .5 ||| \x00",
-        ),
+        (b"\xa0\xff\x0b ||| \xe2\x80\xa8\r\x1c ||| 1 2 ||| \x00",
+         b"\xa0\xff\x0b ||| \xe2\x80\xa8\r\x1c ||| 1 2 .5 ||| \x00"),
     ],
-)
+)  # fmt: skip
 def test_line_keeps_all_but_blanks_between_scores(line: bytes, expected: bytes) -> None:
     assert through(line, added=b".5") == [expected]
 
@@ -81,12 +79,10 @@ def test_line_keeps_all_but_blanks_between_scores(line: bytes, expected: bytes) 
         (b"a ||| b ||| 1e 1 |||", f"score 1 is `1e`, {SHIFTED}; {STOPS}"),
         (b"a ||| b ||| 1 \xff%b |||" % (b"x" * 90), f"score 2 is `\\xff{'x' * 39}`, {SHIFTED}; {STOPS}"),
         (b"a ||| b ||| 1 1e999 |||", "score 2 is `1e999`, which is too large"),
-        (
-            b"a ||| b ||| -0.5 1 |||",
-            "score 1 is `-0.5`, but must not be negative: scores are probabilities, of which Moses takes the logarithm",
-        ),
+        (b"a ||| b ||| -0.5 1 |||",
+         "score 1 is `-0.5`, but must not be negative: scores are probabilities, of which Moses takes the logarithm"),
     ],
-)
+)  # fmt: skip
 def test_malformed_line_is_refused_with_its_number(line: bytes, problem: str) -> None:
     assert refusal(LINE, LINE, line, LINE) == f"table:13: {problem}"
 
@@ -104,18 +100,14 @@ def test_first_line_sets_the_number_of_scores(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("first", "problem"),
     [
-        (
-            b"[X] ||| a [X,1] ||| b [X,1] ||| p=1\n",
-            ":1: this is a Hiero grammar (`[X] ||| ...`); write it as Moses' rules: source ||| target ||| scores",
-        ),
-        (
-            b"[NP [DT a] [NN]] ||| x [X][NN] [X] ||| 1\n",
-            ":1: these are rules of tree fragments (`[NP [DT the] [NN]]`), which are not read",
-        ),
+        (b"[X] ||| a [X,1] ||| b [X,1] ||| p=1\n",
+         ":1: this is a Hiero grammar (`[X] ||| ...`); write it as Moses' rules: source ||| target ||| scores"),
+        (b"[NP [DT a] [NN]] ||| x [X][NN] [X] ||| 1\n",
+         ":1: these are rules of tree fragments (`[NP [DT the] [NN]]`), which are not read"),
         (b"1\n", f":1: has 1 of at least 3 fields, {STOPS}; {EXPECTED}"),
         (b"", f": the file is empty; {EXPECTED}"),
     ],
-)
+)  # fmt: skip
 def test_other_kinds_of_tables_are_refused(tmp_path: Path, first: bytes, problem: str) -> None:
     (tmp_path / "t").write_bytes(first)
     with pytest.raises(FormatError) as caught:
