@@ -16,6 +16,8 @@ from smt_bridge.commands.main import main
 from smt_bridge.lists import add
 from smt_bridge.metadata import read_metadata
 from smt_bridge.nbest.formats import read_entries
+from tests.fakes import LengthPairScorer
+from tests.nmt_core.arpa import ARPA
 
 NBEST = b"0 ||| la maison ||| A= 1 ||| -1\n0 ||| maison la ||| A= 2 ||| -2\n2 ||| la ||| A= 3 ||| -3\n"
 
@@ -41,6 +43,16 @@ def test_features_by_name_in_the_order_given(files: Path) -> None:
     assert call(files, "--feature", "wordcount", *specs, "--output", files / "out") == 0
     lines = [list(entry.features) for entry in read_entries(str(files / "out"))]
     assert lines == [["A", "WordCount0", "MBRBLEU0", "ModelOne0", "MBRBLEU1"]] * 3
+
+
+def test_columns_of_scorers_and_of_the_language_model_come_first(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("kenlm")
+    monkeypatch.setattr("smt_bridge.lists.worker.open_model", lambda *_: LengthPairScorer())
+    (files / "lm.arpa").write_text(ARPA)
+    models = ("--lm", files / "lm.arpa", "--reverse-scorer", "r", "--scorer", "a", "--scorer", "b")
+    call(files, "--feature", "wordcount", *models, "--feature", "nmtunk:a", "--jobs", "1", "--output", files / "out")
+    columns = "A NMT0 NMT1 NMTreverse0 KENLM0 KenLMoov0 WordCount0 NMTunk0"
+    assert list(next(read_entries(str(files / "out"))).features) == columns.split()
 
 
 def test_sidecar_names_what_every_column_depends_on(files: Path) -> None:

@@ -68,6 +68,7 @@ def test_posteriors_are_written_in_order_and_what_is_unlikely_is_not(
     assert lines[:4] == ["0 ||| </s> ||| 1", "0 ||| a ||| 1", "0 ||| b ||| 0.622459", "0 ||| c ||| 0.377541"]
     assert lines[4:6] == ["0 ||| <s> a ||| 1", "0 ||| a b ||| 0.622459"]
     assert (3, "f") in found and (3, "g") not in found
+    assert (0, "a") in posteriors(capsysbinary, "list-posteriors", "list", "--minimum", "1")
     assert (3, "a b c d") in found and (3, "a b c d e") not in found
 
 

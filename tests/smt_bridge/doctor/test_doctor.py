@@ -16,6 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
 from smt_bridge.doctor import examination
@@ -170,6 +171,7 @@ HARMS: list[tuple[Callable[[Path], object], list[str]]] = [
      ["warning: source: punctuation is glued to words: it is not tokenised; run Moses' tokenizer.perl on it", f"warning: source: 83% {UNKNOWN}"]),
     (edit("source", lambda t: "THE HOUSE\nA HOUSE\n"), ["warning: source: 100% of the words are unknown to model; is it cased while the model was trained on lower-cased text? lower-case it"]),
     (edit("source", lambda t: "das haus\nein haus\n"), [f"warning: source: 100% {UNKNOWN}"]),
+    (wrote("source", b"the house a x\nthe house the\n"), []),  # 14 % are unknown
     (edit("source", lambda t: t.replace("the", "'s") + "a house\n" * 5), []),
     (lambda folder: (edit("source", lambda t: t.replace("the", "'s") + "a house\n" * 5)(folder), edit("table", lambda t: "&apos;s house ||| la ||| 0.5 0.25 ||| 0-0\n" + t)(folder)),
      [f"warning: table: has escapes such as &apos;s where source has 's; {ESCAPE}", f"warning: table: 17% {UNKNOWN}"]),
@@ -205,6 +207,7 @@ def test_of_long_files_the_first_lines_are_read(folder: Path) -> None:
     files = {name: str(folder / name) for name in ("source", "nbest")}
     assert list(examine(Files(**files, most=2))) == []
     assert len(list(examine(Files(**files)))) == 2
+    assert Files().most == 200_000  # as docs/troubleshooting.md says
 
 
 def test_a_model_of_the_other_direction_is_named(folder: Path) -> None:
@@ -234,6 +237,27 @@ def test_metadata_of_another_model_are_named(folder: Path, monkeypatch: pytest.M
         scorer = SimpleNamespace(signature=f"nmt|model:{model}")
         monkeypatch.setattr(examination, "open_model", lambda _, scorer=scorer: scorer)
         assert findings(folder) == said
+
+
+@pytest.mark.parametrize(("turned", "said"), [(-3.25, False), (-3.15, True)])
+def test_the_direction_of_a_transformer_is_seen_by_fifty_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turned: float, said: bool
+) -> None:
+    """It is another one where a word, or an end, has less than 0.8 of the cost."""
+    asked: list[int] = []
+
+    def score(pairs: list[SentencePair]) -> list[PairScore]:
+        asked.append(len(pairs))
+        return [PairScore(4 * (-4.0 if pair.source == "s s s" else turned)) for pair in pairs]
+
+    for name, line in (("source", "s s s\n"), ("reference", "r r r\n")):
+        (tmp_path / name).write_text(line * 60)
+    monkeypatch.setattr(examination, "open_model", lambda _: SimpleNamespace(score=score))
+    found = examination._examine_transformer("ct2:m", str(tmp_path / "source"), str(tmp_path / "reference"))
+    problem = "log p of a source word is -3.15, of a word of the reference -4.00"
+    remedy = "is it of the other direction? Give a model from the source's language"
+    assert [str(one) for one in found] == ([f"warning: ct2:m: {problem}; {remedy}"] if said else [])
+    assert asked == [50, 50]
 
 
 def test_what_is_read_more_than_once_is_no_pipe(folder: Path, error_line: Callable[..., str]) -> None:

@@ -90,6 +90,12 @@ def test_kenlm_finds_the_probability_of_the_estimator(tmp_path: Path) -> None:
     assert model.score("w0", eos=False) == pytest.approx(bigrams.log10_probability[begin_w0].item(), abs=1e-5)
 
 
+def test_a_long_text_is_numbered_in_blocks() -> None:
+    text = read_text([[b"a"] * 600_000, [b"b"] * 600_000, [b"a"]])
+    assert list(text.words) == [b"<unk>", b"<s>", b"</s>", b"a", b"b"]
+    assert np.bincount(text.ids).tolist() == [0, 3, 3, 600_001, 600_000]
+
+
 def test_a_text_too_small_says_what_to_do() -> None:
     problem = "the text is too small or too regular to estimate the discounts of 1-grams"
     remedy = "give more text, a lower --order, or --discount-fallback"

@@ -44,6 +44,15 @@ def test_what_is_too_large_is_forgotten_and_the_others_are_not(monkeypatch: pyte
     assert (cutter.take(1), cutter.take(3)) == (None, GRAPHS[2])
 
 
+def test_a_graph_may_have_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert graph_pipe.MOST_BYTES == 64 << 20  # as docs/hybrid.md says
+    monkeypatch.setattr(graph_pipe, "MOST_BYTES", 200)
+    for size in (200, 201):
+        cutter = GraphCutter()
+        cutter.add(GRAPHS[1].ljust(size - 1, b"x") + b"\n")
+        assert (cutter.take(1) is None) == (size == 201)
+
+
 def test_a_line_without_end_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_pipe, "MOST_BYTES", 200)
     cutter = GraphCutter()

@@ -31,7 +31,7 @@ from smt_bridge.commands.main import main
 from smt_bridge.moses.ini import read_ini
 from smt_bridge.new import run
 from smt_bridge.new.given import Corpus, Given, System, Text, _exact, _named_apart
-from smt_bridge.new.machine import Machine, _speed
+from smt_bridge.new.machine import Machine, _speed, look_at_machine, measure_speed
 from smt_bridge.new.plan import _steps, missing, plan_of, trainings
 from smt_bridge.new.preparation import tokenization_of
 from smt_bridge.new.settings import (
@@ -430,6 +430,35 @@ def test_the_speed_is_the_mean_of_the_readings_behind_the_first() -> None:
     problem = "speed0.yaml: the training by which the speed is measured ended: data.source: no.en: cannot be read"
     with pytest.raises(InputError, match=problem):
         _speed(training, "speed0.yaml")
+
+
+def test_as_many_trainings_as_will_run_are_measured_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each for five minutes at most, and none stays."""
+    started: list[Any] = []
+    ended: list[str] = []
+
+    def start(command: list[str], **options: Any) -> SimpleNamespace:
+        started.append((command[1:], options["cwd"], options["env"]["OMP_NUM_THREADS"]))
+        lines = [f"update {at}, {at * len(started)},000 words/s, loss 3\n" for at in (9, 1, 3)]
+        ends = {name: lambda name=name: ended.append(name) for name in ("kill", "wait")}
+        return SimpleNamespace(stderr=lines, **ends)
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    assert measure_speed(["a.yaml", "b.yaml"], tmp_path, threads=3) == (2000 + 4000) / 2
+    command = ["-m", "nmt_core", "train", "--set", "training.max_minutes=5"]
+    assert started == [([*command, name], tmp_path, "3") for name in ("a.yaml", "b.yaml")]
+    assert ended == ["kill", "wait"] * 2
+
+
+def test_the_machine_is_what_this_process_may_use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2, 5})
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda number: f"GPU {number}")
+    found = look_at_machine(tmp_path)
+    assert (found.cores, found.gpu, found.bfloat16) == (3, "GPU 0", True)
+    available = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
+    assert available is not None and abs(found.memory - int(available[1]) * 1024) < 2 << 30
+    assert abs(found.disk - shutil.disk_usage(tmp_path).free) < 2 << 30
 
 
 def test_without_lists_models_and_column_are_made(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
