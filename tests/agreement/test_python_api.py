@@ -162,8 +162,10 @@ def test_odd_arguments_of_models_are_told(model: nmt_core.Model) -> None:
         with pytest.raises(nmt_core.ConfigError, match="nbest: 'nbest'"):
             model.nbest(["w1"], number)
     assert len(model.nbest(["w1 w2"], 20)[0]) == 20
-    wide = model.nbest(["w1 w2"], 2, config=nmt_core.DecodingConfig(beam=20))[0]  # not narrowed to two
-    assert [one.text for one in wide] == [one.text for one in model.nbest(["w1 w2"], 20)[0][:2]]
+    wide = model.nbest(SOURCES, 2, config=nmt_core.DecodingConfig(beam=20))  # not narrowed to two
+    narrow, all_20 = model.nbest(SOURCES, 2, config=nmt_core.DecodingConfig(beam=2)), model.nbest(SOURCES, 20)
+    assert [[one.text for one in found] for found in wide] == [[one.text for one in found[:2]] for found in all_20]
+    assert wide != narrow
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])

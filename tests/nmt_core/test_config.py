@@ -116,6 +116,7 @@ def test_a_number_where_a_name_is_wanted_is_to_be_quoted() -> None:
         (r'model: "a\0b"', r": the character U\+0000 may not stand in it"),
         (r'model: "\ud800"', r": the character U\+D800 may not stand in it"),
         ("\x01: 2", r": the character U\+0001 may not stand in it"),
+        ("model: !!binary b", ": could not determine a constructor for the tag 'tag:yaml.org,2002:binary'"),
         ("model: *b", r": the alias \*b: write the value out instead"),
         (f"model: {{{'k' * 99}: 1, {'k' * 99}: 2}}", f": the key '{'k' * 80}' is given twice"),
         ("model: \udcff", r": not UTF-8 \(invalid start byte\)"),

@@ -28,8 +28,8 @@ def test_a_turn_ends_after_the_quantum_and_with_the_last_job() -> None:
     assert (turns.clients, turns.first(), turns.first("c"), list(turns)) == (["a", "c"], 2, 4, [2, 4, 5])
     turns.use(9)
     assert turns.remove("a", 2)
-    turns.use(9)  # of c, whose turn is a new one
     turns.put("a", 6)
+    turns.use(9)  # of c, whose turn is a new one
     assert turns.first() == 4
 
 

@@ -15,9 +15,10 @@ import pytest
 from nmt_core import __main__ as entry
 from nmt_core.base.errors import InputError
 from nmt_core.commands.annotate import Outputs
+from nmt_core.commands.main import PROGRAM
 from nmt_core.commands.main import main as nmt_core
 from nmt_core.commands.options import engine
-from nmt_core.commands.program import Command, Program, run_command
+from nmt_core.commands.program import Command, Program, parser_of, run_command
 from nmt_core.jobs.ray_workers import Ray
 from smt_bridge.commands.main import main as smt_bridge
 
@@ -123,7 +124,9 @@ def test_a_count_is_from_1_up(error_line: Callable[..., str]) -> None:
             assert error_line(nmt_core, [*command.split(), option, "0"]) == expected
 
 
-@pytest.mark.parametrize("words", [f"decode --beam {10**30}", "client translate --timeout nan"])
+@pytest.mark.parametrize(
+    "words", [f"decode --beam {10**30}", "decode --beam -.5", "decode --beam -1e-5", "client translate --timeout nan"]
+)
 def test_numbers_that_no_option_has_are_one_line(error_line: Callable[..., str], words: str) -> None:
     line = error_line(nmt_core, words.split())
     assert f"argument {words.split()[-2]}: invalid" in line and words.split()[-1] in line
@@ -185,6 +188,8 @@ def test_processes_do_not_get_an_interrupt_while_they_begin(tmp_path: Path) -> N
 def test_engines_outputs_and_the_program_have_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry, "start", lambda name, module: (name, module))
     assert entry.main() == ("nmt-core", "nmt_core.commands.main")
+    uses = (["translate"], ["score", "a", "b"], ["health"])
+    assert [parser_of(PROGRAM).parse_args(["client", *use]).timeout for use in uses] == [600.0, 600.0, 10.0]
     monkeypatch.setenv("RAY_ADDRESS", "head:1")
     found = [engine(text) for text in ("local", "ray", "ray,gpus=0.125,address=auto")]
     assert found == [None, Ray(0.0, "head:1"), Ray(0.125, "auto")]

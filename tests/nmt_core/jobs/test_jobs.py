@@ -190,6 +190,9 @@ def test_killed_at_any_step_it_goes_on_to_the_same_bytes(
             finish(job, kind=Echoing)
         except Killed:
             assert not (tmp_path / "out").exists() or (tmp_path / "out").read_bytes() == EXPECTED
+            assert (
+                not (tmp_path / "out").exists() or (tmp_path / "folder" / "other").exists()
+            )  # the first one comes last
     assert finish(job, kind=Echoing) is not None
     assert (tmp_path / "out").read_bytes() == EXPECTED
     assert (tmp_path / "folder" / "other").read_bytes() == EXPECTED.lower()
@@ -770,12 +773,14 @@ def test_a_range_that_is_none_is_refused(wrong: str) -> None:
         shard_range(wrong)
 
 
-def test_a_range_may_end_behind_the_last_shard(job: Job, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["out", "out[1]*"])
+def test_a_range_may_end_behind_the_last_shard(job: Job, tmp_path: Path, name: str) -> None:
+    job = dataclasses.replace(job, outputs=(str(tmp_path / name),))
     assert finish(job, shards="2-99") is None
     assert finish(job, shards="50-60") is None
     assert finish(job) == {"lines": 10}
-    assert (tmp_path / "out").read_bytes() == EXPECTED
-    assert sorted(os.listdir(tmp_path)) == ["in", "out"]
+    assert (tmp_path / name).read_bytes() == EXPECTED
+    assert sorted(os.listdir(tmp_path)) == ["in", name]
 
 
 class Endless(Shouting):

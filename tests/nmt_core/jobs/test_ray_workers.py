@@ -6,6 +6,7 @@ import builtins
 import contextlib
 import itertools
 import os
+import re
 import signal
 import sys
 import threading
@@ -169,12 +170,11 @@ def test_without_ray_it_is_one_line(
     assert error_line(rescore, "--engine", "ray").endswith("pip install 'hybridmt[ray]'")
 
 
-def test_an_address_where_nobody_answers_is_one_line() -> None:
-    there = ray_workers(partial(open_shouting, ""), 1, Ray(0, "127.0.0.1:9"))
-    with (
-        pytest.raises(NmtError, match=r"^--engine ray,address=127.0.0.1:9: no Ray cluster answers \(.*refused\)$"),
-        there,
-    ):
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://127.0.0.1:9", "[127.0.0.1]:9"])
+def test_an_address_where_nobody_answers_is_one_line(address: str) -> None:
+    there = ray_workers(partial(open_shouting, ""), 1, Ray(0, address))
+    problem = rf"^--engine ray,address={re.escape(address)}: no Ray cluster answers \(.*refused\)$"
+    with pytest.raises(NmtError, match=problem), there:
         pass
 
 
