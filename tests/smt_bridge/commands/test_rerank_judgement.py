@@ -221,7 +221,10 @@ def test_list_of_another_source_is_suspected(files: Path, capsys: pytest.Capture
     for sources, suspected in ((lengths, False), (sorted(lengths), True)):
         (files / "source").write_text("".join("y " * n + "\n" for n in sources))
         assert call(*arguments(files)) == 0
-        assert ("another source" in capsys.readouterr().err) == suspected
+        said = (
+            f"rerank: is {files / 'nbest'} a list of another source than {files / 'source'}? long sources do not have"
+        )
+        assert (said in capsys.readouterr().err) == suspected
 
 
 @pytest.mark.parametrize(

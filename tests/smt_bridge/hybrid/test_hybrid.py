@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -77,6 +78,11 @@ def test_lists_are_made_as_options_say_and_else_by_their_defaults(tmp_path: Path
     assert (made.moses_nbest, made.beam, made.nmt_nbest, made.forbid_unknown) == (5, 20, 20, False)
     assert made.graph == GraphSearch(nbest=30, beam=30, gap=2.0)
     assert by_options(*MADE, "--lists", "moses:1,nmt:1,graph:2").graph == GraphSearch(nbest=2, beam=12, gap=1.0)
+    running = ("--moses", "p", "--moses-threads", "3", "--moses-timeout", "9", "--moses-options=-tt -x", "--degrade")
+    more = ("--exact", "WordPenalty0", "--feature", "wordcount", "--preparation", "q")
+    changed = replace(BY_DEFAULT, moses_program="p", moses_threads=3, moses_timeout=9.0, moses_options=("-tt", "-x"))
+    changed = replace(changed, degrade=True, exact=("WordPenalty0",), features=("wordcount",), preparation="q")
+    assert by_options(*MADE, *running, *more) == changed
     guided = by_options(*MADE[:4], "--search", "guidance_weight=1")
     assert guided.guidance == GuidanceOptions(1.0, (1.0, 0.6, 0.1, 0.5), 5.0)
     write_recipe(str(tmp_path / "r"), guided)

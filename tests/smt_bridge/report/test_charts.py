@@ -74,3 +74,4 @@ def test_texts_of_all_parts_are_escaped() -> None:
     }
     for part, times in parts.items():
         assert (part.count(ESCAPED), part.count("<b a")) == (times, 0), part
+    assert page.text("a\x1b\x07") == "a\\x1b\\x07"

@@ -272,7 +272,8 @@ def test_a_sparse_feature_with_weight_keeps_all_its_values() -> None:
 def test_mert_says_how_many_values_it_tunes() -> None:
     pool = sparse_pool(sentences=20)
     start = np.full(len(pool.columns), 0.01)
-    with pytest.raises(WiringError, match="MERT tunes up to 500 values, and there are 3001"):
+    remedy = "use --tuner mira or --tuner pro, or name the features to tune with --features"
+    with pytest.raises(WiringError, match=f"^MERT tunes up to 500 values, and there are 3001: {remedy}$"):
         tune_mert(pool, start, PLAIN, pool.varying())
     found = tune_mert(pool, start, PLAIN, np.arange(len(pool.columns)) == 0)
     assert (found.weights[1:] > 0).all()
