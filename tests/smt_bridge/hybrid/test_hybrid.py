@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from nmt_core.base.errors import InputError
+from nmt_core.base.errors import ConfigError, InputError
 from smt_bridge.commands import translate
 from smt_bridge.errors import WiringError
 from smt_bridge.hybrid.chooser import Chooser
-from smt_bridge.hybrid.options import recipe_by_options
+from smt_bridge.hybrid.options import SearchKeys, recipe_by_options
 from smt_bridge.hybrid.translator import GuidedChooser, HybridTranslator
 from smt_bridge.nbest.entry import NbestEntry, NbestList
 from smt_bridge.recipe import FORMAT, VERSION, GraphSearch, GuidanceOptions, Recipe, parse_recipe, write_recipe
@@ -89,6 +89,15 @@ def test_lists_are_made_as_options_say_and_else_by_their_defaults(tmp_path: Path
     given = by_options("--recipe", str(tmp_path / "r"), "--moses-ini", "other", "--preparation", "p")
     assert (given.moses_ini, given.preparation, given.guidance) == ("other", "p", guided.guidance)
     assert by_options("--recipe", str(tmp_path / "r")) == guided
+
+
+@pytest.mark.parametrize("key", ["graph_gap", "guidance_weight", "guidance_scale", "graph_beam"])
+def test_keys_of_the_search_have_limits(key: str) -> None:
+    limits = ((1, 0),) if key == "graph_beam" else ((0.0, -0.1), (1000.0, 1000.1))
+    for limit, beyond in limits:
+        assert getattr(SearchKeys.from_mapping({key: limit}, origin="--search"), key) == limit
+        with pytest.raises(ConfigError, match=f"^--search: '{key}': Input should be .* or equal to {limit:g} "):
+            SearchKeys.from_mapping({key: beyond}, origin="--search")
 
 
 def test_a_system_without_a_list_at_first_is_named() -> None:

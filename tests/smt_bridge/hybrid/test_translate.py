@@ -57,7 +57,7 @@ def test_sources_with_factors_reach_both_systems(folder: Path, moses: str, error
     line = error_line(translate, moses, *lists, "--output", "no")
     assert "dev:2: the word 'cd' has 1 factor; the model reads 2" in line
     line = error_line(translate, moses, *lists, "--output", "no", "--raw")
-    assert "--raw: the neural model reads words with factors" in line
+    assert "--raw: the neural model reads words with factors, which raw text has not" in line
 
 
 def test_bars_that_the_model_writes_separate_no_fields(folder: Path, moses: str) -> None:

@@ -45,5 +45,5 @@ def test_a_list_that_is_replaced_while_it_is_read_is_refused(tmp_path: Path, the
     path = write(tmp_path / "list", [0, 0, 1])
     with ordered_lists(path) as ordered:
         write(tmp_path / "list", then)
-        with pytest.raises(FormatError, match="changed while it was read; wait until it is complete"):
+        with pytest.raises(FormatError, match="changed while it was read; wait until it is complete, and begin again"):
             list(ordered.lists)

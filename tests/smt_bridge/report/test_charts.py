@@ -48,13 +48,26 @@ def test_numbers_of_tables_have_two_decimals_where_they_are_not_whole() -> None:
 
 
 def test_known_features_are_explained() -> None:
-    """The longer names first."""
-    assert (explained("NMT0"), explained("NMTreverse0"), explained("KENLM0"), explained("MyLM0")) == (
-        "ln p(translation | source) by the neural model", "ln p(source | translation) by the reverse model",
-        "ln p by the language model of --lm", "",
-    )  # fmt: skip
-    assert explained("LM0") == "log10 or ln p by Moses' language model"
-    assert explained("UnknownWordPenalty0") == "Moses: words that no phrase translates"
+    assert {name: explained(name) for name in KNOWN} == KNOWN and explained("MyLM0") == ""
+
+
+KNOWN = {
+    "LexicalReordering0": "Moses: how likely each phrase stands before, beside or apart from its neighbours",
+    "Distortion0": "Moses: minus the source words that were jumped over",
+    "UnknownWordPenalty0": "Moses: words that no phrase translates",
+    "WordPenalty0": "Moses: minus the number of words",
+    "PhrasePenalty0": "Moses: the number of phrases",
+    "TranslationModel0": "Moses: logarithms of the scores of its phrases",
+    "LM0": "log10 or ln p by Moses' language model",
+    "KENLM0": "ln p by the language model of --lm",
+    "WordCount0": "the number of words",
+    "NMTreverse0": "ln p(source | translation) by the reverse model",
+    "NMT0": "ln p(translation | source) by the neural model",
+    "TotalMoses0": "the total of this system's own search",
+    "InMoses0": "1 where this system's list has the translation",
+    "FirstMoses0": "1 for this system's own choice",
+    "RankMoses0": "1 / its place in this system's list, 0 where it is not there",
+}
 
 
 TEXT = "<b a=\"'>&"

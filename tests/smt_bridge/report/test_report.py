@@ -107,7 +107,12 @@ def test_the_page_has_the_scores_and_explains_the_changes(folder: Path) -> None:
     assert f"Reranked against first choice: {changes}." in page
     p_values = "p is that of the difference from first choice, the best system alone (by BLEU); both by bootstrap."
     assert f"± is half of the 95 % confidence interval, {p_values}" in page and "nbest, 4 sentences" in page
-    assert "chosen for 2 of 4 sentences" in page
+    assert re.findall("<h2>([^<]*)</h2>", written) == [
+        "The systems alone, and reranked", "Weights", "Gains by sentence", "BLEU by length of the source",
+        "Sentences that changed most", "All sentences", "What the columns are",
+    ]  # fmt: skip
+    assert "Another entry than the first was chosen for 2 of 4 sentences." in page
+    assert "the weight times how far its feature moved where the choice changed." in page
     assert "Sentence BLEU is higher for 2, lower for 0, the same for 2." in page
     everything = page.partition("All sentences")[2]
     assert all(line in everything for line in (*SOURCES, *REFERENCES, *filter(None, chosen)))

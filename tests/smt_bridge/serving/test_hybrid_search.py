@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from nmt_core.base.pauses import yield_point
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine.engine import Engine
@@ -16,6 +18,7 @@ from nmt_core.serving.engine.work import LARGE, Entry, Item, StepWork, Unfinishe
 from nmt_core.serving.models.search import SearchItem
 from nmt_core.serving.models.served import Key, ServedModel
 from nmt_core.v1 import nmt_pb2 as pb
+from smt_bridge.hybrid.chooser import Choice
 from smt_bridge.serving.hybrid_search import HybridFinish, HybridSearch, Parts
 
 
@@ -112,6 +115,36 @@ def test_what_both_systems_have_found_becomes_an_answer_in_a_second_job_that_end
     parts = parts._replace(config=DecodingConfig(beam=200, nbest=200))  # so many that it is done in slices
     asyncio.run(scenario())
     assert ended.is_set()
+
+
+@pytest.mark.parametrize(
+    ("system", "reason", "counted", "said"),
+    [
+        ("moses", "given_up", "given_up", []),
+        (
+            "moses",
+            "list:1: bad",
+            "unreadable",
+            ["a sentence has no list of Moses; such sentences are counted: list:1: bad"],
+        ),
+        (
+            "graph",
+            "bad",
+            "without_graph",
+            ["a sentence has no list of its search graph; such sentences are counted: bad"],
+        ),
+    ],
+)
+def test_why_a_system_has_no_list_is_counted_and_what_nobody_expects_said_once(
+    system: str, reason: str, counted: str, said: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    parts, _ = hybrid(lambda *_: [Choice([], None, {system: reason})])
+    parts.chooser.order = lambda _: []  # type: ignore[method-assign]
+    parts = parts._replace(scorer=SimpleNamespace(score=lambda *_, **__: []))  # type: ignore[arg-type]
+    search = HybridSearch(parts)
+    search.admit([(number, SearchItem(text, parts.config)) for number, text in enumerate(["a", "b"])])
+    assert HybridFinish(parts, None)([value.value for _, value in search.step()]) == [[], []]
+    assert parts.degraded == {counted: 2} and caplog.messages == said
 
 
 def test_a_sentence_that_cannot_be_completed_takes_no_other_with_it() -> None:
