@@ -119,6 +119,8 @@ def test_a_call_without_a_message_is_refused(channel) -> None:
     call = channel.stream_unary(SCORE)
     rejected = refusal_of(lambda: call(iter([]), metadata=METADATA))
     assert rejected == (grpc.StatusCode.INVALID_ARGUMENT, "NOT_A_MESSAGE")
+    with pytest.raises(grpc.RpcError, match='"the call ended without a request"'):
+        call(iter([]), metadata=METADATA)
 
 
 def test_one_client_cannot_have_all_the_streams(strict, stub) -> None:
@@ -134,6 +136,7 @@ def test_one_client_cannot_have_all_the_streams(strict, stub) -> None:
     assert (code, reason) == (EXHAUSTED, "TOO_MANY_STREAMS")
     for call in held:  # they are not used, and end
         assert refusal_of(lambda: next(call)) == (grpc.StatusCode.UNAVAILABLE, "STREAM_IDLE")  # noqa: B023 (called at once)
+        assert call.details() == "the stream was not used for 1.5 s"
     end.set()
 
 
@@ -251,11 +254,11 @@ def test_an_answer_is_never_larger_than_was_expected(strict, attention: bool, nb
 
 
 def test_shares_are_given_back_and_nobody_has_all() -> None:
-    shares = ClientLimit("calls", 4, 2, "TOO_MANY_CALLS")
+    shares, again = ClientLimit("calls", 4, 2, "TOO_MANY_CALLS"), "are open already; try again later"
     with shares.one("a"), shares.one("a"):
-        with pytest.raises(RpcError, match="2 calls of this client are open"), shares.one("a"):
+        with pytest.raises(RpcError, match=f"^2 calls of this client {again}$"), shares.one("a"):
             pass
-        with shares.one("b"), shares.one("c"), pytest.raises(RpcError, match="4 calls are open"), shares.one("d"):
+        with shares.one("b"), shares.one("c"), pytest.raises(RpcError, match=f"^4 calls {again}$"), shares.one("d"):
             pass
     assert shares.open.total == 0
     with shares.one("a"):
@@ -263,6 +266,17 @@ def test_shares_are_given_back_and_nobody_has_all() -> None:
 
 
 def test_memory_is_accounted_for() -> None:
+    mib, limited = 1 << 20, Memory(100 << 20)
+    with Account(limited, "a") as whole, Account(limited, "b") as other:
+        with pytest.raises(RpcError) as caught:
+            whole.charge(100 * mib + 1)
+        problem = "the request needs about 101 MiB of memory; at most 100, send several requests or ask for less"
+        assert str(caught.value) == problem
+        whole.charge(100 * mib)
+        with pytest.raises(RpcError) as caught:
+            other.charge(mib + 1)
+        problem = "requests hold 100 MiB of memory, and this one needs about 2 more; at most 100, try again later"
+        assert str(caught.value) == problem
     memory = Memory(100)
     with Account(memory, "a") as first:
         first.charge(10)

@@ -98,6 +98,13 @@ def test_a_request_that_makes_no_sense_gets_its_status(channel, method: str, fie
     if reason == "TOO_MANY_ITEMS" and field is not None:
         asked = "9 translations of each of 700 items" if "nbest" in fields else "6001 items"
         assert error.details() == f"{asked} in one request; at most 6000, send several requests"
+    elif reason == "TOO_MANY_ITEMS":
+        assert error.details() == "the request has more fields than 6000 items need; send several requests"
+    elif reason == "UNKNOWN_MODEL":
+        asked = f"there is no model {(fields.get('name') or fields['model'])[:100]!r}"
+        assert error.details() == f"{asked}; models here: m"
+    elif reason == "NOT_SUPPORTED":
+        assert error.details() == "the model 'm' has no single vector of a phrase; an rnnencdec has"
 
 
 def test_empty_requests_are_answered_with_nothing(channel) -> None:
@@ -110,19 +117,22 @@ def test_empty_requests_are_answered_with_nothing(channel) -> None:
 
 def test_one_text_that_is_too_long_leaves_the_others_alone(server) -> None:
     client = NmtClient(server.address)
-    texts = ["un", "x" * 1_000_000, "un " * 13, "deux"]
+    texts = ["un", "x" * 1_000_000, "un " * 13, "x" * 60]
     found = client.translate(texts)
     assert [one.error.reason for one in found] == ["", "TEXT_TOO_LONG", "TEXT_TOO_LONG", ""]
-    assert "has 1000000 characters; at most 60" in found[1].error.message
-    assert "has 13 words; at most 12" in found[2].error.message
+    assert found[1].error.message == "the text has 1000000 characters; at most 60"
+    assert found[2].error.message == "the text has 13 words; at most 12"
+    assert not client.translate(["un " * 12])[0].HasField("error")
     assert [len(one.translations) for one in found] == [1, 0, 0, 1]
     scores = client.score([("un", text) for text in texts])
     assert [score.error.code for score in scores] == [0, 3, 3, 0]
     lists = [pb.NbestList(source="un", hypotheses=[pb.Hypothesis(target=text) for text in texts])]
     (ranking,) = client.rerank(lists, model_weight=1.0)
     assert [one.position for one in ranking.hypotheses][2:] == [1, 2]
-    with pytest.raises(ServiceError, match="at most 60"):
-        RemotePairScorer(server.address).score([SentencePair("un", texts[1])])
+    with pytest.raises(ServiceError) as caught:
+        RemotePairScorer(server.address).score([SentencePair("x" * 61, "un")])
+    problem = "the text has 61 characters; at most 60"
+    assert str(caught.value) == f"{server.address}: {problem} (source {'x' * 60!r})"
 
 
 def test_a_raw_text_is_measured_after_it_was_tokenised(server) -> None:
@@ -136,6 +146,7 @@ def test_bytes_that_are_no_message_are_an_invalid_argument(channel, method: str)
     error, details = refused(lambda: list(call(iter([b"\xff\xff\xff\xff"]))))
     assert error.code() == INVALID
     assert details["ErrorInfo"].reason == "NOT_A_MESSAGE"
+    assert error.details() == "the request is not a message of this method, or a text in it is not UTF-8"
 
 
 def test_text_that_is_not_utf8_is_an_invalid_argument(channel) -> None:
@@ -164,10 +175,10 @@ def test_every_method_of_the_health_service_is_there(server, channel) -> None:
     before = len(server.lines)
     found = health_pb2_grpc.HealthStub(channel).List(health_pb2.HealthListRequest()).statuses
     assert {name: answer.status for name, answer in found.items()} == {"": 1, "nmt_core.v1.NmtService": 1}
-    request = health_pb2.HealthCheckRequest(service="other")
+    request = health_pb2.HealthCheckRequest(service="o" * 101)
     error, details = refused(lambda: health_pb2_grpc.HealthStub(channel).Check(request))
     assert (error.code(), details["ErrorInfo"].reason) == (grpc.StatusCode.NOT_FOUND, "UNKNOWN_SERVICE")
-    assert error.details() == "there is no service 'other'"
+    assert error.details() == f"there is no service {'o' * 100!r}"
     others = [line for line in server.lines[before:] if '"method": "Score"' not in line]  # of the test before
     assert others == []
 

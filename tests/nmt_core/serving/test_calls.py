@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import threading
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from google.rpc import code_pb2
 
+from nmt_core.serving.admission import _request_id
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.work import BatchWork
 from nmt_core.serving.errors import RpcError
@@ -105,4 +110,27 @@ async def test_a_message_that_is_late_is_refused_and_one_that_is_slow_is_read() 
     assert await reading == b"slow"
     with pytest.raises(RpcError) as caught:
         await late
-    assert caught.value.reason == "SLOW_MESSAGE"
+    assert (caught.value.code, caught.value.reason) == (code_pb2.DEADLINE_EXCEEDED, "SLOW_MESSAGE")
+    assert str(caught.value) == "the request did not arrive within 0.5 s"
+
+
+def test_a_message_has_as_many_bytes_as_are_allowed() -> None:
+    """A question for the health has 64 KiB; with a limit of 10 items others have 94 fields: 3 of an item, and 64."""
+    handler: Any = SimpleNamespace(request_deserializer=len)
+    few, small = MessageReader(Limits(items=10)), MessageReader(Limits(), 9)
+    for reader, field, most, problem in (
+        (small, b"x", 9, "the request has 10 bytes; at most 9"),
+        (few, b"\x12\x00", 94, "the request has more fields than 10 items need; send several requests"),
+    ):
+        assert reader.parse(handler, "Translate", field * most) == most * len(field)
+        with pytest.raises(RpcError) as caught:
+            reader.parse(handler, "Translate", field * (most + 1))
+        assert (str(caught.value), caught.value.reason) == (problem, "TOO_MANY_ITEMS")
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [("job 7", True), ("x" * 128, True), ("x" * 129, False), ("", False), ("a\x7f", False)]
+)
+def test_an_id_of_a_call_is_the_caller_s_where_it_can_be_logged(given: str, kept: bool) -> None:
+    found = _request_id(SimpleNamespace(invocation_metadata=lambda: [("x-request-id", given)]))
+    assert found == given if kept else re.fullmatch("[0-9a-f]{32}", found)

@@ -13,6 +13,7 @@ from concurrent import futures
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import grpc
 import pytest
@@ -22,7 +23,8 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
 from nmt_core.serving.client.aio import AsyncNmtClient
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
-from nmt_core.serving.client.connection import Access, OneModel
+from nmt_core.serving.client.connection import Access, Attempts, Connection, OneModel
+from nmt_core.serving.errors import RpcError, busy, trailers
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 
@@ -201,6 +203,131 @@ def test_what_does_not_pass_is_one_clear_error(code, tries: int, error: type[Ser
     assert "\n" not in str(caught.value)
 
 
+class Failed(Exception):
+    """As the library's errors."""
+
+    def __init__(self, code: str, details: str = "as ordered", trailers: Any = ()) -> None:
+        self.code, self.details = lambda: grpc.StatusCode[code], lambda: details
+        self.trailing_metadata = lambda: trailers
+
+
+AWAY, BUSY = "UNAVAILABLE", "RESOURCE_EXHAUSTED"
+LATER = trailers(busy("later", reason="QUEUE_FULL", retry_after=3.0))
+LARGE = "Received message larger than max (9 vs. 8)"
+
+
+@pytest.mark.parametrize(
+    ("addresses", "error", "pauses"),
+    [
+        ("a:1", Failed(AWAY), [0.2, 0.4, 0.8, 1.6]),
+        ("a:1,b:2", Failed(AWAY), [0, 0.2, 0, 0.4, 0, 0.8, 0, 1.6, 0]),  # the next address at once
+        ("a:1", Failed("CANCELLED"), [0.2, 0.4, 0.8, 1.6]),
+        ("a:1", Failed("INTERNAL", "Internal error from Core"), [0.2, 0.4, 0.8, 1.6]),
+        ("a:1", Failed("INTERNAL"), []),
+        ("a:1", Failed(BUSY), [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10, 10, 10]),
+        ("a:1", Failed(BUSY, trailers=LATER), [3, 3, 3, 3, 3.2, 6.4, 10, 10, 10]),
+        ("a:1", Failed(BUSY, trailers=trailers(RpcError("", code=8, reason="OUT_OF_MEMORY"))), []),
+        ("a:1", Failed(BUSY, LARGE), []),
+    ],
+)
+def test_pauses_grow_and_are_at_least_as_long_as_the_server_says(
+    addresses: str, error: Any, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("random.uniform", lambda *bounds: 1.0 if bounds == (0.7, 1.3) else 9.9)
+    attempts, every = Attempts(Connection(addresses)), addresses.split(",")
+    for number, pause in enumerate(pauses):
+        assert attempts.address == every[number % len(every)]
+        assert attempts.pause(error) == pytest.approx(pause)
+    with pytest.raises(ServiceError):
+        attempts.pause(error)
+
+
+HERE, TRUST = "is 'nmt-core serve' running there", "do both sides trust each other's certificates?"
+
+
+@pytest.mark.parametrize(
+    ("error", "tls", "message"),
+    [
+        (Failed(AWAY), False, f"nothing answers at a:1 (as ordered); {HERE}, and without TLS (else --tls)?"),
+        (Failed(AWAY), True, f"nothing answers at a:1 (as ordered); {HERE} with TLS, and {TRUST}"),
+        (Failed(BUSY), False, "a:1: as ordered"),
+        (Failed("DEADLINE_EXCEEDED"), False, "a:1 gave no answer within 0.1 s; is the server busy?"),
+        (Failed("UNIMPLEMENTED"), False, "a:1 is not an 'nmt-core serve' of this version (as ordered)"),
+        (Failed("NOT_FOUND"), False, "a:1: as ordered (NOT_FOUND)"),
+    ],
+)
+def test_what_a_user_reads_of_a_failure(error: Any, tls: bool, message: str) -> None:
+    """A pause that is longer than what is left of the time is not begun."""
+    with pytest.raises(ServiceError) as caught:
+        Attempts(Connection("a:1", timeout=0.1, access=Access(tls=tls))).pause(error)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("found", "before", "now"), [(("second", "t"), "first", "second"), (("first", "other"), "s", "other")]
+)
+def test_what_has_changed_of_a_model_is_named(found: tuple[str, str], before: str, now: str) -> None:
+    models = OneModel(pb.Model(version="first", signature="s"))
+    models.check(pb.ScoreResponse(), "a:1")  # of a server that names none
+    with pytest.raises(ServiceError) as caught:
+        models.check(pb.ScoreResponse(fingerprint=found[0], signature=found[1]), "a:1")
+    changed = f"the model changed during the work (it was {before}, now {now})"
+    assert str(caught.value) == f"a:1: {changed}; let all servers have the same model, and start again"
+
+
+USUAL = {"priority": "PRIORITY_BULK", "window": 500}
+TEXTS_AS_ASKED = USUAL | {"raw": False, "forbid_unknown": False, "replace_unknown": False}
+PAIRS_AS_ASKED = USUAL | {"per_word": False, "form": "TEXT_FORM_UNSPECIFIED"}
+ANSWERS: dict[str, list[Any]] = {
+    "score": [pb.PairScore(log_prob=-2 / 3, word_log_probs=[-1 / 3, -2])] * 2,
+    "translate": [
+        pb.Translations(
+            translations=[pb.Translation(text=f"{line} ||| {n}", log_prob=-1 / 3 - n, score=-0.25) for n in (0, 1)]
+        )
+        for line in "ab"
+    ],
+}
+LISTED = [f"{number} ||| {line} &#124;&#124;&#124; {n} ||| X= -{n}.333333 ||| -0.250000"
+          for number, line in enumerate("ab") for n in (0, 1)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "options", "lines"),
+    [
+        ("translate S", TEXTS_AS_ASKED, ["a ||| 0", "b ||| 0"]),
+        ("translate --raw --forbid-unk --replace-unk --beam 7 --priority auto --window 1 S",
+         TEXTS_AS_ASKED | {"raw": True, "forbid_unknown": True, "replace_unknown": True, "beam": 7, "window": 1}
+         | {"priority": "PRIORITY_UNSPECIFIED"}, ["a ||| 0", "b ||| 0"]),
+        ("translate --nbest 2 --feature-name X --window 1 S", TEXTS_AS_ASKED | {"nbest": 2, "window": 1}, LISTED),
+        ("score S S", PAIRS_AS_ASKED, ["-0.666667"] * 2),
+        ("score --raw --priority interactive S S",
+         PAIRS_AS_ASKED | {"form": "TEXT_FORM_RAW", "priority": "PRIORITY_INTERACTIVE"}, ["-0.666667"] * 2),
+        ("score --surface --per-word S S",
+         PAIRS_AS_ASKED | {"form": "TEXT_FORM_SURFACE", "per_word": True}, ["-0.333333 -2.000000"] * 2),
+    ],
+)  # fmt: skip
+def test_options_of_the_command_are_those_of_the_request(
+    words: str, options: dict[str, Any], lines: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s").write_text("a\nb\n")
+    (tmp_path / "token").write_text("alice the-token \nbob another\n")
+    what, *given = (str(tmp_path / "s") if word == "S" else word for word in words.split())
+    more = ["--address", "h:1", "--model", "m", "--timeout", "5", "--token-file", str(tmp_path / "token"), "--tls"]
+    with mock.patch("nmt_core.serving.client.command.NmtClient") as made:
+        asked = getattr(made.return_value.__enter__.return_value, {"score": "score_pairs"}.get(what, "translate_lines"))
+        asked.return_value = iter(ANSWERS[what])
+        assert main(["client", what, *more, *given]) == 0
+    assert capfd.readouterr().out.splitlines() == lines
+    made.assert_called_once_with("h:1", model="m", timeout=5.0, access=Access(tls=True, token="the-token"))
+    assert asked.call_args.kwargs == options
+
+
+def test_a_token_file_without_a_token_is_named(tmp_path: Path, error_line: Callable[..., str]) -> None:
+    (tmp_path / "token").write_text("\nalice token\n")
+    line = error_line(main, ["client", "translate", "--token-file", str(tmp_path / "token"), "/dev/null"])
+    assert line == f"nmt-core client: {tmp_path / 'token'}: expected a token in the first line"
+
+
 def test_an_answer_that_does_not_come_in_time_is_an_error() -> None:
     servicer = Scripted(together=2)
     with serving(servicer) as address:
@@ -254,25 +381,35 @@ def test_servers_with_different_models_are_not_mixed() -> None:
 
 
 ADDRESSES = ("localhost", "localhost:", ":50551", "a:1,", "a:1,b", "a:x", "a:0", "a:65536", "\udcff:1")
+SEVERAL = "expected HOST:PORT, or several with commas"
 
 
 @pytest.mark.parametrize(
     ("open_", "problem"),
     [
-        *((functools.partial(NmtClient, address), "expected HOST:PORT") for address in ADDRESSES),
-        *(
-            (functools.partial(NmtClient, "a:1", timeout=seconds), "expected more than 0, at most 1000000")
-            for seconds in (0.0, -1.0, 1e300, math.inf, math.nan)
-        ),
-        *(
-            (functools.partial(Access, token=token), "not printable ASCII")
-            for token in ("t\u00f6ken", "to\x01ken", "to\nken")
-        ),
+        *((functools.partial(NmtClient, address), f"{address.split(',')[-1]!r} is not an address; {SEVERAL}")
+          for address in ADDRESSES),
+        *((functools.partial(NmtClient, "a:1", timeout=seconds),
+           f"a timeout of {seconds:g} s: expected more than 0, at most 1000000")
+          for seconds in (0.0, -1.0, 1.01e6, math.inf, math.nan)),
+        *((functools.partial(Access, token=token),
+           "a token has characters that are not printable ASCII; expected the one the server knows")
+          for token in ("t\u00f6ken", "to\x01ken", "to\nken")),
+        *((functools.partial(Access, **half), "a client's certificate and its key belong together")
+          for half in ({"certificate": "c"}, {"key": "k"})),
     ],
-)
+)  # fmt: skip
 def test_what_no_client_can_use_is_named(open_: Callable[[], object], problem: str) -> None:
-    with pytest.raises(ConfigError, match=problem):
+    with pytest.raises(ConfigError) as caught:
         open_()
+    assert str(caught.value) == problem
+
+
+def test_what_a_client_can_just_use() -> None:
+    assert Connection("a:1,[::1]:65535", timeout=1e6).addresses == ["a:1", "[::1]:65535"]
+    assert Access(token="").metadata == []
+    encrypted = [Access(**one).encrypted for one in ({}, {"tls": True}, {"ca": "c"}, {"certificate": "c", "key": "k"})]
+    assert encrypted == [False, True, True, True]
 
 
 def test_files_that_are_no_certificates_are_named(tmp_path: Path, error_line: Callable[..., str]) -> None:

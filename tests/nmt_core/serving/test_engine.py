@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
+from google.rpc import code_pb2
 
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.work import BatchWork, Item, StepWork, Unfinished
@@ -122,8 +123,10 @@ async def test_jobs_of_one_key_that_wait_are_done_together() -> None:
         tasks[3].cancel()
     answers = await asyncio.gather(*tasks, return_exceptions=True)
     await engine.close()
-    with pytest.raises(RpcError, match="shutting down"):
+    with pytest.raises(RpcError) as caught:
         await submit(engine, "x", [6])
+    assert str(caught.value) == "the server is shutting down; ask another one, or try again later"
+    assert (caught.value.code, caught.value.reason, caught.value.retry_after) == (code_pb2.UNAVAILABLE, "DRAINING", 1.0)
     first, other, second, cancelled = answers
     assert (first, other, second) == ([2], [4], [6, 8])
     assert isinstance(cancelled, asyncio.CancelledError)
@@ -217,8 +220,9 @@ async def test_work_whose_deadline_has_passed_is_never_begun(open_engine) -> Non
     await asyncio.sleep(0.1)
     work.release()
     assert await running == ["first"]
-    with pytest.raises(RpcError, match="deadline"):
+    with pytest.raises(RpcError, match=r"^the deadline passed in the queue$") as caught:
         await late
+    assert (caught.value.code, caught.value.reason) == (code_pb2.DEADLINE_EXCEEDED, "DEADLINE")
     assert engine.waiting_tokens == 0
     assert work.done == ["first"]
 

@@ -149,8 +149,9 @@ async def test_a_device_that_fails_again_and_again_is_down_and_health_says_so(mo
                 await asyncio.wait_for(submit(engine, "key", [1]), 10)
         await until(lambda: engine.down)
         assert up() == 0
-        with pytest.raises(RpcError, match="has failed"):
+        with pytest.raises(RpcError, match=r"^the device cpu has failed; ask another server$") as caught:
             await submit(engine, "key", [1])
+        assert (caught.value.reason, caught.value.retry_after) == ("DEVICE_FAILED", 1.0)
         await until(lambda: not server.health.serving)
 
 

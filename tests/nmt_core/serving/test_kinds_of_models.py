@@ -74,10 +74,11 @@ def server(start_here: Callable[..., Any], folders: dict[str, str], folder: str,
     lexicon.write_text("none zéro 1.0\nborn né 0.9\none un 1\n")
     few.write_text("one deux 0.6\ntwo deux 0.4\n")
     models = folders | {f"few-{name}": folders[name] for name in ("l2r", "r2l")}
-    models |= dict.fromkeys(("plain", "lexicon", "names", "few"), folder)
+    models |= dict.fromkeys(("plain", "lexicon", "names", "few", "fewer"), folder)
     options = [argument for name, path in models.items() for argument in ("--model", f"{name}={path}")]
     options += ["--lexicon", f"lexicon={lexicon}", "--lexicon", f"names={lexicon},lexicon-lowercase"]
     options += ["--lexicon", f"few={few}", "--candidates", "few=1"]
+    options += ["--lexicon", f"fewer={few}", "--candidates", "fewer=1,1"]
     return start_here(*options, "--candidates", "few-l2r=9", "--candidates", "few-r2l=9", "--beam", "3")
 
 
@@ -254,4 +255,5 @@ def test_a_server_searches_with_the_candidates_of_its_model(of: Callable) -> Non
 
     assert words("few", "un") <= {"<unk>", "one"}
     assert "two" in words("few", "deux")  # as its second translation
+    assert "two" not in words("fewer", "deux")
     assert "two" in words("plain", "un")

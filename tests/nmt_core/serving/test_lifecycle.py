@@ -42,7 +42,10 @@ async def test_loading_and_draining_are_seen_from_outside() -> None:
         service = health_pb2.HealthCheckRequest(service="nmt_core.v1.NmtService")
         loading = asyncio.create_task(server.load(gated(gate)))
         assert (await health.Check(service)).status == NOT_SERVING
-        assert await code_of(stub.ListModels(pb.ListModelsRequest())) == UNAVAILABLE
+        listing = stub.ListModels(pb.ListModelsRequest())
+        assert await code_of(listing) == UNAVAILABLE
+        assert await listing.details() == "the models are still being loaded; try again in a moment"
+        assert from_trailers(await listing.trailing_metadata()) == ("LOADING", 1.0)
         gate.open.set()
         await loading
         assert (await health.Check(service)).status == SERVING
@@ -65,6 +68,17 @@ async def test_loading_and_draining_are_seen_from_outside() -> None:
         assert (answer.id, answer.response.scores[0].log_prob) == ("last", -3.0)
         assert await code_of(stream) == UNAVAILABLE
         await stopping
+
+
+async def test_what_is_not_answered_in_time_is_cut_off() -> None:
+    async with serving() as (server, gate, _, _, stub):
+        gate.close()
+        accepted = stub.Score(one_pair())
+        await gate.is_entered()
+        begin = asyncio.get_running_loop().time()
+        await server.stop(0.2)
+        assert await code_of(accepted) in (UNAVAILABLE, grpc.StatusCode.CANCELLED)
+        assert 0.2 <= asyncio.get_running_loop().time() - begin < 20
 
 
 async def test_models_are_never_searched_for_garbage_and_old_ones_go() -> None:
@@ -179,15 +193,19 @@ async def test_sigterm_under_load_loses_nothing_and_another_server_goes_on(start
         (("no-such-host.invalid", 50551), ": this machine knows no host of that name"),
         (("a..invalid", 50551), ": this machine knows no host of that name"),
         (("192.0.2.1", 50551), f" ({NOT_HERE}); check --host and --port"),
+        (("2001:db8::1", 50551), None),  # a machine may have no such addresses at all
     ],
 )
 def test_an_address_that_cannot_be_had_is_one_clear_line(
-    server, address: tuple[str, int | None], problem: str, tmp_path: Path, error_line
+    server, address: tuple[str, int | None], problem: str | None, tmp_path: Path, error_line
 ) -> None:
     host, port = address[0], address[1] or server.address.rpartition(":")[2]
     where = ["--host", host, "--port", str(port), "--insecure"]
     line = error_line(main, ["serve", "--device", "cpu", "--model", f"m={tmp_path}", *where])
-    assert line == f"nmt-core serve: cannot listen on {host}:{port}{problem}"
+    if problem is None:
+        assert line.startswith("nmt-core serve: cannot listen on [2001:db8::1]:50551")
+    else:
+        assert line == f"nmt-core serve: cannot listen on {host}:{port}{problem}"
 
 
 @pytest.mark.parametrize(("memory", "message"), [("3", 1), ("16", 5), ("95", 31), ("96", 32), ("1000", 32)])
@@ -200,20 +218,23 @@ def test_the_largest_message_is_one_that_there_is_memory_for(memory: str, messag
 
 def test_a_model_that_cannot_be_read_is_not_left_out(models: Path, tmp_path: Path, error_line) -> None:
     """Here by a link to itself, which root may not read either."""
-    (tmp_path / "good").symlink_to(models / "search")
+    for name in ("good", ".hidden"):
+        (tmp_path / name).symlink_to(models / "search")
     for name in ("lost+found", "bad"):
         assert list(model_folders(str(tmp_path))) == ["good"]
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.yaml").symlink_to("config.yaml")
     error = error_line(main, ["serve", "--port", "0", "--device", "cpu", "--models", str(tmp_path)])
-    assert error.startswith(f"nmt-core serve: --models {tmp_path}: bad/config.yaml: cannot be read (")
+    problem = f"cannot be read ({os.strerror(errno.ELOOP)})"
+    assert error == f"nmt-core serve: --models {tmp_path}: bad/config.yaml: {problem}"
 
 
 def test_a_metrics_port_in_use_is_one_clear_line(error_line, folder: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         line = error_line(main, ["serve", "--port", "0", "--model", f"m={folder}", "--metrics-port", port])
-    assert f"cannot listen on 127.0.0.1:{port} for --metrics-port" in line
+    in_use = os.strerror(errno.EADDRINUSE)
+    assert line == f"nmt-core serve: cannot listen on 127.0.0.1:{port} for --metrics-port ({in_use})"
 
 
 def test_a_second_signal_ends_a_server_at_once(second: ServerProcess) -> None:

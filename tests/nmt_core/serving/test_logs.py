@@ -9,12 +9,13 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from nmt_core.serving.client.client import NmtClient
-from nmt_core.serving.telemetry import LogQueue
+from nmt_core.serving.telemetry import Call, LogQueue, Metrics, OneLine
 from tests.nmt_core.serving.conftest import ROOT
 from tests.nmt_core.serving.in_process import one_pair, serving
 from tests.nmt_core.serving.support import eventually, until
@@ -56,6 +57,36 @@ def test_logs_that_nobody_reads_stop_nobody(folder: str) -> None:
         server.kill()
         os.close(write)
         os.close(read)
+
+
+def test_the_record_of_a_call_is_one_object() -> None:
+    call = Call(
+        "Score", "ipv4:10.0.0.1:4711", "job \n7", user="\u00e9", certificate="c", model="m", items=3, requests=2
+    )
+    line = call.to_json(1.23456789)
+    found = json.loads(line)
+    when = datetime.fromisoformat(found.pop("time"))
+    assert abs((datetime.now(UTC) - when).total_seconds()) < 60 and when.utcoffset() == timedelta(0)
+    facts = {"method": "Score", "peer": "ipv4:10.0.0.1:4711", "request_id": "job \n7", "user": "\u00e9"}
+    facts |= {"certificate": "c", "model": "m", "code": "OK"}
+    assert found == {**facts, "items": 3, "requests": 2, "seconds": 1.234568}
+    assert line.isascii() and "\n" not in line
+    fewer = json.loads(Call("Score", "p", "i", code="INTERNAL", reason="INTERNAL").to_json(0.5))
+    assert [*fewer] == ["time", "method", "peer", "request_id", "code", "reason", "seconds"]
+
+
+def test_messages_have_the_name_of_the_program_and_move_no_cursor() -> None:
+    record = logging.makeLogRecord({"msg": "\x1b[2J%s\nb", "args": ("a\r",)})
+    assert OneLine("a%b serve").format(record) == "a%b serve: \\x1b[2Ja\\r\nb"
+
+
+@pytest.mark.parametrize(("tokens", "room", "fill"), [(30, 60, 0.5), (90, 60, 1.0), (5, 0, 1.0)])
+def test_the_used_share_of_a_batch_is_at_most_all_of_it(tokens: int, room: int, fill: float) -> None:
+    metrics = Metrics()
+    metrics.iterated("cpu", "score", tokens=tokens, room=room, seconds=0.25)
+    labels = {"device": "cpu", "kind": "score"}
+    assert metrics.registry.get_sample_value("nmt_batch_fill_sum", labels) == fill
+    assert metrics.registry.get_sample_value("nmt_turn_seconds_sum", labels) == 0.25
 
 
 def test_lines_are_written_in_order(tmp_path: Path) -> None:

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import grpc
 import numpy as np
 import pytest
+from google.rpc import code_pb2
 
+from nmt_core.base.errors import InputError
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.inference.output.finish import Translation
+from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.engine.work import Entry, Item
+from nmt_core.serving.engine.work import BatchSpeed, Entry, Item
 from nmt_core.serving.errors import RpcError, from_trailers, invalid, to_error
 from nmt_core.serving.limits import Limits
+from nmt_core.serving.methods import plan as planning
 from nmt_core.serving.methods.encode import encode
 from nmt_core.serving.methods.plan import Method, Plan
-from nmt_core.serving.methods.rerank import rerank
+from nmt_core.serving.methods.rerank import check_columns, ranking, rerank
 from nmt_core.serving.methods.score import ReadPair, read_pairs, restored, score, score_answer
-from nmt_core.serving.methods.translate import translate, translate_answer
+from nmt_core.serving.methods.translate import decoding_config, translate, translate_answer
 from nmt_core.serving.models.device import Route
 from nmt_core.serving.models.opening import ArrayPairScorer, open_served_model
-from nmt_core.serving.models.served import Key, ServedModel
+from nmt_core.serving.models.served import Key, Proportions, ServedModel
 from nmt_core.serving.wire import in_stream
+from nmt_core.text.lexicon import Candidate, Lexicon
 from nmt_core.text.sentence import TargetOrder
 from nmt_core.v1 import nmt_pb2 as pb
 from smt_bridge.features.neural import attention_of_words
-from tests.nmt_core.serving.in_process import serving
+from tests.nmt_core.serving.in_process import Echo, serving
 
 REFUSED = invalid("texts", "no")
 WEIGHTS = np.arange(6, dtype=np.float32).reshape(2, 3) / 8
@@ -245,6 +252,157 @@ async def test_a_priority_that_the_contract_does_not_have_is_rejected(method: st
             await getattr(running.stub, method)(request)
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert from_trailers(caught.value.trailing_metadata())[0] == "BAD_OPTION"
+
+
+SMALL = Limits(beam=8, nbest=4)
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"beam": 9}, "beam 9: expected a number of at most 8"),
+        ({"nbest": 5}, "nbest 5: expected a number of at most 4"),
+        ({"max_length_ratio": 20.5}, "max_length_ratio 20.5: expected a number of at most 20"),
+        ({"length_normalization": 11}, "length_normalization 11: expected a number of at most 10"),
+        ({"nbest": 3, "beam": 2}, "3 best translations need a beam of at least 3"),
+        ({"beam": 0}, "request: 'beam': Input should be greater than or equal to 1 (found 0)"),
+    ],
+)
+def test_an_option_that_is_none_is_named(fields: dict[str, Any], problem: str) -> None:
+    with pytest.raises(RpcError) as caught:
+        decoding_config(pb.TranslateRequest(**fields), DecodingConfig(beam=2), SMALL)
+    assert (str(caught.value), caught.value.field, caught.value.reason) == (problem, next(iter(fields)), "BAD_OPTION")
+
+
+def test_options_are_taken_up_to_their_limits_and_lists_widen_the_beam_that_is_not_given() -> None:
+    defaults, most = DecodingConfig(beam=2), {"beam": 8, "max_length_ratio": 20.0, "length_normalization": 10.0}
+    assert decoding_config(pb.TranslateRequest(nbest=4, **most), defaults, SMALL) == DecodingConfig(nbest=4, **most)
+    assert decoding_config(pb.TranslateRequest(nbest=4), defaults, SMALL) == DecodingConfig(beam=4, nbest=4)
+    with pytest.raises(RpcError, match=r"^a beam of 4; at most 3$"):
+        decoding_config(pb.TranslateRequest(nbest=4), defaults, Limits(beam=3))
+
+
+VALUES, LARGEST = "lists[0].hypotheses[1].values", "must be finite numbers of at most 1e+30"
+
+
+@pytest.mark.parametrize(
+    ("weights", "values", "field", "problem"),
+    [
+        ([1.0] * 1001, [0.0] * 1001, "columns", "1001 columns; at most 1000"),
+        ([1.0], [], VALUES, f"{VALUES} has 0 numbers for 1 column"),
+        ([1.0], [2e30], VALUES, f"{VALUES}: values {LARGEST}"),
+        ([1.0] * 20, [0.0] * 19 + [math.nan], VALUES, f"{VALUES}: values {LARGEST}"),
+        ([-2e30], [1.0], "columns", f"columns: weights {LARGEST}"),
+    ],
+)
+def test_columns_that_are_none_are_named(weights: list[float], values: list[float], field: str, problem: str) -> None:
+    columns = [pb.FeatureColumn(weight=weight) for weight in weights]
+    hypotheses = [pb.Hypothesis(values=[1e30] * len(columns)), pb.Hypothesis(values=values)]
+    with pytest.raises(RpcError) as caught:
+        check_columns(pb.RerankRequest(columns=columns, lists=[pb.NbestList(hypotheses=hypotheses)]), Limits())
+    assert (str(caught.value), caught.value.field) == (problem, field)
+
+
+def test_equal_hypotheses_stay_in_their_order_and_those_without_a_score_come_last() -> None:
+    one = pb.NbestList(hypotheses=[pb.Hypothesis(values=[value]) for value in (1.0, 9.0, 1.0, 2.0)])
+    request = pb.RerankRequest(columns=[pb.FeatureColumn(weight=1.0)], model_weight=0.5)
+    found = ranking(one, [PairScore(-4.0), REFUSED, PairScore(-4.0), PairScore(-4.0)], request).hypotheses
+    assert [(each.position, each.total) for each in found] == [(3, 0.0), (0, -1.0), (2, -1.0), (1, 0.0)]
+    assert found[-1].error == to_error(REFUSED)
+
+
+def test_costs_are_those_of_the_documentation() -> None:
+    """docs/serving.md: 5 words have at most 1 · 5 + 2; a step has 32 bytes, with attention 4 more for each position."""
+    config = DecodingConfig(beam=3, max_length_ratio=1.0, max_length_extra=2)
+    for kept, size in ((False, 32), (True, 32 + 4 * (5 + 1))):
+        cost = planning.translation_cost([(5, 20)], config, Proportions(), kept=kept)
+        assert (cost.memory - 3 * cost.answer, cost.steps) == (size * 3 * (7 + 1), 3 * (7 + 1))
+    cost = planning.score_cost([(5, 3), (2, 0)], per_word=True, attention=False)
+    assert (cost.steps, cost.memory) == (4 + 1, 3 * cost.answer)
+
+
+def test_as_much_is_taken_as_the_limits_say() -> None:
+    limits = Limits(items=6, characters=5, words=2, steps=1000, message_mib=1)
+    planning.check_items(limits, 6, "texts")
+    planning.check_items(limits, 2, "texts", answers=3)
+    with pytest.raises(RpcError, match=r"^7 translations of each of 1 item in one request; at most 6, send several "):
+        planning.check_items(limits, 1, "texts", answers=7)
+    assert isinstance(planning.read_text("a bcd", "texts", limits), planning.ReadText)
+    planning.check_cost(limits, answer=1 << 20, steps=1000)
+    with pytest.raises(RpcError) as caught:
+        planning.check_cost(limits, answer=(1 << 20) + 1, steps=0)
+    problem = "the answer would have up to 2 MiB, at most 1; send several requests, or ask for fewer translations"
+    assert (str(caught.value), caught.value.reason) == (f"{problem} or no attention", "ANSWER_TOO_LARGE")
+    with pytest.raises(RpcError, match="needs up to 1,001 steps of hypotheses; at most 1,000, send several requests"):
+        planning.check_cost(limits, answer=0, steps=1001)
+
+
+class OutOfMemoryError(RuntimeError):
+    """Called as PyTorch's is."""
+
+
+def test_why_an_item_has_no_answer() -> None:
+    failed = [OutOfMemoryError("CUDA"), InputError("file", "the model takes 5 words"), ValueError("secret")]
+    reply = planned([("a", ["b", "c", "d"])]).finish([failed])
+    assert reply.errors == {"OUT_OF_MEMORY": 1, "TEXT_TOO_LONG": 1, "INTERNAL": 1}
+    found = [one.error for one in pb.ScoreResponse.FromString(reply.content).groups[0].scores]
+    assert [(code_pb2.Code.Name(one.code), one.message) for one in found] == [
+        ("RESOURCE_EXHAUSTED", "the device has not enough memory for this item"),
+        ("INVALID_ARGUMENT", "the model takes 5 words"),
+        ("INTERNAL", "the server made a mistake; its log says more"),
+    ]
+
+
+def served(**facts: Any) -> Route:
+    model: Any = ServedModel(SimpleNamespace(signature=""), decoder=None, **facts)  # type: ignore[arg-type]
+    return Route("m", model)
+
+
+def test_words_are_counted_by_kind_of_work() -> None:
+    """Read are all of the sources, written those of the best translations, replaced those of all."""
+    unknowns = UnknownReplacement("lexicon", Lexicon({"s": (Candidate("S", 1.0),)}))
+    looks = np.array([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0], [0.0, 0.0, 1.0]], dtype=np.float32)
+    one = replace(translation(2, looks), words=("<unk>", "<unk>"))
+    request = pb.TranslateRequest(texts=["s t", "x" * 101, "a"], replace_unknown=True)
+    plan = translate(request, served(description=pb.Model(attends=True), unknowns=unknowns), LIMITS)
+    reply = plan.finish([[[one, one], [translation(3)]]])
+    assert reply.words == {"read": 3, "written": 5, "copied": 2, "translated": 2}
+    texts = [each.text for each in pb.TranslateResponse.FromString(reply.content).sentences[0].translations]
+    assert texts == ["S t", "S t"]
+
+
+HYBRID, TRANSFORMER = {"description": pb.Model(kind=pb.MODEL_KIND_HYBRID)}, {"speed": BatchSpeed()}
+
+
+@pytest.mark.parametrize(
+    ("options", "facts", "problem"),
+    [
+        ({"replace_unknown": True}, {}, "replace_unknown needs a model with attention; 'm' has none"),
+        ({"raw": True}, {}, "the model takes tokenised text only"),
+        ({"max_length_ratio": 1.0, "beam": 3, "forbid_unknown": True}, HYBRID,
+         "a hybrid searches as it was tuned to; leave out max_length_ratio, beam, forbid_unknown"),
+        ({"length_normalization": 0.5}, TRANSFORMER,
+         "'m' is a Transformer, which searches by log-probability alone; leave out length_normalization"),
+    ],
+)  # fmt: skip
+def test_what_a_model_cannot_do_is_said(options: dict[str, Any], facts: dict[str, Any], problem: str) -> None:
+    with pytest.raises(RpcError) as caught:
+        translate(pb.TranslateRequest(texts=["a"], **options), served(**facts), Limits())
+    why = ("max_length_ratio", "BAD_OPTION") if facts == HYBRID else ("", "NOT_SUPPORTED")
+    assert (str(caught.value), caught.value.field, caught.value.reason) == (problem, *why)
+
+
+async def test_an_answer_that_is_larger_than_was_expected_is_no_answer() -> None:
+    class Long(Echo):
+        def step(self) -> list[tuple[int, Any]]:
+            return [(key, [replace(translation(0), text="x" * (1 << 20))]) for key in self.keys]
+
+    async with serving(Limits(message_mib=1)) as running:
+        model = ServedModel(running.gate, decoder=lambda attention: Long())
+        await running.server.load(lambda: {"gate": model})
+        with pytest.raises(grpc.RpcError, match="the answer would have up to 2 MiB, at most 1;") as caught:
+            await running.stub.Translate(pb.TranslateRequest(texts=["a"]))
+    assert from_trailers(caught.value.trailing_metadata()) == ("ANSWER_TOO_LARGE", None)
 
 
 def test_a_long_message_is_cut() -> None:

@@ -90,7 +90,7 @@ def test_cancelled_calls_and_passed_deadlines_are_told_apart(server, stub) -> No
 
 def test_metrics_count_what_was_done(server) -> None:
     client, before = NmtClient(server.address), metrics_of(server)
-    client.translate(["un deux", "un"])
+    found = client.translate(["un deux", "un"], nbest=2)
     client.score([("un", "one two")])
     method, device = 'grpc_service="nmt_core.v1.NmtService"', 'device="cpu"'
     expected = {
@@ -98,6 +98,7 @@ def test_metrics_count_what_was_done(server) -> None:
         f'grpc_server_started_total{{grpc_method="Score",{method}}}': 1,
         f'grpc_server_handling_seconds_count{{grpc_method="Score",{method}}}': 1,
         'nmt_words_total{kind="read",model="m"}': 3,
+        'nmt_words_total{kind="written",model="m"}': sum(len(one.translations[0].words) for one in found),
         'nmt_words_total{kind="scored",model="m"}': 2,
         f"nmt_queue_seconds_count{{{device}}}": 2,
     }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.commands import serve
@@ -75,8 +77,10 @@ def test_what_one_client_has_leaves_room_for_another(options: str, reason: str, 
             refused = stub.Score(request, metadata=of_whom)
             assert await refused.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
             assert problem in await refused.details()
+            health = health_pb2_grpc.HealthStub(running.channel).Check(health_pb2.HealthCheckRequest())
+            assert (await health).status == health_pb2.HealthCheckResponse.SERVING  # its questions are no such calls
             found, retry_after = from_trailers(await refused.trailing_metadata())
-            assert (found, bool(retry_after)) == (reason, True)
+            assert (found, retry_after) == (reason, 1.0)  # of the queue: nothing was measured yet
         if of_whom is ALICE:
             accepted.append(stub.Score(request, metadata=BOB))
             await until(lambda: memory.held.total == 3 * each)
@@ -86,7 +90,7 @@ def test_what_one_client_has_leaves_room_for_another(options: str, reason: str, 
     with_server(" ".join(f"--limit {one}" for one in options.split()), scenario, TOKENS)
 
 
-def test_a_batch_takes_no_longer_than_is_allowed_and_health_says_so() -> None:
+def test_a_batch_takes_no_longer_than_is_allowed_and_health_says_so(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(running: Running) -> None:
         running.gate.open.clear()
         call = running.stub.Score(pb.ScoreRequest(pairs=[pb.Pair()]))
@@ -96,6 +100,8 @@ def test_a_batch_takes_no_longer_than_is_allowed_and_health_says_so() -> None:
         await until(lambda: running.server.health.serving)
 
     with_server("--limit stuck=0.3", scenario)
+    said = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
+    assert said == ["the device does not answer any more; health is NOT_SERVING"]
 
 
 async def test_the_largest_limits_are_those_that_contract_and_library_can_hold() -> None:
@@ -108,59 +114,77 @@ async def test_the_largest_limits_are_those_that_contract_and_library_can_hold()
 
 
 FILES = ("unix", "unix:/tmp/s", "unix-abstract:s", "/tmp/s", "./s")
+MODEL, LEXICON = (
+    "expected NAME=DIR, or NAME=DIR,DIR for an ensemble",
+    "expected NAME=FILE, or NAME=FILE,lexicon-lowercase",
+)
+CANDIDATES = "expected NAME=K or NAME=K,L: K frequent words, L of the lexicon for a source word"
+PUBLIC = """can be reached from other machines and the connection would not be encrypted; \
+give --tls-cert and --tls-key, or --insecure if the network itself is protected"""
+NO_FILE = "expected a name or an IP address; sockets of files are not listened on"
+TOO_LARGE = "Input should be less than or equal to 1000000000 (found 5000000000)"
+HELD = "is held 3 times while it is handled; expected"
+OTHER_DIRECTION = """the lexicon is of the other direction (2 words fit the model that way, 0 this way): \
+lines must be 'target-word source-word p(target | source)', as in Moses' lex.f2e of this direction"""
 
 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ("--model m", "--model m: expected NAME=DIR"),
-        ("--model m=a,,b", "expected NAME=DIR"),
-        ("--model m=a --model m=b", "m was named already"),
-        ("--models /nowhere", "--models /nowhere: cannot be read"),
-        ("--models /usr", "--models /usr: no model folder"),
-        ("", "no model: give --model"),
-        ("--model m=nowhere/at/all", "there is no such model directory"),
-        ("--port 70000", "--port 70000: expected 0 to 65535"),
-        *((f"--host {host}", f"--host {host}: expected a name or an IP") for host in FILES),
-        ("--host 0.0.0.0", "--host 0.0.0.0 can be reached from other machines"),
-        ("--beam 0", "--beam"),
+        ("--model m", f"--model m: {MODEL}"),
+        ("--model m=a,,b", f"--model m=a,,b: {MODEL}"),
+        ("--model m=a --model m=b", "--model m=b: m was named already"),
+        ("--models /nowhere", "--models /nowhere: cannot be read (No such file or directory)"),
+        ("--models /usr", "--models /usr: no model folder (one with a config.yaml) in it"),
+        ("--models M --model phrases=x", "--models M: there is a model phrases already"),
+        ("--hybrid m", "--hybrid m: expected NAME=RECIPE"),
+        ("", "no model: give --model NAME=DIR, --models DIR or --hybrid NAME=RECIPE"),
+        ("--model m=nowhere/at/all", "nowhere/at/all: there is no such model directory"),
+        ("--port 65536", "--port 65536: expected 0 to 65535"),
+        ("--metrics-port 65536", "--metrics-port 65536: expected 0 to 65535"),
+        *((f"--host {host}", f"--host {host}: {NO_FILE}") for host in FILES),
+        ("--host 0.0.0.0", f"--host 0.0.0.0 {PUBLIC}"),
+        ("--beam 0", "--beam: 'beam': Input should be greater than or equal to 1 (found 0)"),
         ("--beam 9 --limit beam=8", "--beam 9: at most 8"),
-        ("--limit items", "--limit items: expected KEY=VALUE, such as idle=60"),
+        *((f"--limit {one}", f"--limit {one}: expected KEY=VALUE, such as idle=60") for one in ("items", "idle=[")),
         ("--limit ite=9", "limits: unknown key 'ite'; did you mean 'items'?"),
         ("--limit items=0", "limits: 'items': Input should be greater than or equal to 1 (found 0)"),
-        ("--limit items=5000000000", "limits: 'items': Input should be less than or equal to 1000000000"),
+        ("--limit beam=5000000000", f"limits: 'beam': {TOO_LARGE}"),
         ("--limit idle=.nan", "limits: 'idle': Input should be less than or equal to 1000000 (found nan)"),
-        ("--limit age=0.0001", "limits: 'age': Input should be greater than or equal to 0.001"),
-        ("--limit message_mib=86", "limits: memory_mib=256: a request of 86 MiB is held 3 times"),
-        ("--limit request_mib=33", "limits: request_mib=33: expected at most 32, or a larger"),
-        ("--limit memory_mib=2", "limits: memory_mib=2: a request of 1 MiB is held 3 times"),
-        ("--limits /no", "/no: cannot be read"),
+        ("--limit age=0.0001", "limits: 'age': Input should be greater than or equal to 0.001 (found 0.0001)"),
+        ("--limit message_mib=86", f"limits: memory_mib=256: a request of 86 MiB {HELD} at least 258"),
+        ("--limit memory_mib=2", f"limits: memory_mib=2: a request of 1 MiB {HELD} at least 3"),
+        ("--limit request_mib=33", "limits: request_mib=33: expected at most 32, or a larger message_mib"),
+        ("--limits /no", "/no: cannot be read (No such file or directory)"),
         ("--tls-cert c", "--tls-cert and --tls-key belong together"),
-        ("--tls-cert /no --tls-key /no", "/no: cannot be read"),
-        ("--tls-client-ca c", "--tls-client-ca needs"),
-        ("--token-file /no", "/no: cannot be read"),
+        ("--tls-cert /no --tls-key /no", "/no: cannot be read (No such file or directory)"),
+        ("--tls-client-ca c", "--tls-client-ca needs --tls-cert and --tls-key"),
+        ("--token-file /no", "/no: cannot be read (No such file or directory)"),
         ("--device cpu,cpu", "--device cpu,cpu: expected auto, cpu, cuda or cuda:N"),
-        ("--lexicon x=F", "the model x is none of m, phrases"),
-        ("--lexicon m", "expected NAME=FILE"),
-        ("--lexicon m=F,copy", "expected NAME=FILE, or NAME=FILE,lexicon-lowercase"),
-        ("--lexicon m=F,", "expected NAME=FILE"),
-        ("--lexicon m=F", "F: the lexicon is of the other direction"),
-        ("--lexicon phrases=F", "which has no attention"),
-        ("--lexicon m=nowhere", "nowhere: cannot be read"),
-        ("--candidates x=5", "is none of m"),
-        *(
-            (f"--candidates {wrong}", "expected NAME=K or NAME=K,L")
-            for wrong in ("m", "m=", "m=0", "m=5,6,7", "m=a", "=5")
-        ),
+        ("--lexicon x=F", "--lexicon x=F: the model x is none of m, phrases"),
+        *((f"--lexicon {wrong}", f"--lexicon {wrong}: {LEXICON}") for wrong in ("m", "m=F,copy", "m=F,")),
+        ("--lexicon m=F", f"F: {OTHER_DIRECTION}"),
+        ("--lexicon phrases=F", "--lexicon F: is of no use to M/phrases, which has no attention"),
+        ("--lexicon m=nowhere", "nowhere: cannot be read (No such file or directory)"),
+        ("--candidates x=5", "--candidates x=5: the model x is none of m"),
+        *((f"--candidates {wrong}", f"--candidates {wrong}: {CANDIDATES}")
+          for wrong in ("m", "m=", "m=0", "m=5,6,7", "m=a", "=5")),
     ],
-)
+)  # fmt: skip
 def test_wrong_options_are_one_clear_line(options: str, problem: str, models: Path, tmp_path: Path, error_line) -> None:
     (tmp_path / "F").write_text("un one 1.0\n")
-    words = [word.replace("=F", f"={tmp_path}/F") for word in options.split()]
-    model = [] if not options or "--model" in options else ["--model", f"m={models}/search"]
+
+    def placed(text: str) -> str:
+        """With F and M at the place of the lexicon and of the folder of the models."""
+        return re.sub(
+            r"(?<![\w])([FM])(?=[ ,:/]|$)", lambda name: str(tmp_path / "F" if name[1] == "F" else models), text
+        )
+
+    model = [] if not options or "--model " in options else ["--model", "m=M/search"]
     if options.startswith("--lexicon"):
-        model += ["--model", f"phrases={models}/phrases"]
-    assert problem in error_line(main, ["serve", "--port", "0", "--device", "cpu", *model, *words])
+        model += ["--model", "phrases=M/phrases"]
+    words = [placed(word) for word in (*model, *options.split())]
+    assert error_line(main, ["serve", "--port", "0", "--device", "cpu", *words]) == f"nmt-core serve: {placed(problem)}"
 
 
 def test_the_beam_of_requests_that_name_none_may_be_as_wide_as_the_limit() -> None:

@@ -111,6 +111,8 @@ def test_new_models_are_taken_and_a_broken_one_is_not(exchanged: Exchanged, othe
     weights.write_bytes(weights.read_bytes()[:100])
     exchanged.reload()
     eventually(lambda: any("stay" in line for line in exchanged.server.lines))
+    said = next(line for line in exchanged.server.lines if "stay" in line)
+    assert said.startswith(f"nmt-core serve: reload: {weights}: ") and said.endswith("; the models there were stay")
     assert exchanged.facts() == exchanged.begin
     put(exchanged.own, other)
     second = shutil.copytree(exchanged.own, exchanged.own.parent / "second")
@@ -120,6 +122,7 @@ def test_new_models_are_taken_and_a_broken_one_is_not(exchanged: Exchanged, othe
     shutil.rmtree(second)
     assert versions[0] == versions[1] != exchanged.begin[0]
     assert reloads() == [done + 1, failed + 1]
+    assert "nmt-core serve: reload: the models were exchanged" in exchanged.server.lines
 
 
 async def test_streams_go_on_while_a_broken_model_is_rejected_and_end_with_the_server(start, own: Path) -> None:

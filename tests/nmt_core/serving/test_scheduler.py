@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from nmt_core.serving.engine.queue import PRIORITY_WEIGHTS, SHORT_ITERATION, BatchQueue, Job, Queues
 from nmt_core.serving.engine.work import Item
+from nmt_core.serving.errors import RpcError
 from nmt_core.serving.limits import Limits
 
 
@@ -154,6 +155,24 @@ def test_steps_of_a_search_that_clients_share_are_short_and_batches_are_not() ->
     device.queues.cancel(other)
     assert seconds(10.1, waits_for_more=False) == shared  # the next one is expected soon
     assert seconds(60.0, waits_for_more=False) == alone
+
+
+def test_a_full_queue_says_when_to_ask_again() -> None:
+    """When what waits will be done, as fast as the last work; from 0.2 s to 30 s."""
+    queues: Queues[str] = Queues(Limits(queue=8, client_queue=8))
+
+    def refused(client: str) -> tuple[str, float | None]:
+        with pytest.raises(RpcError) as caught:
+            queues.put("key", "interactive", one_item(client))
+        return str(caught.value), caught.value.retry_after
+
+    queue = queues.put("key", "interactive", one_item("a", 4))
+    queues.put("key", "interactive", one_item("b", 4))  # exactly as much as may wait
+    queues.put("key", "bulk", one_item("a", 8))  # which has a queue of its own
+    assert refused("c") == ("the queue is full (8 tokens wait); try again later", 1.0)
+    for tokens, seconds, wait in ((10, 5.0, 4.0), (10_000, 0.0, 0.2), (0, 1e6, 30.0)):
+        queues.note(queue, tokens=tokens, begin=0.0, seconds=seconds)
+        assert refused("c")[1] == pytest.approx(wait)
 
 
 def seconds_of_keys(jobs: list[tuple[str, str]], seconds: dict[str, float], total: float) -> dict[str, float]:

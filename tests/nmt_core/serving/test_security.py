@@ -27,6 +27,7 @@ from nmt_core.serving.command import read_address
 from nmt_core.serving.credentials import (
     Client,
     check_exposure,
+    identify,
     owner_of,
     read_tokens,
 )
@@ -162,13 +163,16 @@ def test_files_that_cannot_be_used_are_one_clear_line(authority: Authority, tmp_
         ([certificate, other, authority.path], f"{other}: is not the private key of {certificate}"),
         ([certificate, key, str(broken)], f"{broken}: expected a PEM file with a CERTIFICATE"),
         ([str(broken), key, authority.path], f"{broken}: expected a PEM file with a CERTIFICATE"),
-        ([certificate, str(locked), authority.path], f"{locked}: is protected by a password"),
+        (
+            [certificate, str(locked), authority.path],
+            f"{locked}: is protected by a password; expected a key without one",
+        ),
         ([certificate, certificate, authority.path], f"{certificate}: expected a PEM file with a PRIVATE KEY"),
     ):
         named = zip(("--tls-cert", "--tls-key", "--tls-client-ca"), files, strict=True)
         options = [word for pair in named for word in pair]
         error = error_line(main, ["serve", "--model", "m=nowhere", "--device", "cpu", "--port", "0", *options])
-        assert problem in error
+        assert error == f"nmt-core serve: {problem}"
 
 
 PUBLIC, OWN = ("0.0.0.0", "::", "192.168.1.7", "example.org"), ("localhost", "127.0.0.1", "127.8.8.8", "::1")
@@ -186,8 +190,12 @@ def test_a_machine_may_have_a_name_that_begins_like_one() -> None:
     parser = argparse.ArgumentParser()
     serve.add_arguments(parser)
     assert read_address(parser.parse_args(["--host", "unixbox", "--insecure"])).host == "unixbox"
+    assert read_address(parser.parse_args(["--port", "65535", "--metrics-port", "65535"])).port == 65535
     with pytest.raises(ConfigError, match=r"^--host unixbox can be reached from other machines"):
         read_address(parser.parse_args(["--host", "unixbox"]))
+
+
+LINE = "expected NAME TOKEN, the token of at least 16 characters, or NAME TOKEN MODEL,MODEL"
 
 
 def test_owners_of_tokens(tmp_path: Path) -> None:
@@ -199,27 +207,51 @@ def test_owners_of_tokens(tmp_path: Path) -> None:
 
     assert owner("Bearer " + "b" * 20) == Client("token bob", "bob", frozenset(["en-fr"]))
     assert owner("bearer  " + "a" * 20) == Client("token alice", "alice")
-    for wrong in ("", "Bearer", "Bearer ", "Basic " + "a" * 20, "a" * 20, "Bearer " + "a" * 19):
-        with pytest.raises(RpcError, match="token"):
+    for wrong in ("Bearer", "Bearer ", "Basic " + "a" * 20, "a" * 20, "Bearer " + "a" * 19):
+        with pytest.raises(RpcError, match=r"^the token is wrong$"):
             owner(wrong)
+    with pytest.raises(RpcError, match=r"^a token is needed: metadata 'authorization: Bearer TOKEN'$"):
+        owner("")
+
+
+@pytest.mark.parametrize(
+    ("peer", "names", "client"),
+    [
+        ("ipv4:10.0.0.1:4711", {}, Client("address ipv4:10.0.0.1")),
+        ("ipv6:%5B::1%5D:4711", {}, Client("address ipv6:%5B::1%5D")),
+        ("unix:/a:b", {}, Client("address unix:/a:b")),
+        ("ipv4:10.0.0.1:4711", {"x509_common_name": [b"eve\xff"]}, Client("certificate eve\ufffd", "eve\ufffd")),
+        (
+            "ipv4:10.0.0.1:4711",
+            {"x509_common_name": [b"eve"], "x509_subject_alternative_name": [b"a", b"b"]},
+            Client("certificate a", "a"),
+        ),
+    ],
+)
+def test_without_tokens_a_client_is_the_name_of_its_certificate_or_its_address(
+    peer: str, names: dict[str, list[bytes]], client: Client
+) -> None:
+    assert identify(SimpleNamespace(peer=lambda: peer, auth_context=lambda: names), None) == client
 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("", "has no token"),
-        ("alice\n", ":1: expected NAME TOKEN"),
-        ("# x\nalice short\n", ":2: .*16 characters"),
-        (f"alice {TOKEN} en-fr,\n", ":1: .*or NAME TOKEN MODEL,MODEL"),
-        (f"alice {TOKEN} en-fr fr-en\n", ":1: .*or NAME TOKEN MODEL,MODEL"),
+        ("", ": has no token; a line holds NAME TOKEN"),
+        ("alice\n", f":1: {LINE}"),
+        (f"# x\na {'x' * 16}\nalice {'y' * 15}\n", f":3: {LINE}"),
+        (f"alice {TOKEN} en-fr,\n", f":1: {LINE}"),
+        (f"alice {TOKEN} en-fr fr-en\n", f":1: {LINE}"),
         (f"alice {TOKEN}\nbob {TOKEN} en-fr\n", ":2: this token stands in another line already"),
+        (f"alice {TOKEN}\u00e9\n", ": tokens are made of ASCII characters"),
     ],
 )
 def test_token_files_with_mistakes(tmp_path, content: str, problem: str) -> None:
     path = tmp_path / "tokens"
     path.write_text(content)
-    with pytest.raises(InputError, match=problem):
+    with pytest.raises(InputError) as caught:
         read_tokens(str(path))
+    assert str(caught.value) == f"{path}{problem}"
 
 
 def replace(path: Path, content: bytes) -> None:
@@ -297,8 +329,8 @@ def test_a_pair_that_does_not_fit_is_told_once_and_not_used(rotated: Rotated) ->
     replace(rotated.key, Path(rotated.one.issue("other")[1]).read_bytes())
     for _ in range(3):
         assert scored(rotated.server, rotated.access(rotated.one, rotated.one)) < 0
-    problem = f"{rotated.key}: is not the private key of {rotated.certificate}"
-    eventually(lambda: any(problem in line for line in rotated.server.lines))
+    problem = f"certificates: {rotated.key}: is not the private key of {rotated.certificate}; new connections use what"
+    eventually(lambda: any(f"{problem} there was" in line for line in rotated.server.lines))
     rotated.key.unlink()
     assert scored(rotated.server, rotated.access(rotated.one, rotated.one)) < 0
     rotated.put(rotated.two.issue("server"), rotated.one)

@@ -21,13 +21,14 @@ from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.serving.engine.queue import Job
 from nmt_core.serving.engine.slices import Sliced, off_loop
-from nmt_core.serving.engine.work import LARGE, BatchWork, Entry, Item, StepWork
+from nmt_core.serving.engine.work import LARGE, BatchSpeed, BatchWork, Entry, Item, StepWork
 from nmt_core.serving.errors import RpcError, invalid
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.methods.plan import Cost, Plan, Words, make_plan
+from nmt_core.serving.methods.plan import Cost, Plan, Words, _bounded, make_plan
 from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.serving.models.served import Key, Proportions, ServedModel
 from nmt_core.serving.telemetry import Metrics
+from nmt_core.v1 import nmt_pb2 as pb
 from tests.model_files import open_pair_scorer
 from tests.nmt_core.serving.support import until
 from tests.nmt_core.serving.test_engine import asked, held, submit, unthreaded
@@ -186,13 +187,13 @@ def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_iterations
     assert iterations("y", tokens=LARGE) >= 5
 
 
-def planned(kind: str, items: Sequence[Item | RpcError]) -> Plan:
+def planned(kind: str, items: Sequence[Item | RpcError], priority: int = 0) -> Plan:
     def reply(found: list[Any], words: Words) -> list[bytes]:
         return [repr(found).encode()]
 
     model: Any = ServedModel(SimpleNamespace(signature="fake"), decoder=None)  # type: ignore[arg-type]
     key = Key(model, kind)  # type: ignore[arg-type]
-    return make_plan(key, items, priority=0, cost=Cost(0, 0, 0), limits=Limits(), reply=reply)
+    return make_plan(key, items, priority=priority, cost=Cost(0, 0, 0), limits=Limits(), reply=reply)
 
 
 @pytest.mark.parametrize(
@@ -206,9 +207,31 @@ def test_what_takes_long_waits_in_its_own_class_for_every_kind_of_work(kind: str
     assert plan.indices == [[0, 3], [1, 2]]
 
 
-@pytest.mark.parametrize(("size", "name"), [(1, "interactive"), (32, "interactive"), (33, "bulk")])
-def test_requests_of_few_items_are_interactive(size: int, name: str) -> None:
-    assert [*planned("score", [Item("short", 1)] * size).parts] == [name]
+@pytest.mark.parametrize(
+    ("size", "priority", "name"),
+    [
+        *(
+            (size, pb.PRIORITY_UNSPECIFIED, name)
+            for size, name in ((1, "interactive"), (32, "interactive"), (33, "bulk"))
+        ),
+        (33, pb.PRIORITY_INTERACTIVE, "interactive"),
+        (1, pb.PRIORITY_BULK, "bulk"),
+    ],
+)
+def test_requests_of_few_items_are_interactive_unless_they_say_otherwise(size: int, priority: int, name: str) -> None:
+    assert [*planned("score", [Item("short", 1)] * size, priority).parts] == [name]
+
+
+def test_what_nothing_can_interrupt_takes_five_seconds_at_most() -> None:
+    speed = BatchSpeed()
+    assert isinstance(_bounded(Item("a", 10**9), speed), Item)  # nothing is known of its speed
+    speed.note(100, 1.0)
+    assert isinstance(_bounded(Item("a", 500), speed), Item)
+    problem = (
+        "the model would work on this for about 11 s without a pause; at most 5, send a shorter text or a smaller beam"
+    )
+    refused = _bounded(Item("a", 1100), speed)
+    assert (str(refused), getattr(refused, "reason", None)) == (problem, "TOO_COSTLY")
 
 
 def test_every_item_has_its_answer_or_why_it_has_none() -> None:

@@ -15,7 +15,7 @@ from nmt_core.serving.limits import Limits
 from nmt_core.serving.streams import Stream
 from nmt_core.v1 import nmt_pb2 as pb
 from tests.nmt_core.serving.in_process import one_pair, serving
-from tests.nmt_core.serving.support import refusal_of, wait_for_quiet
+from tests.nmt_core.serving.support import metrics_of, refusal_of, wait_for_quiet
 
 TEXTS = ["un " * (1 + number % 7) + "deux" for number in range(150)]
 
@@ -33,10 +33,12 @@ def test_every_request_of_a_stream_is_answered_once_with_its_id(server) -> None:
 
 
 def test_a_request_that_is_refused_does_not_end_the_stream(server) -> None:
-    requests = [translation(0), translation(1, beam=11), pb.TranslateStreamRequest(id="x" * 200), translation(2)]
+    ids = [pb.TranslateStreamRequest(id=letter * length) for letter, length in (("x", 129), ("y", 128))]
+    requests = [translation(0), translation(1, beam=11), *ids, translation(2)]
     answers = {answer.id: answer for answer in server.stub.TranslateStream(iter(requests))}
     assert answers["no 1"].error.reason == "BAD_OPTION"
-    assert "at most 128" in answers["x" * 128].error.message
+    assert answers["x" * 128].error.message == "the id has 129 characters; at most 128"
+    assert answers["y" * 128].HasField("response")
     assert answers["no 0"].HasField("response")
     assert answers["no 2"].HasField("response")
 
@@ -55,6 +57,7 @@ def test_streams_beyond_the_limit_are_refused_and_make_room_when_they_end(server
     try:
         first = [server.stub.TranslateStream(held_open()) for _ in range(50)]
         assert all(next(call).HasField("response") for call in first)
+        assert metrics_of(server)['nmt_calls_open{kind="stream"}'] == 50
         for _ in range(200):
             rejected = refusal_of(lambda: list(server.stub.TranslateStream(iter([translation(3)]), timeout=30)))
             assert rejected == (grpc.StatusCode.RESOURCE_EXHAUSTED, "TOO_MANY_STREAMS")
