@@ -49,7 +49,9 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def test_table_and_record_are_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, table: Path) -> None:
+def test_table_and_record_are_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, table: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     output = tmp_path / "new.gz"
     options = ["--scorer", "0.5", "--reverse-scorer", "1", "--unknown-count", "--output", str(output), "--quiet"]
     assert run_with(monkeypatch, str(table), *options) == 0
@@ -58,6 +60,7 @@ def test_table_and_record_are_written(monkeypatch: pytest.MonkeyPatch, tmp_path:
         b"a ||| x y ||| 1 2 0.222462 0.134795 2.71828 ||| 0-0",
         b"b ||| z ||| 1 2 0.367144 0.135065 1 ||| 0-0",
     ]
+    assert capfd.readouterr() == ("", "")
     record = json.loads((tmp_path / "new.gz.json").read_bytes())
     assert list(record["columns"]) == ["p(target|source)", "p(source|target)", "exp(unknown)"]
     assert record["scores_before"] == 2
@@ -226,6 +229,18 @@ def test_a_table_with_factors_needs_to_be_told_which_one_counts(
         run_with(monkeypatch, *options, "--factor", "word")
     (tmp_path / "table").write_bytes(b"a|b c ||| x|y z ||| 1 |||\n" * 3)  # not all words have bars
     assert run_with(monkeypatch, *options) == 0
+
+
+@pytest.mark.parametrize(("option", "texts"), [([], ("l &apos;", "&bra;")), (["--unescape"], ("l '", "["))])
+def test_escapes_are_undone_on_demand(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, option: list[str], texts: tuple[str, str]
+) -> None:
+    (tmp_path / "table").write_text("l &apos; ||| &bra; ||| 1 |||\n")
+    scorer = TablePairScorer({texts: math.log(0.5)})
+    monkeypatch.setattr("smt_bridge.tables.rescore.open_model", lambda spec, options: scorer)
+    files = [str(tmp_path / "table"), "--output", str(tmp_path / "new")]
+    assert rescore.rescore_files(parsed(*files, "--scorer", "x", "--jobs", "1", "--quiet", *option)) == 0
+    assert (tmp_path / "new").read_text() == "l &apos; ||| &bra; ||| 1 0.5 |||\n"
 
 
 def test_a_reordering_table_is_no_phrase_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

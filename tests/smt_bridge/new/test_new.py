@@ -291,6 +291,15 @@ def test_models_are_small_for_little_text_or_time(pairs: int, minutes: int, size
     assert run._usual_size(given, minutes) == size
 
 
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize(("size", "hidden"), [("small", 192), ("medium", 384), ("paper", 1000)])
+def test_models_have_the_size_that_is_given(system: Path, size: str, hidden: int) -> None:
+    assert new(size=[size]) == 0
+    settings = [yaml.safe_load(Path(f"hybrid/{name}.yaml").read_text()) for name in ("rnnsearch", "rnnencdec")]
+    phrases = {"small": 128, "medium": 384, "paper": 1000}
+    assert [one["model"]["hidden"] for one in settings] == [hidden, phrases[size]]
+
+
 @pytest.fixture
 def moses(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program ``moses`` on the PATH, which turns words round."""
