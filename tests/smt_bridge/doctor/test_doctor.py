@@ -269,6 +269,9 @@ def test_exit_codes_and_json(folder: Path, capfd: pytest.CaptureFixture[str], er
     assert main(["doctor", str(folder / "moses.ini")]) == 0
     assert capfd.readouterr() == ("", "doctor: 0 errors, 0 warnings\n")
     assert error_line(main, ["doctor"]) == "smt-bridge doctor: give a moses.ini or other files to look at"
+    (folder / "moses.ini").write_text(INI.format(folder=folder).replace("LM0= 0.5\n", ""))
+    assert main(["doctor", str(folder / "moses.ini")]) == 0
+    assert capfd.readouterr().err == "doctor: 0 errors, 1 warning\n"
     (folder / "moses.ini").write_text(INI.format(folder=folder).replace("LM0= 0.5\n", "LM0= 0.5 1\n"))
     capfd.readouterr()
     assert main(["doctor", str(folder / "moses.ini"), "--json"]) == 1

@@ -119,6 +119,7 @@ def test_a_graph_without_a_complete_hypothesis_has_no_way_to_the_end(tmp_path: P
         (re.sub(r"core=\([^,]*", "core=(1e", GRAPH, count=1), "graphs:2: '1e' is not a score; expected a number"),
         (LONG.format("x " * 501), "graphs:1: sentence 0 has a phrase of 501 words; is the file damaged\\?$"),
         (GRAPH + GRAPH.partition("\n")[2].replace("0 hyp", "1 hyp"), "graphs:16: expected `ID hyp=1"),
+        (GRAPH + GRAPH, "graphs:16: sentence 0 comes after 0; expected ascending ids, each once"),
         (GRAPH + GRAPH.replace("0 hyp", "1 hyp") + GRAPH,
          "graphs:31: sentence 0 comes after 1; expected ascending ids, each once"),
     ],
