@@ -13,7 +13,7 @@ from nmt_core.base.interfaces import PairScorer
 from smt_bridge.features.annotate import annotate, column_names
 from smt_bridge.features.base import Candidates, Feature
 from smt_bridge.features.lengths import WordCount
-from smt_bridge.features.registry import BUILT_IN, SharedScorers, numbered, open_feature
+from smt_bridge.features.registry import BUILT_IN, SharedScorers, compares_hypotheses, numbered, open_feature
 from smt_bridge.models import open_model
 from smt_bridge.nbest.moses import parse_entry
 from tests.fakes import LengthPairScorer
@@ -111,6 +111,12 @@ def test_feature_of_another_package_is_a_column() -> None:
 def test_feature_that_cannot_be_made_is_named_with_its_home(name: str, said: str) -> None:
     with pytest.raises(ConfigError, match=rf"feature '{name.partition(':')[0]}' \(question_feature:\w+\) .*{said}"):
         open_feature(name, SharedScorers(open_model))
+
+
+def test_which_features_need_the_lines_of_a_sentence_together() -> None:
+    """Those of other packages may, too."""
+    specs = ("mbrbleu", "mbrbleu:posterior:2", "question:x", "wordcount", "nmt:a", "kenlm:a")
+    assert [spec for spec in specs if compares_hypotheses(spec)] == [*specs[:3]]
 
 
 @pytest.mark.usefixtures("installed")
