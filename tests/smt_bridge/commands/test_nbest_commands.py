@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import pkgutil
 import re
@@ -148,7 +149,10 @@ def test_reranked_text_has_one_line_per_source_line(
 def test_reranked_text_is_plain(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "plain").write_text(REFERENCE.replace(" &apos;s", "'s"))
     arguments = ("--nbest", files / "nbest", "--weights", files / "weights", "--detokenize", "en")
-    assert call(rerank, *arguments, "--reference", files / "plain", "--output", files / "out") == 0
+    judged = ("--reference", files / "plain", "--report", files / "r.json")
+    assert call(rerank, *arguments, *judged, "--output", files / "out") == 0
+    last = json.loads((files / "r.json").read_text())["sentences"][2]["after"]
+    assert (last["text"], last["words"]) == ("it is a very small house's", "it is a very small house &apos;s")
     assert (files / "out").read_text() == "the cat sat on the mat\n\nit is a very small house's\n"
     assert "tok:13a" in capsys.readouterr().err
 
