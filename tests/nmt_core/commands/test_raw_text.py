@@ -139,7 +139,7 @@ def test_members_of_an_ensemble_read_raw_text_alike(model_of: Callable[[str], Pa
     [
         (lambda folder: (folder / "subwords").write_text("#version: 0.2\na b\n"), "subwords: not the model that"),
         (
-            lambda folder: (folder / "preparation.json").open("a").write(" "),
+            lambda folder: (folder / "preparation.json").write_bytes(b" " + (folder / "preparation.json").read_bytes()),
             "not the file that the model was saved with",
         ),
         (lambda folder: (folder / "subwords").unlink(), "subwords: cannot be read"),
