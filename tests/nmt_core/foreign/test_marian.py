@@ -158,6 +158,7 @@ def test_a_bias_that_the_settings_do_not_omit_is_missed(tmp_path: Path, error_li
     ("name", "content", "message"),
     [
         ("model.npz.yml", None, ""),
+        ("model.npz.YAML", None, ""),
         (
             "decoder.yml",
             "models: [model.npz]\nbeam-size: 12\n",

@@ -65,7 +65,8 @@ class NematusCheckpoint(Checkpoint):
 def test_scores_are_those_of_the_equations(tmp_path: Path, kind: Any) -> None:
     assert_scores(NematusCheckpoint(tmp_path, kind), PAIRS)
     model = load_model(str(tmp_path / "model"))
-    assert model.config.model.type == "nematus"
+    text = model.config.text
+    assert (model.config.model.type, text.source_language, text.target_language) == ("nematus", "en", "fr")
     assert model.target.words[:4] == ("</s>", "<unk>", "the", "house")
 
 

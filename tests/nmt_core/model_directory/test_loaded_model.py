@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
@@ -17,13 +19,18 @@ from nmt_core.base.errors import ModelError
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
 from nmt_core.layers.cells import CELLS
+from nmt_core.model_directory.average import _alike
+from nmt_core.model_directory.ensembles import signature_of, with_field
 from nmt_core.model_directory.loaded_model import load_model, read_model, save_model
 from nmt_core.model_directory.settings import FolderConfig, read_settings
 from nmt_core.models.build import AnyConfig, build_model, new_model, settings_beside_parameters, source_factors
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.presets import PRESETS
 from nmt_core.models.rnnsearch import RNNsearch
+from nmt_core.text.copying import CopyScheme
+from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import Vocabulary
+from nmt_core.version import VERSION
 
 
 @pytest.fixture
@@ -206,6 +213,25 @@ def test_averaging_takes_the_mean_and_wants_equal_models(
     problem = "differ in settings, vocabularies, target order, copying or preparation and cannot be averaged"
     assert line == f"nmt-core average: {larger} and {folder} {problem}"
     assert "holds a model already" in error_line(main, ["average", other, "--output", larger])
+
+
+def test_only_models_whose_parameters_mean_the_same_are_alike(folder: Path) -> None:
+    one = load_model(str(folder))
+    words = Vocabulary([*one.target.words[:2], "two", "one"])
+    assert _alike(one, dataclasses.replace(one, target=Vocabulary(one.target.words)))
+    configs = ({"target_order": TargetOrder.RIGHT_TO_LEFT}, {"copying": CopyScheme.POSUNK}, {"model": PRESETS["rnnlm"]})
+    others: list[dict[str, Any]] = [{"config": one.config.model_copy(update=change)} for change in configs]
+    others += [{"source": words}, {"target": words}, {"factors": (words,)}]
+    others += [{"preparation": SimpleNamespace(fingerprint="0")}]
+    assert not any(_alike(one, dataclasses.replace(one, **other)) for other in others)
+
+
+def test_a_signature_names_members_fields_and_arithmetic(folder: Path) -> None:
+    loaded = load_model(str(folder))
+    found, one = signature_of([loaded, loaded], "log:e", "norm:none"), loaded.fingerprint
+    first = f"nmt:rnnencdec+rnnencdec|model:{one}+{one}|log:e|norm:none|dtype:float32|device:cpu|cpu:"
+    assert found.startswith(first) and found.endswith(f"|torch:{torch.__version__}|version:{VERSION}")
+    assert with_field(found, "x:1") == found.replace("|version:", "|x:1|version:")
 
 
 def test_a_vocabulary_that_does_not_fit_is_refused(folder: Path) -> None:

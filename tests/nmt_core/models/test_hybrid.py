@@ -16,7 +16,6 @@ from nmt_core.models.build import new_model
 from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig
 from nmt_core.models.hybrid import Hybrid, HybridConfig
 from nmt_core.models.interface import NO_WORD
-from nmt_core.models.presets import PRESETS
 from nmt_core.text.characters import Characters, first_characters
 from nmt_core.text.sentence import Sentence, TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary, by_frequency, count_words
@@ -204,15 +203,6 @@ def test_a_sentence_that_is_written_from_its_end_keeps_its_words() -> None:
 def test_settings_that_do_not_go_together_are_refused(settings: dict, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         HybridConfig(**{**SMALL, **settings})
-
-
-def test_the_preset_is_the_best_of_the_paper() -> None:
-    """Luong and Manning 2016 (thesis, 5.3.2, Table 5.2): 4 layers of 1,024, characters in 2 layers, separate path."""
-    config = PRESETS["luong2016-hybrid"]
-    assert isinstance(config, HybridConfig)
-    assert (config.depth, config.hidden, config.embedding, config.character_depth) == (4, 1024, 1024, 2)
-    assert (config.path, config.attention, config.window, config.feeding) == ("separate", "general", "global", True)
-    assert (config.dropout, config.init_range, config.characters, config.character_weight) == (0.2, 0.1, 200, 1.0)
 
 
 @torch.inference_mode()
