@@ -95,6 +95,8 @@ def test_tensors_words_and_their_order_are_in_the_fingerprint(folder: Path, tmp_
 def test_how_annotated_text_is_read_is_in_the_fingerprint(tmp_path: Path, key: str) -> None:
     folder = Path(make_annotated(tmp_path, "m", "posall")[0])
     before = fingerprint(folder)
+    load_model(str(folder)).save(str(tmp_path / "copy"))
+    assert fingerprint(tmp_path / "copy") == before
     change(folder, key, None)
     assert fingerprint(folder) != before
 

@@ -21,6 +21,8 @@ from nmt_core.models.deep_fusion import DeepFusion, fuse
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
+from nmt_core.text.copying import CopyScheme, with_tokens
+from nmt_core.text.processing import TextConfig
 from nmt_core.text.sentence import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.nmt_core.models.runs import train
@@ -147,6 +149,20 @@ def test_fuse_then_train_changes_the_readout_alone(
     before, after = (dict(load_model(str(path)).model.named_parameters()) for path in (start, tmp_path / "trained"))
     changed = {name.split(".")[0] for name, value in before.items() if not torch.equal(value, after[name])}
     assert changed == {"readout", "output", "controller"}
+
+
+def test_a_fused_model_reads_and_writes_text_as_the_translation_model(tmp_path: Path) -> None:
+    words = with_tokens(TARGET_WORDS, CopyScheme.POSUNK.target_tokens)
+    text, order = TextConfig(source_language="de"), TargetOrder.RIGHT_TO_LEFT
+    search, lm = RNNsearchConfig(hidden=5, embedding=4, alignment=3, maxout=4), RNNLMConfig(hidden=6, embedding=3)
+    for name, config, copying in (("tm", search, CopyScheme.POSUNK), ("lm", lm, None)):
+        settings = FolderConfig(model=config, text=text, target_order=order, copying=copying)
+        model = new_model(config, len(SOURCE_WORDS), len(words), seed=1)
+        save_model(str(tmp_path / name), model, SOURCE_WORDS, words, settings)
+    names = [f"--{option}={tmp_path / name}" for option, name in (("model", "tm"), ("lm", "lm"), ("output", "out"))]
+    assert main(["fuse", *names]) == 0
+    made = load_model(str(tmp_path / "out")).config
+    assert (made.text, made.target_order, made.copying) == (text, order, CopyScheme.POSUNK)
 
 
 @pytest.mark.parametrize("first", ["prune", "fuse"])
