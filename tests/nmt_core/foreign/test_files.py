@@ -44,6 +44,11 @@ def test_vocabularies_of_all_forms(tmp_path: Path, name: str, content: str) -> N
         ("v.yml", '"\\q": 0\nb: 1\n', """:1: expected a word in quotes, found '"\\\\q"'"""),
         ("v.yml", '{"a": 0, "a": 1}', ": has a word twice; is it a vocabulary?"),
         ("v.json", "\n{", ":2: is not JSON (Expecting property name enclosed in double quotes)"),
+        (
+            "v.json",
+            f'{{"a": {"9" * 5000}}}',
+            ": is not JSON (Exceeds the limit (4300 digits) for integer string conversion: value has 5000 di)",
+        ),
         ("v.json", '{"a": 0, "b": 1.5}', ": expected words with whole numbers from 0 to 16,777,216"),
         ("v.json", '{"a": 0, "b": 16777216}', ": expected words with whole numbers from 0 to 16,777,216"),
         ("v.json", '{"a": 0, "b": -1}', ": expected words with whole numbers from 0 to 16,777,216"),

@@ -150,6 +150,10 @@ HARMS: dict[str, tuple[Callable[[Path], object], str]] = {
         _settings(lambda text: text.replace("source_language: en", "source_language: ../../etc")),
         "'text.source_language'",
     ),
+    "a file elsewhere": (
+        _settings(lambda text: text.replace("files: {}", "files: {source.vocab: ../m/source.vocab}")),
+        "'files.source.vocab'",
+    ),
     "version 0": (
         _settings(lambda text: text.replace("version: 7", "version: 0")),
         "a format_version from 1 to 7, not 0",

@@ -171,6 +171,9 @@ def test_what_is_no_number_stays_none_and_what_is_too_large_is_infinite() -> Non
     total_N = torch.zeros(4)
     kernels.add_exponentials(logits_NV, total_N)
     assert torch.isfinite(total_N).tolist() == [True, False, False, True] and total_N[2] == torch.inf
+    nothing_N = torch.zeros(1)
+    kernels.add_exponentials(torch.full((1, 3), -106.0, dtype=torch.bfloat16), nothing_N)
+    assert nothing_N.item() == 0.0
     tops_NG, normalizer_N = kernels.normalize(logits_NV, 128)
     assert torch.isnan(normalizer_N).tolist() == torch.isnan(tops_NG).any(dim=1).tolist() == [False, True, False, False]
 

@@ -80,12 +80,14 @@ def test_a_file_that_is_no_vocabulary_is_refused(tmp_path: Path, content: str, p
 
 def test_a_vocabulary_has_so_many_words_at_most_and_counts_of_all_or_none(tmp_path: Path) -> None:
     path = tmp_path / "v"
-    path.write_text(f"</s>\t3\n<unk>\n{'a' * 10_000}\t1\n")
-    vocabulary = Vocabulary.load(str(path), most=3)
-    assert (len(vocabulary), vocabulary.counts) == (3, None)
+    path.write_bytes(b"</s>\t3\n<unk>\n%b\t1\ncaf\xe9\n" % (b"a" * 10_000))
+    vocabulary = Vocabulary.load(str(path), most=4)
+    assert (len(vocabulary), vocabulary.counts, vocabulary.words[3]) == (4, None, "caf\udce9")
+    vocabulary.save(str(path))
+    assert path.read_bytes().endswith(b"a\ncaf\xe9\n") and len(vocabulary.fingerprint) == 12
     with pytest.raises(ModelError) as caught:
-        Vocabulary.load(str(path), most=2)
-    assert str(caught.value) == f"{path}:3: has more than 2 words; is it the vocabulary of this model?"
+        Vocabulary.load(str(path), most=3)
+    assert str(caught.value) == f"{path}:4: has more than 3 words; is it the vocabulary of this model?"
 
 
 def test_a_fingerprint_is_of_the_words_in_their_order() -> None:
