@@ -23,6 +23,7 @@ from nmt_core.commands.main import main
 from nmt_core.config import read_yaml
 from nmt_core.model_directory import lexicon as carried_lexicon
 from nmt_core.model_directory.loaded_model import load_model
+from nmt_core.text.lexicon import Candidate, Lexicon
 from tests.annotated_models import LEXICON, make_annotated
 
 _MIB = 1 << 20
@@ -254,6 +255,14 @@ def test_a_lexicon_that_could_not_be_loaded_is_not_saved(monkeypatch: pytest.Mon
     )
     with pytest.raises(ConfigError, match=f"{problem} with 'nmt-core lexicon --top 10'$"):
         carried_lexicon.CarriedLexicon.of(LEXICON)
+
+
+def test_a_lexicon_of_long_words_that_are_alike_is_read(tmp_path: Path) -> None:
+    """It is packed about 50 times."""
+    words = [f"{'a' * 150}{number:03}" for number in range(200)]
+    carried = carried_lexicon.CarriedLexicon.of(Lexicon({word: (Candidate(word, 0.5),) for word in words}))
+    (tmp_path / "lexicon.gz").write_bytes(carried.content)
+    assert carried_lexicon.CarriedLexicon.load(f"{tmp_path}/lexicon.gz", carried.fingerprint) == carried
 
 
 def test_a_model_larger_than_the_memory_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

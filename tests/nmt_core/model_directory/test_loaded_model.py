@@ -205,6 +205,11 @@ def test_averaging_takes_the_mean_and_wants_equal_models(
     assert main(["average", str(folder), other, "--output", str(tmp_path / "mean")]) == 0
     assert capfd.readouterr().err == f"{tmp_path / 'mean'}: mean of 2 models\n"
     models = [dict(load_model(path).model.named_parameters()) for path in (str(folder), other, str(tmp_path / "mean"))]
+    assert not any(
+        torch.equal(one, other)
+        for one, other in zip(*(each.values() for each in models[:2]), strict=True)
+        if one.dim() == 2
+    )
     for name, tensor in models[2].items():
         torch.testing.assert_close(tensor, (models[0][name] + models[1][name]) / 2)
     larger = str(tmp_path / "larger")

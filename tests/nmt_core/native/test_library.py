@@ -7,6 +7,7 @@ import platform
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -37,6 +38,11 @@ def test_it_is_loaded_unless_it_is_left_out(path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("HYBRIDMT_KERNELS", "sse")
     with pytest.raises(ConfigError, match=r"^HYBRIDMT_KERNELS=sse: expected none, or nothing$"):
         library.load(path)
+
+
+def test_it_is_not_used_where_the_processor_lacks_the_instructions(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "_of_this_source", lambda _: SimpleNamespace(hybridmt_supported=lambda: 0))
+    assert library.load(path) is None
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\x7fELF"])

@@ -8,6 +8,7 @@ import math
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,9 +17,10 @@ from nmt_core.base.errors import ConfigError, InputError, ModelError, NmtError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.transformer.ct2 import Ct2Model, _read_vocabulary
 from nmt_core.transformer.text import PiecesOfSide, TextOfModel
+from nmt_core.version import VERSION
 from tests.numpy_transformer import END, UNKNOWN, NumpyTransformer
 
-pytest.importorskip("ctranslate2")
+ctranslate2 = pytest.importorskip("ctranslate2")
 WORDS = ["the", "old", "woman", "la", "vieille", "femme", ",", "@@x"]
 PAIRS = [
     SentencePair("the old woman", "la vieille femme"),
@@ -177,7 +179,35 @@ def test_pieces_without_their_model_are_one_line(tmp_path: Path) -> None:
 
 
 def test_a_signature_says_how_the_numbers_are_computed(folder: Path) -> None:
-    assert "|dtype:float32|" in Ct2Model(str(folder), compute_type="default").signature
+    found = Ct2Model(str(folder), compute_type="default")
+    arithmetic = f"dtype:float32|device:cpu|ctranslate2:{ctranslate2.__version__}|version:{VERSION}"
+    assert found.signature == f"nmt:ct2|model:{found.fingerprint}|log:e|norm:none|{arithmetic}"
+    assert len(found.fingerprint) == 12
+
+
+def test_what_the_library_is_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts are never cut, and what a search looks for is the sum of log p."""
+    model, asked = Ct2Model(str(folder), threads=1), list[Any]()
+
+    def answer(texts: list[list[str]], *_: Any, **options: Any) -> list[Any]:
+        asked.append(options)
+        return [SimpleNamespace(hypotheses=[], log_probs=[]) for _ in texts]
+
+    monkeypatch.setattr(model, "_translator", SimpleNamespace(translate_batch=answer, score_batch=answer))
+    model._log_probs([["the"]], [["la"]])
+    model._search([["the"]], beam=3, longest=9, forbid_unknown=False)
+    batches = {"max_batch_size": 2048, "batch_type": "tokens", "max_input_length": 0}
+    search = {"beam_size": 3, "num_hypotheses": 3, "length_penalty": 0, "disable_unk": False, "max_decoding_length": 9}
+    assert asked == [batches, batches | search]
+
+    def opened(*given: Any, **options: Any) -> None:
+        asked.append((given, options))
+        raise ValueError("none here")
+
+    monkeypatch.setitem(sys.modules, "ctranslate2", SimpleNamespace(Translator=opened))
+    with pytest.raises(ModelError, match=r"^ct2:m: CTranslate2 cannot open it \(none here\); is it"):
+        Ct2Model("m", device="cuda:1", compute_type="int8", threads=2)
+    assert asked[2] == (("m", "cuda"), {"device_index": 1, "compute_type": "int8", "intra_threads": 2})
 
 
 def sentence_pieces(folder: Path, name: str, lines: list[str]) -> None:

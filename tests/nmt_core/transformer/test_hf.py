@@ -20,6 +20,7 @@ from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.models.opening import open_served_model
 from nmt_core.serving.models.search import SearchItem
 from nmt_core.transformer.model import Transformer, open_transformer
+from nmt_core.version import VERSION
 from tests.random_marian import convert, log_prob, write_marian
 
 transformers = pytest.importorskip("transformers", reason="needs transformers (extra hf)")
@@ -228,6 +229,9 @@ def test_an_empty_hypothesis_has_the_score_of_its_pair(folder: Path, tmp_path: P
 def test_a_change_of_any_file_is_another_model(folder: Path, model: Transformer, tmp_path: Path) -> None:
     same = shutil.copytree(folder, tmp_path / folder.name)
     assert open_transformer(f"hf:{same}").signature == model.signature
+    start = f"nmt:hf|model:{model.fingerprint}|log:e|norm:none|dtype:float32|device:cpu|cpu:"
+    assert model.signature.startswith(start)
+    assert model.signature.endswith(f"|transformers:{transformers.__version__}|version:{VERSION}")
     vocabulary = json.loads((same / "vocab.json").read_text())
     vocabulary["a"], vocabulary["e"] = vocabulary["e"], vocabulary["a"]
     (same / "vocab.json").write_text(json.dumps(vocabulary))
@@ -281,7 +285,10 @@ def test_a_directory_without_languages_is_one_line(folder: Path, tmp_path: Path)
         open_transformer(f"hf:{copy}")
 
 
-def test_a_sentence_longer_than_the_model_takes_is_an_error(model: Transformer) -> None:
+def test_a_sentence_longer_than_the_model_takes_is_an_error(model: Any) -> None:
+    model._check([[0] * 512])
+    with pytest.raises(NmtError, match=r" of 513 pieces \(it takes 512\)$"):
+        model._check([[0] * 513])
     for pair in (SentencePair("the " * 600, "la"), SentencePair("the", "la " * 600)):
         with pytest.raises(NmtError, match=r"does not take '.*…' of [\d,]+ pieces \(it takes 512\)"):
             model.score([PAIRS[0], pair])
