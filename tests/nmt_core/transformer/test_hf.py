@@ -215,6 +215,23 @@ def test_settings_of_the_model_for_search_do_not_count(folder: Path, model: Tran
     assert open_transformer(f"hf:{other}").nbest(["the man"], **how) == model.nbest(["the man"], **how)
 
 
+def test_a_search_is_for_log_p_and_unknown_pieces_are_left_out_on_demand(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate, seen = model._model.generate, list[Any]()
+
+    def watched(**given: Any) -> Any:
+        seen.append(given["generation_config"])
+        return generate(**given)
+
+    monkeypatch.setattr(model._model, "generate", watched)
+    for forbid_unknown in (True, False):
+        model.nbest(["the man"], beam=2, nbest=1, forbid_unknown=forbid_unknown)
+    unknown, padding = model._tokenizer.unk_token_id, model._tokenizer.pad_token_id
+    assert [one.suppress_tokens for one in seen] == [sorted([unknown, padding]), [padding]]
+    assert [(one.num_beams, one.num_return_sequences, one.length_penalty) for one in seen] == [(2, 2, 0.0)] * 2
+
+
 def test_an_empty_hypothesis_has_the_score_of_its_pair(folder: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(folder, tmp_path / folder.name)
     bare = transformers.MarianMTModel.from_pretrained(copy)
