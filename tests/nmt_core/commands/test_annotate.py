@@ -72,6 +72,12 @@ def test_thousands_of_pairs_are_counted(files: Path, capsys: pytest.CaptureFixtu
     placed = "2,001 of 2,001 unknown target words with a source word"
     assert capsys.readouterr().err == f"2,001 pairs, 4,002 target words; {placed}\n"
     assert (files / "out.target").read_text() == "<unkpos_0> de\n" * 2001
+    words, points = " ".join(f"X{number}" for number in range(22)), " ".join(f"{one}-{one}" for one in range(22))
+    for name, line in (("s", words), ("t", words), ("a", points)):
+        (files / name).write_text(f"{line}\n")
+    assert annotate(files, scheme="copyable") == 0  # 20 types have a number
+    placed = "20 of 22 unknown target words with a source word"
+    assert capsys.readouterr().err == f"1 pair, 22 target words; {placed}\n"
 
 
 def test_a_text_can_be_its_own_target(files: Path) -> None:
