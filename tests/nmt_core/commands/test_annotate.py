@@ -80,6 +80,13 @@ def test_thousands_of_pairs_are_counted(files: Path, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err == f"1 pair, 22 target words; {placed}\n"
 
 
+def test_known_words_come_from_what_they_are_linked_with_most_often(files: Path) -> None:
+    for name, lines in (("s", "in gate\ngate\n"), ("t", "de\nde\n"), ("a", "0-0 1-0\n0-0\n")):
+        (files / name).write_text(lines)
+    assert annotate(files, scheme="posall") == 0
+    assert (files / "out.target").read_text() == "de <p_-1>\nde <p_0>\n"
+
+
 def test_a_text_can_be_its_own_target(files: Path) -> None:
     """As for models that copy."""
     (files / "a").write_text("0-0 1-1 2-2 3-3 4-4\n\n0-0 1-1 2-2 3-3\n")
