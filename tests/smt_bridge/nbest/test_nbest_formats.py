@@ -119,6 +119,8 @@ def test_fairseq_is_turned_to_natural_logarithms_and_sorted_by_id(tmp_path: Path
 def test_plain_text_with_ids_and_n_lines_a_sentence(tmp_path: Path) -> None:
     bars = read(tmp_path, b"0 ||| the house\n4 ||| a\n")
     assert [(entry.sentence, entry.text) for entry in bars] == [(0, "the house"), (4, "a")]
+    mixed = read(tmp_path, b"0 ||| a ||| 1\n0 ||| b ||| A= 1 ||| -1\n")  # not every line has a score alone
+    assert [(entry.features, entry.total) for entry in mixed] == [({}, 1.0), ({"A": (1.0,)}, -1.0)]
     plain = read(tmp_path, b"a b\nc\n\nd\n", "lines:2")
     assert [(entry.sentence, entry.text) for entry in plain] == [(0, "a b"), (0, "c"), (1, ""), (1, "d")]
     check_round(tmp_path, plain)
