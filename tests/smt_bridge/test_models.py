@@ -37,6 +37,10 @@ def test_entries_of_a_list_have_six_decimals_and_no_separator() -> None:
     one = SimpleNamespace(text=" a ||| b ", log_prob=-1.23456789, score=-0.98765432)
     expected = NbestEntry(3, b"a &#124;&#124;&#124; b", {"NMT0": (-1.234568,)}, -0.987654, 1)
     assert models.nbest_entries(3, [one, one], str) == [expected, expected._replace(line=2)]
+    assert models._lists(["x", " "], [[one], [one]], str) == [
+        [expected._replace(sentence=0)],
+        [],
+    ]  # a blank one has none
 
 
 def test_a_model_elsewhere_does_not_know_the_languages() -> None:
