@@ -363,37 +363,19 @@ PB0_a= 0.3
     ("before", "after", "said"),
     [
         ("", "", None),
-        (
-            "num-features=6",
-            "num-features=5",
-            "error: moses.ini:8: num-features=5, but the members of G0 make 6; write num-features=6 and as many weights",
-        ),
+        ("num-features=6", "num-features=5",
+         "error: moses.ini:8: num-features=5, but the members of G0 make 6; write num-features=6 and as many weights"),
         ("word-counts=true", "phrase-counts=true", None),
-        (
-            "word-counts=true",
-            "word-counts=off",
-            "error: moses.ini:8: num-features=6, but the members of G0 make 4; write num-features=4 and as many weights",
-        ),
-        (
-            "word-counts=true",
-            "model-bitmap-counts=true",
-            "error: moses.ini:8: num-features=6, but the members of G0 make 7; write num-features=7 and as many weights",
-        ),
-        (
-            "Group name=G0 members",
-            "MultiModel name=G0 components",
-            "error: moses.ini:8: num-features=6, but the components of G0 have [2, 2]; use tables with as many scores",
-        ),
-        (
-            "members=TM0,TM1",
-            "members=TM6,TM7",
-            "error: moses.ini:8: G0 combines TM6, TM7, which is no feature of this file; correct the names",
-        ),
-        (
-            "0 T 2",
-            "0 T 3",
-            "error: moses.ini:10: [mapping] asks for table 3, but there are 3 (counted from 0); correct the number",
-        ),
+        ("word-counts=true", "word-counts=off",
+         "error: moses.ini:8: num-features=6, but the members of G0 make 4; write num-features=4 and as many weights"),
+        ("word-counts=true", "model-bitmap-counts=true",
+         "error: moses.ini:8: num-features=6, but the members of G0 make 7; write num-features=7 and as many weights"),
+        ("Group name=G0 members", "MultiModel name=G0 components",
+         "error: moses.ini:8: num-features=6, but the components of G0 have [2, 2]; use tables with as many scores"),
+        ("members=TM0,TM1", "members=TM6,TM7",
+         "error: moses.ini:8: G0 combines TM6, TM7, which is no feature of this file; correct the names"),
+        ("0 T 2", "0 T 3",
+         "error: moses.ini:10: [mapping] asks for table 3, but there are 3 (counted from 0); correct the number"),
         (
             "PB0_a",
             "PX0_a",
@@ -404,13 +386,10 @@ PB0_a= 0.3
             "name=TM1 input-factor=0,1,2",
             "warning: moses.ini:7: TM1 asks for input factor 1, 2, which [input-factors] does not have; add a line, or correct input-factor=",
         ),
-        (
-            "LM0= 1 1",
-            "LM0= 1",
-            "error: moses.ini: LM0 has 1 weight for 2 values of [feature]; tune again, or correct the line",
-        ),
+        ("LM0= 1 1", "LM0= 1",
+         "error: moses.ini: LM0 has 1 weight for 2 values of [feature]; tune again, or correct the line"),
     ],
-)
+)  # fmt: skip
 def test_groups_components_and_sparse_weights_are_understood(
     folder: Path, before: str, after: str, said: str | None
 ) -> None:
@@ -513,18 +492,12 @@ def words_cased(place: str, how: str) -> Words:
     [
         ("cased", "cased", None),
         ("truecased", "truecased", None),
-        (
-            "cased",
-            "truecased",
-            "table: 0.0% of the words that may begin sentences have capitals, against 50.0% in text",
-        ),
-        (
-            "truecased",
-            "cased",
-            "text: 0.0% of the words that may begin sentences have capitals, against 50.0% in table",
-        ),
+        ("cased", "truecased",
+         "table: 0.0% of the words that may begin sentences have capitals, against 50.0% in text"),
+        ("truecased", "cased",
+         "text: 0.0% of the words that may begin sentences have capitals, against 50.0% in table"),
     ],
-)
+)  # fmt: skip
 def test_files_that_are_not_cased_alike_are_named(first: str, second: str, said: str | None) -> None:
     text, table = words_cased("text", first), words_cased("table", second)
     begin = {word.lower() for word in text.counts if word[:-1].lower() in ("the", "a", "dogs")}
