@@ -87,6 +87,10 @@ def test_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert np.array_equal(np.array([row[1:] for row in rows], dtype=np.float32), vectors)
     assert main(["embed", "--model", model, "--output", str(tmp_path / "v.npy"), lines]) == 0
     assert np.array_equal(np.load(tmp_path / "v.npy", allow_pickle=False), vectors)
+    assert source_vectors(load_model(model), []).shape == (0, vectors.shape[1])
+    assert main(["embed", "--model", model, "--what", "target-words", "--output", str(tmp_path / "w.npy")]) == 0
+    table = load_model(model).model.get_submodule("target_embedding").weight
+    assert np.array_equal(np.load(tmp_path / "w.npy", allow_pickle=False), table.detach().numpy())
 
 
 @pytest.mark.parametrize(("line", "warned"), [("a zzz", True), ("a b", False)])
@@ -125,12 +129,16 @@ def test_words_that_are_not_utf8_are_written_as_they_are(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("kind", "options", "problem"),
     [
-        ("cslm", ["lines"], "a model of type cslm reads no source"),
-        ("cslm", ["--what", "source-words"], "has no vectors of source words"),
-        ("rnnencdec", [], "give INPUT"),
-        ("rnnencdec", ["--what", "source-words", "lines"], "give INPUT"),
-        ("rnnencdec", ["empty"], "is empty"),
-        ("rnnencdec", ["tabs"], "tabs:2: has a tab"),
+        ("cslm", ["lines"], "cslm: a model of type cslm reads no source"),
+        ("cslm", ["--what", "source-words"], "cslm: a model of type cslm has no vectors of source words"),
+        ("rnnencdec", [], "embed: give INPUT for vectors of lines, and none for those of words"),
+        (
+            "rnnencdec",
+            ["--what", "source-words", "lines"],
+            "embed: give INPUT for vectors of lines, and none for those",
+        ),
+        ("rnnencdec", ["empty"], "empty: is empty; expected tokenised lines"),
+        ("rnnencdec", ["tabs"], "tabs:2: has a tab, which is what separates the columns of the output"),
         ("rnnencdec", ["long"], "long:2: has 1,001 words; up to 1,000 are taken"),
         ("rnnencdec", ["long", "--max-words", "1000"], "long:2: has 1,001 words"),
     ],

@@ -56,3 +56,6 @@ def test_score_names_the_side(
     problem = f"{tmp_path / long}:{line}: has 3 words; up to 2 are taken"
     assert problem in error_line(main, [*command, "--max-words", "2", *sides])
     assert main([*command, "--max-words", "3", *sides]) == 0
+    (tmp_path / "pairs").write_text("a\tun\na un\n")
+    line = error_line(main, [*command, str(tmp_path / "pairs")])
+    assert line == f"nmt-core score: {tmp_path}/pairs:2: expected source, tab, target, as TARGET is not given"

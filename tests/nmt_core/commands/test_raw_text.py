@@ -281,5 +281,12 @@ def test_a_run_that_begins_with_a_model_has_its_preparation_and_no_other(model_o
     found = find_preparation(DataConfig(**text, preparation=records["bpe"]), start).preparation
     assert found is not None and start is not None and found.fingerprint == start.fingerprint
     assert find_preparation(DataConfig(**text, preparation=None), start).preparation is None
+    beside = model_of("bpe").parent / "data"
+    record, unlike = beside / "preparation.json", {"source": f"{beside}/other.en", "target": f"{beside}/train.de"}
+    files = {side: f"{beside}/train.{name}" for side, name in (("source", "en"), ("target", "de"))}
+    assert find_preparation(DataConfig(**files), None).note == f"the model carries {record}"
+    about = f"{record} is not about {unlike['source']} and {unlike['target']}"
+    found = find_preparation(DataConfig(**unlike), None)
+    assert found == (None, f"{about}; if the text was prepared by it, set data.preparation={record}")
     with pytest.raises(ConfigError, match=r"training\.start_from: the model was trained on text that was"):
         find_preparation(DataConfig(**text, preparation=records["truecased"]), start)

@@ -12,7 +12,8 @@ import sacrebleu
 import torch
 
 from nmt_core.commands.main import main
-from nmt_core.inference.output.lm_tuning import parse_grid
+from nmt_core.inference.commands.tune_lm import _report
+from nmt_core.inference.output.lm_tuning import Trial, Tuning, parse_grid
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
@@ -91,10 +92,24 @@ def test_tune_lm_finds_what_decoding_with_every_weight_finds(folder: Path, capsy
     assert len(set(bleus.values())) > 1
     best = max(bleus, key=lambda weight: bleus[weight])
     assert rows[-1] == (best, pytest.approx(bleus[best], abs=0.006))
-    assert f"--lm {lm}={best:g}" in output.err
     written = json.loads((folder / "tuned.json").read_text())
-    assert written["best"] == {"weight": best, "bleu": pytest.approx(bleus[best])}
-    assert len(written["trials"]) == 9
+    said = f"BLEU {bleus[best]:.2f} with weight {best:g}, {bleus[0]:.2f} with 0 ({written.pop('signature')})"
+    assert output.err.splitlines()[-2 - (best == 2) :][:2] == [said, f"decode with: --lm {lm}={best:g}"]
+    assert output.err.endswith("try greater ones with --weights\n") == (best == 2)
+    trials = [{"weight": weight, "bleu": pytest.approx(bleu)} for weight, bleu in bleus.items()]
+    files = {"lm": lm, "models": [str(folder / "search")], "source": places[1], "reference": places[3]}
+    how = {"beam": 12, "length_normalization": 1.0, "trials": trials, "best": trials[[*bleus].index(best)]}
+    assert written == {**files, **how}
+
+
+def test_the_last_weight_of_a_grid_may_not_be_the_best_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    trials = [Trial(0.0, 10.0), Trial(0.5, 20.125)]
+    _report(Tuning(trials, trials[1], "sig"), "lm.arpa")
+    output = capsys.readouterr()
+    assert output.out == "0\t10.00\n0.5\t20.12\n0.5\t20.12\n"
+    greater = "the best weight is the last of the grid; try greater ones with --weights"
+    best = "BLEU 20.12 with weight 0.5, 10.00 with 0 (sig)"
+    assert output.err.splitlines() == [best, "decode with: --lm lm.arpa=0.5", greater]
 
 
 @pytest.mark.parametrize(
@@ -102,6 +117,7 @@ def test_tune_lm_finds_what_decoding_with_every_weight_finds(folder: Path, capsy
 )
 def test_both_ends_of_a_grid_count(grid: str, weights: list[float]) -> None:
     assert parse_grid(grid) == weights
+    assert len(parse_grid("0:9999:1")) == 10_000
 
 
 @pytest.mark.parametrize(
@@ -121,8 +137,14 @@ def test_wrong_options_of_decode_are_told(
     assert problem in error_line(main, ["decode", *places, "--device", "cpu", *here])
 
 
-@pytest.mark.parametrize("grid", ["1", "0:1", "0:1:0", "1:0:0.1", "0:1:x", "-1:1:0.5", "0:1e9:0.001", "nan:1:1"])
+@pytest.mark.parametrize("grid", ["1", "0:1", "0:1:0", "1:0:0.1", "0:1:x", "-1:1:0.5", "0:10000:1", "nan:1:1"])
 def test_what_is_no_grid_is_told(folder: Path, error_line: Callable[..., str], grid: str) -> None:
     places = ["--source", str(folder / "source"), "--reference", str(folder / "reference")]
     lm = ["--lm", str(folder / "lm.arpa"), f"--weights={grid}"]
-    assert "START:STOP:STEP" in error_line(main, ["tune-lm", "--model", str(folder / "search"), *lm, *places])
+    line = error_line(main, ["tune-lm", "--model", str(folder / "search"), *lm, *places])
+    expected = "expected START:STOP:STEP from 0 up, such as 0:0.5:0.02"
+    assert line == f"nmt-core tune-lm: {grid!r} is no grid of weights; {expected}"
+    (folder / "none").touch()
+    empty = ["--source", str(folder / "none"), "--reference", str(folder / "none"), "--lm", f"{folder}/lm.arpa"]
+    line = error_line(main, ["tune-lm", "--model", str(folder / "search"), *empty])
+    assert line == f"nmt-core tune-lm: {folder}/none: is empty; there is nothing to tune on"

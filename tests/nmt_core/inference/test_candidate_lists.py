@@ -88,8 +88,16 @@ def test_a_list_has_the_frequent_words_and_the_likely_translations(
     if "copying" in options:
         target = with_tokens(target, options["copying"].target_tokens)
     assert CandidateLists(target, lexicon=LEXICON, **{"per_word": 2, **options}).of(source.split()).tolist() == expected
-    with pytest.raises(ConfigError, match="candidates"):
-        CandidateLists(target, frequent=0)
+    for frequent, per_word in ((0, 10), (1, -1)):
+        problem = f"candidates: {frequent} frequent words, {per_word} per word; expected at least 1 and 0"
+        with pytest.raises(ConfigError, match=f"^{problem}$"):
+            CandidateLists(target, frequent=frequent, per_word=per_word)
+
+
+def test_ten_translations_of_a_word_are_usual() -> None:
+    target = Vocabulary([*SPECIAL_WORDS, *(f"w{number}" for number in range(14))])
+    lexicon = Lexicon({"a": tuple(Candidate(f"w{number}", 0.1) for number in range(13, 0, -1))})
+    assert CandidateLists(target, frequent=1, lexicon=lexicon).of(["a"]).tolist() == [0, 1, 2, *range(6, 16)]
 
 
 def test_translations_have_the_words_of_their_list_alone() -> None:

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.inference.output.alignment import AlignedPair, hard_alignment_line, hard_points, soft_alignment_line
+from nmt_core.inference.output.alignment import (
+    AlignedPair,
+    hard_alignment_line,
+    hard_points,
+    line_writer,
+    soft_alignment_line,
+)
 
 # Two target words and </s>, three source words and </s>; the first looks at </s> most.
 WEIGHTS = np.array([[0.1, 0.0, 0.3, 0.6], [0.5, 0.4, 0.1, 0.0], [0.0, 0.0, 0.1, 0.9]], dtype=np.float32)
@@ -41,12 +47,23 @@ def test_soft_alignments_have_all_weights() -> None:
     assert read["source"] == ["$a_1$", "<b>", "c", "</s>"]
     assert read["target"] == ["un", "&amp;", "</s>"]
     np.testing.assert_allclose(read["attention"], WEIGHTS, atol=1e-5)
+    line = soft_alignment_line(AlignedPair(("\u00e9", "b", "c"), (), WEIGHTS[:1] / 3))
+    assert (
+        line == '{"source": ["\u00e9", "b", "c", "</s>"], "target": ["</s>"], "attention": [[0.03333, 0.0, 0.1, 0.2]]}'
+    )
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".xz", ".zst"])
+def test_the_name_of_a_file_says_what_is_written(ending: str) -> None:
+    assert line_writer(f"a.jsonl{ending}") is soft_alignment_line
+    assert line_writer(f"a.json{ending}") is hard_alignment_line
 
 
 def test_models_without_attention_are_named_as_the_reason() -> None:
     for refused in (hard_alignment_line, soft_alignment_line, AlignedPair.svg):
-        with pytest.raises(ConfigError, match="attention"):
+        with pytest.raises(ConfigError) as caught:
             refused(pair(None))
+        assert str(caught.value) == "alignments need a model with attention (such as rnnsearch); this one has none"
 
 
 def test_pictures_of_long_sentences_stay_small() -> None:

@@ -88,14 +88,21 @@ def test_nothing_but_unknown_words_changes(words: list[str], sources: int, seed:
 @pytest.mark.parametrize(
     ("rule", "lexicon", "message"),
     [
-        ("lexicon", None, "the rule lexicon needs a lexicon"),
-        ("copy", LEXICON, "the rule copy uses no lexicon"),
+        ("lexicon", None, "the rule lexicon needs a lexicon; make one with 'nmt-core lexicon'"),
+        ("copy", LEXICON, "the rule copy uses no lexicon; choose lexicon or lexicon-lowercase, or give none"),
         ("guess", None, "'guess' is no rule for unknown words; there are copy, lexicon, lexicon-lowercase"),
     ],
 )
 def test_rules_and_lexicons_go_together(rule: str, lexicon: Lexicon | None, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(ConfigError) as caught:
         UnknownReplacement(rule, lexicon)
+    assert str(caught.value) == message
+
+
+def test_counts_are_said_with_their_sum() -> None:
+    said = "1,234 unknown words replaced: 1,200 copied, 34 from the lexicon"
+    assert str(UnknownCounts(1000, 30) + UnknownCounts(200, 4)) == said
+    assert str(UnknownCounts(1)) == "1 unknown word replaced: 1 copied, 0 from the lexicon"
 
 
 def fond_of_unknown_words(model: LoadedModel) -> LoadedModel:

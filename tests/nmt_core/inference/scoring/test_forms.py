@@ -178,6 +178,8 @@ def test_the_signature_names_the_preparation(models: dict[str, LoadedModel]) -> 
     plain = LoadedModel(loaded.model, loaded.source, loaded.target, loaded.config, loaded.fingerprint, "x")
     scorer = ModelPairScorer([plain])
     assert scorer_of_form([plain], scorer, "surface") is scorer
+    raw = [scorer_of_form([one], ModelPairScorer([one]), "raw").signature for one in (loaded, plain)]
+    assert f"|tok:raw-{loaded.preparation.fingerprint}|" in raw[0] and "|tok:raw-moses|" in raw[1]
 
 
 @pytest.mark.parametrize("kind", ["bpe", "running"])

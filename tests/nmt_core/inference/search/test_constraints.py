@@ -166,10 +166,16 @@ def test_a_beam_of_any_width_obeys_and_disturbs_no_other(asked: list[Request[int
 def test_constraints_that_need_too_many_words_are_refused() -> None:
     config = DecodingConfig(max_length_ratio=1.0, max_length_extra=0)
     request = Request("a", Sentence([2, 3]), config, constraints=(Constraint(((2, 3),)), Constraint(((4,),))))
-    with pytest.raises(ConfigError, match="need 3 words; a translation may have 2"):
+    with pytest.raises(
+        ConfigError, match=r"^constraints need 3 words; a translation may have 2 \(see max_length_ratio\)$"
+    ):
         _ = request.limit
-    with pytest.raises(ConfigError, match="no translation was found"):
-        checked(Finished(request, [], constrained=True))
+    assert request._replace(constraints=request.constraints[:1]).limit == 2
+    with pytest.raises(ConfigError, match=r"^line 7: no translation was found that obeys constraints and lengths toge"):
+        checked(Finished(request, [], constrained=True), "line 7: ")
+    for phrases, log_probs in (((), ()), (((),), ()), (((2,),), (0.1,)), (((2,),), (0.0, 0.0))):
+        with pytest.raises(ValueError, match="a constraint needs"):
+            Constraint(phrases, log_probs)
 
 
 def test_of_a_model_without_numbers_the_rules_are_not_to_blame(tiny: MakeModel) -> None:

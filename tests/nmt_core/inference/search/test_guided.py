@@ -23,6 +23,7 @@ from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.sentence import TargetOrder
 from tests.nmt_core.inference.conftest import loaded
 from tests.searching import found_by
+from tests.spelling_models import spelling_model
 
 Text = tuple[str, ...]
 WORDS = ("un", "groupe", "d&apos;", "hommes", ".", "inconnu", "autre")
@@ -131,10 +132,14 @@ def test_models_that_a_guide_cannot_lead_are_refused() -> None:
     backwards = dataclasses.replace(
         one, config=one.config.model_copy(update={"target_order": TargetOrder.RIGHT_TO_LEFT})
     )
-    with pytest.raises(ConfigError, match="right-to-left: it cannot search among given strings"):
-        GuidedTranslator([backwards])
-    with pytest.raises(ConfigError, match="float32"):
-        GuidedTranslator([dataclasses.replace(one, model=copy.deepcopy(one.model).bfloat16())])
+    coarse, cannot = dataclasses.replace(one, model=copy.deepcopy(one.model).bfloat16()), "it cannot search among given"
+    for models, problem in (
+        ([backwards], "folder-3 writes right-to-left"),
+        ([coarse, coarse], "folder-3, folder-3 is not in float32"),
+        ([spelling_model()], "hybrid1 spells unknown words"),
+    ):
+        with pytest.raises(ConfigError, match=f"^{problem}: {cannot} strings; score n-best lists with it$"):
+            GuidedTranslator(models)
     with pytest.raises(ConfigError, match="3 best translations need a beam of at least 3"):
         GuidedTranslator([one], beam=2, nbest=3)
     with pytest.raises(ConfigError, match="beam"):

@@ -116,6 +116,10 @@ CASES = {
 }
 
 
+def test_the_usual_factors_are_those_of_the_documentation() -> None:
+    assert FACTORS == (1.0, 0.6, 0.1, 0.5)  # docs/decoding.md
+
+
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(("weight", "factors"), [(0.8, FACTORS), (2.0, (0.0, 1.0)), (0.5, (1.0,))])
 def test_a_wide_beam_ranks_all_translations_by_the_sum(case: str, weight: float, factors: tuple[float, ...]) -> None:
