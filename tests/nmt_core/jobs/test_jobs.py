@@ -331,9 +331,13 @@ def test_a_journal_counts_up_to_where_it_is_damaged(
 def test_a_damaged_range_is_done_again(job: Job, tmp_path: Path) -> None:
     finish(job, shards="1-2")
     harmed = tmp_path / ".out.shards-1-2.hybridmt.tmp"
-    sound = harmed.read_bytes()
-    with pytest.raises(NmtError) as caught:  # what is harmed when it was found to be sound is told
-        finish(job, begin=lambda: harmed.write_bytes(sound.replace(b"5", b"x")))
+
+    def harming() -> Iterator[tuple[Shard, Lines]]:  # when it was found to be sound
+        harmed.write_bytes(harmed.read_bytes().replace(b"5", b"x"))
+        return read(job.input)
+
+    with pytest.raises(NmtError) as caught:
+        finish(dataclasses.replace(job, read=harming))
     problem = "what was written of shard 2 is damaged; start again with --restart"
     assert str(caught.value) == f"{tmp_path}/out.shards-1-2: {problem}"
     progress: list[tuple[str, int]] = []
