@@ -61,7 +61,7 @@ def test_lists_are_merged(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_what_is_to_be_said_of_lists_is_said_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = "1 ||| l &apos; a ||| LM0= -1 s_a= 1 s_b= 1\n0 ||| b ||| LM0= -2\n1 ||| c ||| LM0= -3\n"
+    rows = "1 ||| l &apos; ' a ||| LM0= -1 s_a= 1 s_b= 1\n0 ||| b ||| LM0= -2\n1 ||| c ||| LM0= -3\n"
     Path("moses.nbest").write_text(rows)
     Path("nmt.nbest").write_text('1 ||| l " a ||| NMT0= -1\n')
     assert merge("--nbest", "moses=moses.nbest", "--nbest", "nmt=nmt.nbest", "--output", "merged") == 0
