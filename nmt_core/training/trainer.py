@@ -217,7 +217,7 @@ class Trainer:
         found = f"the loss is {loss.item():g} and the norm of the gradient {norm.item():g}"
         if skipped > MOST_SKIPPED_IN_A_ROW:
             raise ModelError(
-                f"{self.folder}: update {number:,}: {found}, the {skipped}th time in a row; "
+                f"{self.folder}: update {number:,}: {found}, {skipped} times in a row; "
                 "lower training.learning_rate, or resume from the last good state with --resume"
             )
         if skipped == 1 and self.ranks.first:

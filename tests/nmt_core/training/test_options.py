@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,13 +15,18 @@ import torch
 import yaml
 from numpy.typing import NDArray
 
+from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
+from nmt_core.config import with_overrides
 from nmt_core.models.build import new_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
-from nmt_core.training.config import RunConfig, TrainingConfig
+from nmt_core.training.config import RunConfig, TrainingConfig, check_compatible
 from nmt_core.training.data.corpus import BatchPlan, ParallelCorpus, encode_corpus
+from nmt_core.training.data.partitions import cut_into_partitions
+from nmt_core.training.data.stored import store_pairs
+from nmt_core.training.data.texts import _hold_out, _name, _not_empty, read_phrase_pairs
 from nmt_core.training.gradient import backpropagate
 from nmt_core.training.optimizer import build_optimizer, rate_factor, rescale_gradient
 from nmt_core.training.start import prepare
@@ -245,17 +251,10 @@ def test_several_development_sets_are_measured_and_the_first_decides(runs, capsy
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (
-            {"decay_after": 3},
-            "'training': decay_after goes with schedule: halving\n",
-        ),
         ({"schedule": "halfing"}, "'training.schedule': Input should be 'constant' or 'halving'"),
         ({"updates_every": 3}, "did you mean 'update_every'?"),
         ({"seed": -1}, "'training.seed'"),
         ({"learning_rate": math.inf}, "'training.learning_rate'"),
-        ({"data": {"source": ["a", "b"]}}, "source has 2 entries and target 1"),
-        ({"data": {"weights": [1, 2]}}, "source has 1 entry and weights 2"),
-        ({"data": {"dev_target": ["a", "b"]}}, "dev_source has 1 entry and dev_target 2"),
         ({"data": {"weights": [1, -2]}}, "'data.weights.1'"),
     ],
 )
@@ -263,4 +262,102 @@ def test_what_does_not_go_together_is_one_line(
     runs, error_line: Callable[..., str], settings: dict[str, object], message: str
 ) -> None:
     runs.write("run", **settings)
-    assert message in error_line(runs.go_on, "run") + "\n"
+    assert message in error_line(runs.go_on, "run")
+
+
+KINDS = "give either source and target, or phrase_table, or for a language model text"
+DEV = "dev_text goes with text, dev_source and dev_target go with the others"
+TEXT = "data.text=x data.source=null data.target=null"
+PLAIN = "data.dev_source=a data.dev_target=b"
+PLACES = "make them equal, or data.max_length smaller"
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        *((changes, f"f.yaml: 'data': {KINDS}") for changes in ("data.text=x", "data.target=null")),
+        *((changes, f"f.yaml: 'data': {DEV}") for changes in ("data.dev_text=x", f"{TEXT} {PLAIN}")),
+        ("data.dev_source=x", "f.yaml: 'data': give both dev_source and dev_target, or neither"),
+        ("data.source=[a,b]", "f.yaml: 'data': source has 2 entries and target 1"),
+        ("data.weights=[1,2]", "f.yaml: 'data': source has 1 entry and weights 2"),
+        (f"{TEXT} data.weights=[1,2]", "f.yaml: 'data': text has 1 entry and weights 2"),
+        (f"{PLAIN} data.dev_source=[a,b]", "f.yaml: 'data': dev_source has 2 entries and dev_target 1"),
+        (f"{PLAIN} data.dev_alignment=[c,d]", "f.yaml: 'data': dev_source has 1 entry and dev_alignment 2"),
+        ("data.source_vocabulary=0",
+         "f.yaml: 'data.source_vocabulary': expected a file, or a size of at least 1 word (found 0)"),
+        ("data.lexicon=l", "f.yaml: data.lexicon is for annotated text; say which scheme it has: copying: posunk"),
+        (f"{TEXT} copying=posunk",
+         "f.yaml: copying is of text that nmt-core annotate wrote: give it as data.source and data.target"),
+        ("copying=posunk",
+         "f.yaml: copying: give a development set of plain text as data.dev_source and data.dev_target"),
+        (f"{PLAIN} copying=posunk model.source_factors=[3]",
+         "f.yaml: copying is of words without factors; leave it out, or model.source_factors"),
+        (f"{PLAIN} copying=posunk model.type=hybrid",
+         "f.yaml: copying: a model of type hybrid spells unknown words; leave copying out"),
+        (f"{PLAIN} copying=posall",
+         "f.yaml: copying: posall: give data.dev_alignment, the word alignment of the development set"),
+        ("model.source_factors=[3,4] data.source_factor_vocabularies=[v]",
+         "f.yaml: data.source_factor_vocabularies has 1 entry and model.source_factors 2; give one for each factor"),
+        ("model.source_factors=[3] data.preparation=p",
+         "f.yaml: data.preparation is of words without factors; leave it out, or model.source_factors"),
+        ("training.keep_zeros=true",
+         "f.yaml: 'training': keep_zeros keeps the zeros of start_from, which is missing"),
+        ("training.mask_of=m training.start_from=n",
+         "f.yaml: 'training': mask_of is for a new model; with start_from give keep_zeros: true"),
+        ("training.mask_of=m training.partition_words=9",
+         "f.yaml: 'training': partition_words does not go with keep_zeros or mask_of"),
+        *((f"training.{key}", f"f.yaml: 'training': {key.partition('=')[0]} goes with schedule: halving")
+          for key in ("decay_after=3", "decay_every=0.5")),
+        ("training.partition_words=9 data.source=[a,b] data.target=[c,d] data.weights=[1,2]",
+         "training.partition_words cuts one text into partitions; leave data.weights out"),
+        (TEXT, "data.text is for models of type rnnlm or cslm; rnnsearch needs data.source and data.target"),
+        (f"{TEXT} model.type=rnnlm", "data.text has no translations; set training.select_by: nll"),
+        ("model.type=deep-lstm model.attention=location data.max_length=null",
+         f"model.places: attention by location has 50 places, and data.max_length is null; {PLACES}"),
+        ("model.type=deep-lstm model.attention=location model.places=1 data.max_length=2",
+         f"model.places: attention by location has 1 place, and data.max_length is 2; {PLACES}"),
+        ("model.type=deep-lstm model.attention=location model.places=2 data.max_length=2", None),
+        ("model.type=deep-fusion",
+         "training.start_from is missing; a model of type deep-fusion starts from what nmt-core fuse made"),
+    ],
+)  # fmt: skip
+def test_settings_that_contradict_one_another_are_named(changes: str, problem: str | None) -> None:
+    settings = {"folder": "f", "model": {"type": "rnnsearch"}, "data": {"source": "s", "target": "t"}}
+    try:
+        check_compatible(RunConfig.from_mapping(with_overrides(settings, changes.split()), origin="f.yaml"))
+        said = None
+    except ConfigError as error:
+        said = str(error)
+    assert said == problem
+
+
+# --- what there is too little of
+
+
+def test_text_of_which_nothing_is_left_is_named(tmp_path: Path) -> None:
+    vocabulary, path = Vocabulary([*SPECIAL_WORDS, *"abcd"]), tmp_path / "table"
+    path.write_text("a ||| b ||| 1\na b\n")
+    run = RunConfig.from_mapping(
+        {"folder": "f", "model": {"type": "rnnsearch"}, "data": {"phrase_table": str(path)}}, origin="f.yaml"
+    )
+    corpus = encode_corpus([("a", "a b c d")], vocabulary.encode, vocabulary.encode)
+
+    def encode(*pairs: tuple[str, str], **how: Any) -> object:
+        return encode_corpus(pairs, vocabulary.encode, vocabulary.encode, **how)
+
+    for call, problem in (
+        (lambda: encode(("", "a"), ("a a a a", "a"), max_length=3),
+         "no sentence pair is left to train on (2 were empty or longer than 3 words)"),
+        (lambda: encode(("", ""), monolingual=True), "no sentence is left to train on (1 was empty)"),
+        (lambda: [*cut_into_partitions(corpus, [np.array([0])], words=5, source_words=6, target_words=6)],
+         "training.partition_words 5: a minibatch of 1 pair has 6 distinct target words; "
+         "give at least that many, or make minibatches smaller"),
+        (lambda: _hold_out(store_pairs([("a", "a")]), run), "1 pair is too few to hold 1,000 out for validation"),
+        (lambda: [*_not_empty("text.en", [])], "text.en: is empty; there is nothing to train on"),
+        (lambda: [*read_phrase_pairs(str(path))], f"{path}:2: expected 'source ||| target ||| scores'"),
+    ):  # fmt: skip
+        with pytest.raises(NmtError) as caught:
+            call()
+        assert str(caught.value) == problem
+    assert [*cut_into_partitions(corpus, [np.array([0])], words=6, source_words=6, target_words=6)]
+    assert [_name(["x/dev", "dev", "dev2"], place) for place in range(3)] == ["dev (1)", "dev (2)", "dev2"]

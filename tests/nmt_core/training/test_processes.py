@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import itertools
 import multiprocessing
 import os
@@ -18,10 +20,12 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from nmt_core.base.errors import ModelError
+from nmt_core.base.errors import ConfigError, ModelError
 from nmt_core.commands.main import main
 from nmt_core.training import processes, trainer
-from nmt_core.training.processes import OrderedSum, Ranks, SharedSum, joined, ranks_of_torchrun
+from nmt_core.training.config import TrainingConfig
+from nmt_core.training.processes import OrderedSum, Ranks, SharedSum, is_restarted, joined, ranks_of_torchrun
+from nmt_core.training.run import _check_processes, _device
 
 
 def ordered_sum(vectors: list[np.ndarray]) -> np.ndarray:
@@ -181,6 +185,36 @@ def test_processes_that_cannot_share_are_refused(
     path = runs.write("run", microbatches=microbatches, max_updates=1)
     assert message in error_line(main, ["train", path, "--device", "cpu", "--processes", processes])
     assert not os.path.exists(runs.file("run"))
+
+
+def test_processes_of_torchrun_or_of_a_gpu_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    torchrun = "--processes: torchrun has started the processes; leave it out"
+    own = "--device cuda:1: every process takes a GPU of its own; give --device cuda"
+    for count, device, begun, problem in (
+        (1, "cpu", True, torchrun), (2, "cuda:1", False, own), (1, "cuda:1", False, None), (None, "cpu", True, None)
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match=f"^{problem}$") if problem else contextlib.nullcontext():
+            _check_processes(argparse.Namespace(processes=count, device=device), started=begun)
+    for name in ("RANK", "TORCHELASTIC_RESTART_COUNT"):
+        monkeypatch.delenv(name, raising=False)
+    assert (ranks_of_torchrun(), is_restarted()) == (None, False)
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    assert is_restarted()
+
+
+@pytest.mark.parametrize(("microbatches", "named", "threads"), [(2, None, 1), (2, "3", 3), (1, None, 3)])
+def test_microbatches_are_computed_by_one_thread_unless_the_user_says_how_many(
+    microbatches: int, named: str | None, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if named is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", named)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    _device("cpu", TrainingConfig(microbatches=microbatches), Ranks())
+    found = torch.get_num_threads()
+    torch.set_num_threads(before)
+    assert found == threads
 
 
 @pytest.mark.parametrize(("size", "here", "one_machine"), [(4, 4, True), (4, 2, False)])

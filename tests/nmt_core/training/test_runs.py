@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import fcntl
+import json
 import math
 import os
 import resource
@@ -14,13 +16,17 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from safetensors.torch import save_file
 
+from nmt_core.base.errors import ModelError, NmtError
 from nmt_core.commands.main import main
+from nmt_core.model_directory.tensors import read_tensors
 from nmt_core.training.config import RunConfig
+from nmt_core.training.fingerprint import RunIdentity
 from nmt_core.training.report import Reporter
 from nmt_core.training.start import prepare
-from nmt_core.training.state import check_disk_space
-from nmt_core.training.trainer import MOST_SKIPPED_IN_A_ROW, Trainer
+from nmt_core.training.state import Progress, check_disk_space, restore_state, save_state
+from nmt_core.training.trainer import Trainer
 from nmt_core.training.validation import Validation
 from tests.model_files import parameters_file
 
@@ -88,9 +94,11 @@ def test_a_loss_that_is_no_number_is_one_line_with_its_update(runs, capsys: pyte
     os.makedirs(config.folder)
     with torch.no_grad():
         next(iter(trainer.trained.values())).fill_(math.nan)
-    with pytest.raises(Exception, match=f"update {MOST_SKIPPED_IN_A_ROW + 1}: the loss is nan") as caught:
+    with pytest.raises(ModelError) as caught:
         trainer.train()
-    assert "\n" not in str(caught.value)
+    found = "update 21: the loss is nan and the norm of the gradient nan, 21 times in a row"
+    what_to_do = "lower training.learning_rate, or resume from the last good state with --resume"
+    assert str(caught.value) == f"{config.folder}: {found}; {what_to_do}"
     lines = capsys.readouterr().err.splitlines()
     assert lines == ["update 1: the loss is nan and the norm of the gradient nan; it is left out"]
 
@@ -100,6 +108,40 @@ def _settings(runs, name: str) -> dict:
 
 
 # --- what may change
+
+
+def test_what_is_another_is_said_in_words() -> None:
+    run = RunIdentity({"a": 1}, {"a": 0, "b": 2}, {"the text": "x"}, {"data.source": "new"})
+    saved = json.loads(run.to_json())
+    for change, said in (
+        ({}, None),
+        ({"settings": {}}, "a was 0 and is 1"),
+        ({"settings": {"a": 1, "b": 3}}, "b was 3 and is 2"),
+        ({"content": {"the text": "y"}}, "the text is another, since the content of a file changed"),
+        ({"content": {}, "data": {}}, "the text is another; data.source was not given and is new"),
+        ({"settings": [1]}, "it was saved by an older version of hybridmt"),
+    ):
+        assert run.difference(json.dumps({**saved, **change})) == said
+    assert run.difference("") == "it was saved by an older version of hybridmt"
+
+
+def test_a_damaged_state_is_one_line(tmp_path: Path) -> None:
+    parameter, run = torch.nn.Parameter(torch.zeros(3)), RunIdentity({}, {}, {}, {})
+    optimizer, path = torch.optim.Adam([parameter]), tmp_path / "training.safetensors"
+    save_state(str(tmp_path), {"w": parameter}, optimizer, Progress(update=7), run)
+    assert restore_state(str(tmp_path), {"w": parameter}, optimizer, run) == Progress(update=7)
+    tensors, metadata = read_tensors(str(path))
+    for harm, problem in (
+        ({"metadata": {**metadata, "progress": "{"}}, "its counters are damaged; train again, or resume another run"),
+        (
+            {"tensors": {**tensors, "random": tensors["random"] * 0}},
+            "its random state is damaged; train again, or resume another run",
+        ),
+    ):
+        save_file(harm.get("tensors", tensors), path, harm.get("metadata", metadata))
+        with pytest.raises(ModelError) as caught:
+            restore_state(str(tmp_path), {"w": parameter}, optimizer, run)
+        assert str(caught.value) == f"{path}: {problem}"
 
 
 @pytest.mark.parametrize(
@@ -245,6 +287,15 @@ def test_space_is_tried_out_without_a_name_and_beside_what_a_run_has(
     (tmp_path / "training.safetensors").write_bytes(b"x" * 400)
     (tmp_path / "model-0123456789abcdef.safetensors").write_bytes(b"x" * 100)
     check_disk_space(str(tmp_path), 1000)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(NmtError) as caught:
+        check_disk_space(str(tmp_path), 2_500_000_500)
+    problem = "cannot hold the 2.5 GB that a run writes (No space left on device)"
+    assert str(caught.value) == f"{tmp_path}: {problem}; free some space or choose another directory"
     assert seen == [([], 1000), (["model-0123456789abcdef.safetensors", "training.safetensors"], 500)]
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,15 @@ import yaml
 
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
+from nmt_core.layers.losses import Losses, LossSum
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.training.config import TrainingConfig
+from nmt_core.training.data.corpus import ParallelCorpus
 from nmt_core.training.optimizer import build_optimizer, rescale_gradient
 from nmt_core.training.report import Reporter
 from nmt_core.training.state import Progress
 from nmt_core.training.trainer import Trainer
+from nmt_core.training.validation import Measured, Validation
 
 
 def test_a_run_stopped_before_its_first_validation_goes_on_too(runs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,6 +97,56 @@ def test_the_time_until_the_nearest_end_is_said(
     progress = Progress(update=25, epochs=1.0, seconds=60.0)
     Reporter(TrainingConfig(**limits), interval=0.0).update(progress, [], 5, torch.tensor(1.0))
     assert capsys.readouterr().err.endswith(f"words/s  {said}\n")
+
+
+def test_what_a_run_says(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 2.0, 2.0, 3.0, 4.0])
+    monkeypatch.setattr("nmt_core.training.report.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    model = SimpleNamespace(parameters=lambda: [torch.zeros(1_200_000)], device="cpu")
+    settings = SimpleNamespace(model=SimpleNamespace(type="rnnsearch"))
+    loaded: Any = SimpleNamespace(model=model, config=settings, source=range(1200), target="abc")
+
+    def task(name: str, weight: float, count: int, left_out: int) -> Any:
+        corpus: Any = ParallelCorpus(range(count), None, left_out)  # type: ignore[arg-type]
+        return SimpleNamespace(name=name, weight=weight, loaded=loaded, groups_per_epoch=count, corpus=corpus)
+
+    tasks = [task("a", 2.0, 1, 1000), task("b", 1.0, 2000, 0)]
+    first = Validation(1200, 2.0, 31.456, (Measured("b", 1.5, None),))
+    words, other = (LossSum(torch.tensor(total), torch.tensor(4)) for total in (10.0, 1.2))
+    progress = Progress(update=1200, epochs=1.0, seconds=60.0, kept=first)
+    reporter = Reporter(TrainingConfig(), interval=2.0)
+    reporter.begin(tasks[:1])
+    reporter.begin(tasks)
+    reporter.update(progress, [Losses(words.total, {"words": words, "z": other})] * 2, 5000, torch.tensor(0.25))
+    reporter.validation(progress, first)
+    reporter.validation(progress, Validation(1300, 800.0, None))
+    reporter.average(1, first)
+    reporter.end("runs/m", first)
+    Reporter(TrainingConfig(), quiet=True).end("runs/m", first)
+    model_is = "rnnsearch, 1.2 M parameters, 1,200 source and 3 target words"
+    left_out = "1 pair (1,000 left out for their length), 1 update an epoch"
+    numbers = "BLEU 31.46 (tokenised)  2.000 nats/word, perplexity 7.389; b: 1.500 nats/word, perplexity 4.482"
+    assert capsys.readouterr().err.splitlines() == [
+        f"{model_is}; {left_out}, on cpu",
+        f"{model_is}; a (67%): {left_out}; b (33%): 2,000 pairs, 2,000 updates an epoch, on cpu",
+        "update 1,200  epoch 1.00  2.500 nats/word  0.300 z  norm 0.25  2,500 words/s  1 min",
+        f"update 1,200  dev: {numbers}  best so far",
+        "update 1,200  dev: 800.000 nats/word, perplexity 1.014e+304",
+        f"average of the last 1 snapshot  dev: {numbers}",
+        f"runs/m: update 1,200, dev: {numbers}",
+    ]
+
+
+def test_counters_and_the_rate_after_validations() -> None:
+    """An equal model is no better one; the rate falls after every two that are no better."""
+    config, progress = TrainingConfig(select_by="nll", decay_patience=2, decay=0.25), Progress(learning_rate=1.0)
+    found: list[tuple[object, ...]] = []
+    for update, nats in enumerate([3.0, 4.0, 3.0, 3.5, 2.0, 5.0]):
+        progress = progress.after_validation(Validation(update, nats, None), config)
+        assert progress.best is not None
+        found.append((progress.best.update, progress.since_best, progress.since_decay, progress.learning_rate))
+    rates = [(0, 0, 0, 1.0), (0, 1, 1, 1.0), (0, 2, 0, 0.25), (0, 3, 1, 0.25), (4, 0, 0, 0.25), (4, 1, 1, 0.25)]
+    assert found == rates
 
 
 def test_adadelta_is_the_recurrence_of_the_paper() -> None:
