@@ -365,10 +365,10 @@ def test_words_are_counted_by_kind_of_work() -> None:
     one = replace(translation(2, looks), words=("<unk>", "<unk>"))
     request = pb.TranslateRequest(texts=["s t", "x" * 101, "a"], replace_unknown=True)
     plan = translate(request, served(description=pb.Model(attends=True), unknowns=unknowns), LIMITS)
-    reply = plan.finish([[[one, one], [translation(3)]]])
+    reply = plan.finish([[[one, one, translation(1)], [translation(3)]]])
     assert reply.words == {"read": 3, "written": 5, "copied": 2, "translated": 2}
     texts = [each.text for each in pb.TranslateResponse.FromString(reply.content).sentences[0].translations]
-    assert texts == ["S t", "S t"]
+    assert texts == ["S t", "S t", "w"]
 
 
 HYBRID, TRANSFORMER = {"description": pb.Model(kind=pb.MODEL_KIND_HYBRID)}, {"speed": BatchSpeed()}

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
+from nmt_core.serving import streams
 from nmt_core.serving.client.aio import AsyncNmtClient
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.limits import Limits
@@ -103,3 +104,15 @@ async def test_a_stream_has_as_many_requests_under_way_as_its_limit_says(monkeyp
         gate.open.set()
         assert len([answer async for answer in stream]) == 6
     assert max(under_way) == 2
+
+
+async def test_requests_of_a_stream_wait_while_the_queue_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "_PAUSE", 0.01)
+    async with serving(Limits(queue=1, client_queue=1)) as (_, gate, _, _, stub):
+        gate.close()
+        stream = stub.ScoreStream(pb.ScoreStreamRequest(id=str(number), request=one_pair()) for number in range(4))
+        await gate.is_entered()
+        await asyncio.sleep(0.1)  # in which the others find no room
+        gate.open.set()
+        answers = [answer async for answer in stream]
+    assert sorted(answer.id for answer in answers if answer.HasField("response")) == ["0", "1", "2", "3"]
