@@ -96,6 +96,12 @@ def test_a_damaged_one_is_a_line(tmp_path: Path, name: str, pack: Callable[[byte
     assert problem in str(refusal(tmp_path / "model (1)", pack(content)))
 
 
+def test_only_a_packed_file_holds_more_ngrams_than_it_has_bytes(tmp_path: Path) -> None:
+    path, most = tmp_path / "model (1)", 10_000 * len(gzip.compress(line(2, b"ngram 1=99999999")))
+    for count, pack, is_endless in ((5000, bytes, True), (5000, gzip.compress, False), (2 * most, gzip.compress, True)):
+        assert (str(refusal(path, pack(line(2, b"ngram 1=%d" % count)))) == f"{tmp_path}/{COUNT}") == is_endless
+
+
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
 def test_packed_data_that_are_damaged_are_a_line(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     content = pack(b"".join([*LINES[:BIGRAMS], *[b"-0.4\t<s> un\n"] * 2_000, b"\\end\\\n"]).replace(b"2=4", b"2=2000"))

@@ -11,6 +11,7 @@ import sys
 import pytest
 import torch
 
+from nmt_core import device
 from nmt_core.device import name_arithmetic
 
 _NAME = """
@@ -45,6 +46,16 @@ def test_to_find_the_name_leaves_the_threads_as_they_were() -> None:
 def test_the_precisions_have_names_of_their_own() -> None:
     names = {name_arithmetic(torch.zeros(1, dtype=dtype)) for dtype in (torch.float32, torch.float64, torch.bfloat16)}
     assert len(names) == 3
+
+
+def test_another_function_has_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last of what is computed counts, too."""
+    parameter = torch.zeros(1, dtype=torch.float64)
+    plain = name_arithmetic(parameter)
+    softmax = torch.softmax
+    monkeypatch.setattr(torch, "softmax", lambda values, dim: softmax(values, dim) * (1 + 2**-50))
+    monkeypatch.setattr(device, "_sums", device._sums.__wrapped__)
+    assert name_arithmetic(parameter) != plain
 
 
 @pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="PyTorch's products are not MKL's here")

@@ -42,6 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("source").write_bytes("".join(f"{line}\r\n" for line in SOURCES).encode())
     Path("reference").write_text("a b c\n" * len(GRAPHS))
     Path("quarter").write_text("LM0= 0.5\nWordPenalty0= -0.3\nTranslationModel0= 0.2 0.7\nNMT0= 0.25\n")
+    Path("own").write_text(Path("quarter").read_text().replace("NMT0= 0.25\n", ""))
     save("model", 1)
     save("other", 2)
     return tmp_path
@@ -68,7 +69,12 @@ def by_hand(model: str, *, graph: float = 1.0, nmt: float = 1.0) -> list[dict[st
 @pytest.mark.parametrize("model", ["model", "model,other"])
 @pytest.mark.parametrize(
     ("options", "weights"),
-    [([], {}), (["--weights", "quarter"], {"nmt": 0.25}), (["--graph-weight", "0"], {"graph": 0.0})],
+    [
+        ([], {}),
+        (["--weights", "quarter"], {"nmt": 0.25}),
+        (["--weights", "own"], {}),
+        (["--graph-weight", "0"], {"graph": 0.0}),
+    ],
 )
 def test_all_translations_of_the_graphs_are_ranked(
     folder: Path,

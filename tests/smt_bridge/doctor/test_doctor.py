@@ -516,6 +516,7 @@ def test_escapes_are_no_punctuation_glued_to_words(tmp_path: Path) -> None:
     for line, glued in (("l&apos; homme dort .", 0), ("l&apos; homme dort.", 1)):
         (tmp_path / "text").write_text(f"{line}\n")
         assert len(list(examine_text(str(tmp_path / "text"), most=0, tokenised=True))) == glued
+        assert not list(examine_text(str(tmp_path / "text"), most=0, tokenised=False))  # as a reference may be
 
 
 WORDS = [f"{one}{other}" for one in string.ascii_lowercase for other in "ab"]
