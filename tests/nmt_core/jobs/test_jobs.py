@@ -483,9 +483,12 @@ def test_content_of_a_range_whose_journal_is_gone_does_not_stay(job: Job, tmp_pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
-def test_another_model_option_or_input_is_rejected_with_the_difference(job: Job, tmp_path: Path) -> None:
-    """By the whole job and by another range."""
-    finish(job, shards="1")
+@pytest.mark.parametrize("begin", [partial(finish, shards="1"), stopped_after_two])
+def test_another_model_option_or_input_is_rejected_with_the_difference(
+    job: Job, tmp_path: Path, begin: Callable[[Job], object]
+) -> None:
+    """By the whole job and by another range, of a range and of the whole job."""
+    begin(job)
     other = dataclasses.replace(job, description={**job.description, "options": {"loud": False, "fast": False}})
     for shards in (None, "1", "2"):
         with pytest.raises(

@@ -176,6 +176,7 @@ OF_A_DERIVATION = "cannot be computed from the words of a hypothesis; a language
         ("--nbest a=nmt.nbest --nbest A=moses.nbest",
          "names of lists must differ in more than capital letters; lists of one system go in one file"),
         ("--nbest a=nmt.nbest --exact LM0=x", "--exact LM0: no list has such a feature of one value; there are NMT0"),
+        ("--nbest a=two.nbest --exact X0=x", "--exact X0: no list has such a feature of one value; there are LM0"),
         ("--nbest a=moses.nbest --exact LM0",
          "--exact LM0 needs a language model: LM0=FILE (only WordPenalty0 needs none)"),
         ("--nbest a=moses.nbest --exact LM0=", "--exact LM0 has no file behind '='; give NAME=FILE"),
@@ -206,6 +207,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     Path("bad").write_text("0 ||| a ||| X= 1\n0 ||| b ||| Y= 1\n")
     Path("good").write_text("0 ||| x ||| X= 1\n")
     Path("empty").write_text("")
+    Path("two.nbest").write_text("0 ||| a ||| LM0= -1 TM0= -1 -2 ||| -1\n")
     Path("graph.nbest").write_text("0 ||| a ||| UnknownWordPenalty0= 0 Distortion0= 0 ||| -1\n")
     Path("far").write_text("0 ||| a ||| X= 3e38\n0 ||| b ||| X= -3e38\n")
     Path("feature").write_text("0 ||| a b ||| LM0= -1e308 ||| -1\n")
