@@ -21,7 +21,7 @@ from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.layers.attention import AdditiveAttention
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator, LinearGenerator
-from nmt_core.layers.init import Initialiser, initialise
+from nmt_core.layers.init import Initialiser, Layer, initialise
 from nmt_core.layers.reader import WholeEncoding
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.model_directory.settings import FolderConfig
@@ -182,8 +182,9 @@ class Forgetful(nn.Module):
 
 
 def test_a_module_that_does_not_say_its_first_values_is_an_error() -> None:
-    with pytest.raises(TypeError, match="Forgetful has parameters and no method initialise"):
-        initialise(nn.Sequential(Forgetful()), "paper", seed=1)
+    for kind in (Forgetful, type("Forgetful", (Forgetful, Layer), {})):
+        with pytest.raises(TypeError, match="Forgetful has parameters and no method initialise"):
+            initialise(nn.Sequential(kind()), "paper", seed=1)
 
 
 def test_glorot_is_by_the_sizes_of_a_matrix_and_a_value_is_drawn_once() -> None:
