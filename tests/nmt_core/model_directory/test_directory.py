@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import re
@@ -19,12 +20,15 @@ import torch
 import yaml
 
 from nmt_core.base.errors import ModelError, NmtError
+from nmt_core.model_directory.lexicon import CarriedLexicon
 from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.model_directory.tensors import read_tensors, save_tensors
 from nmt_core.models.build import new_model
 from nmt_core.models.rnnencdec import RNNencdecConfig
+from nmt_core.text.lexicon import Candidate, Lexicon
 from nmt_core.text.vocabulary import Vocabulary
+from tests.annotated_models import make_annotated
 
 _CALLS = ("mkdir", "rename", "replace", "rmdir", "fsync", "chmod", "open", "unlink", "makedirs")
 _FILES = ["config.yaml", "model.safetensors", "source.vocab", "target.vocab"]
@@ -234,6 +238,15 @@ def test_what_did_not_change_keeps_its_name_and_a_killed_saving_leaves_nothing_f
     (parameters,) = set(names) - {"config.yaml", "model-of-mine.safetensors", "source.vocab", "target.vocab"}
     assert load_model(str(folder)).config.files == {"model.safetensors": parameters} and len(names) == 5
     assert load_model(str(shutil.copytree(folder, tmp_path / "n"))).fingerprint == load_model(str(folder)).fingerprint
+
+
+def test_another_lexicon_has_a_name_of_its_own(tmp_path: Path) -> None:
+    folder = make_annotated(tmp_path, "m", "posunk")[0]
+    changed = CarriedLexicon.of(Lexicon({"a": (Candidate("b", 0.5),)}))
+    dataclasses.replace(load_model(folder), lexicon=changed).save(folder)
+    loaded = load_model(folder)
+    assert loaded.lexicon is not None and loaded.lexicon.content == changed.content
+    assert re.fullmatch(r"lexicon-[0-9a-f]{16}\.gz", loaded.config.files["lexicon.gz"])
 
 
 @pytest.mark.parametrize("version", [1, 2])
