@@ -129,7 +129,7 @@ def test_no_bias_is_trained() -> None:
 
 
 def test_first_values_are_uniform() -> None:
-    config = DeepLSTMConfig(embedding=60, hidden=60, depth=2, attention="concat", init_range=0.08)
+    config = DeepLSTMConfig(embedding=60, hidden=60, depth=2, attention="concat", window="local-p", init_range=0.08)
     model = new_model(config, 9, 9, seed=1)
     for name, parameter in model.named_parameters():
         if name != "output.bias":
