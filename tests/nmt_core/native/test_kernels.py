@@ -202,3 +202,13 @@ def test_what_a_kernel_would_read_wrongly_is_refused(wrong: Tensor) -> None:
     )
     with pytest.raises(ValueError, match=problem):
         kernels.maxout([numbers(3, 8), wrong])
+
+
+@pytest.mark.parametrize("place", range(6))
+def test_every_tensor_of_attention_is_looked_at(place: int) -> None:
+    places = torch.tensor([1])
+    right = [numbers(1, 8), numbers(1, 2, 8), numbers(1, 2, 3), numbers(8), places - 1, places]
+    kernels.attend(*right)
+    right[place] = right[place].double()
+    with pytest.raises(ValueError, match=r"^expected \(.* not .* of torch\.float64 on cpu"):
+        kernels.attend(*right)

@@ -237,6 +237,16 @@ def test_who_comes_to_a_key_of_a_client_with_many_does_not_wait_for_the_others(i
     assert [turn(0.02) for _ in range(100)].count(first) == pytest.approx(50, abs=10)
 
 
+def test_who_left_before_a_second_try_is_counted_no_more() -> None:
+    queues = queues_of_a_device()
+    jobs = [one_item("gone"), one_item("here")]
+    (queue,) = {queues.put("key", "interactive", job) for job in jobs}
+    queue.retries.append([entry for job in jobs for entry in queue.take(job, 9, most=1)])
+    queue.running.clear()
+    jobs[0].cancelled = True
+    assert [entry.job for entry in queue.retry()] == jobs[1:] and dict(queue.clients) == {"here": 1}
+
+
 def test_iterations_are_short_next_to_another_key_of_the_class() -> None:
     queues = queues_of_a_device()
     scores = queues.put("scores", "interactive", one_item("a"))
