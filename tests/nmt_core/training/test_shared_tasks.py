@@ -16,6 +16,7 @@ from nmt_core.commands.main import main
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.models.build import new_model
 from nmt_core.training.config import RunConfig
+from nmt_core.training.data.vocabularies import read_vocabulary
 from nmt_core.training.report import Reporter
 from nmt_core.training.start import prepare
 from nmt_core.training.tasks import Task, halves, task_of_update
@@ -152,6 +153,10 @@ def test_an_autoencoder_learns_its_sentence(runs) -> None:
     assert runs.go_on("run", "model.dropout=0") == 0
     (last,) = runs.progress("run")["history"]
     assert math.exp(last["others"][0]["nats_per_word"]) < 1.1
+
+
+def test_a_vocabulary_of_a_task_has_words_that_occur_once() -> None:
+    assert list(read_vocabulary(None, ["a b", "b"]).words)[-2:] == ["b", "a"]
 
 
 def test_halves() -> None:
