@@ -59,6 +59,8 @@ def test_elements_without_a_translation_are_taken_out() -> None:
         *((f'<np translation="x"{end} b', "<np> has a translation and has no words") for end in ("></np>", "/>")),
         ('<np translation="x"><n translation="y">b</n></np>',
          "<n> has a translation and is inside of another element with a translation"),
+        ('<np translation="x"><s><n translation="y">b</n></s></np>',
+         "<n> has a translation and is inside of another element with a translation"),
         *((text, f"<{name}> limits reordering in Moses and means nothing here; take it out, or use --xml-input ignore")
           for name, text in (("wall", "a <wall/> b"), ("zone", "<zone>a b</zone>"))),
         ('<np translation="x" span="0-1">b</np>', "<np> has a span; put the words inside of the element instead"),

@@ -186,6 +186,10 @@ def test_real_graphs(
         (["--source", "long"], "long:2: has 1,001 words; up to 1,000 are taken"),
         (["--max-words", "2"], "source:2: has 3 words; up to 2 are taken"),
         (["--weights", "weights"], "weights: NMT0 must be a number above 0"),
+        (
+            ["--weights", "zero"],
+            "zero: NMT0 must be a number above 0; without a neural model take `smt-bridge graph nbest`",
+        ),
     ],
 )
 def test_bad_input_is_one_line(folder: Path, options: list[str], problem: str, error_line: Callable[..., str]) -> None:
@@ -194,5 +198,6 @@ def test_bad_input_is_one_line(folder: Path, options: list[str], problem: str, e
     Path("blank").write_text("a\n \nb\nc\n")
     Path("long").write_text("x\n" + "y " * 1001 + "\nz\nx\n")
     Path("weights").write_text("LM0= 1\nWordPenalty0= 1\nTranslationModel0= 1 1\nNMT0= -0.5\n")
+    Path("zero").write_text(Path("weights").read_text().replace("-0.5", "0"))
     files = ["graphs.gz", "--ini", "moses.ini", "--source", "source", "--model", "model"]
     assert problem in error_line(main, ["graph", "search", *files, *options])

@@ -76,6 +76,7 @@ def test_record_beside_the_table_says_what_was_added(folder: Path) -> None:
     assert "TM0= 0.1 0.2 0.2 0\n" in wired()
     with pytest.raises(NmtError, match=r"^--added is 1, but new.json says that 2 were added \(p\(target.source\), exp"):
         wired("--added", "1")
+    assert "TM0= 0.1 0.2 0.2 0\n" in wired("--added", "2")
     for edited, problem in (
         ({"scores_before": 3}, r"new\.json: says 3 scores and 2 more, but the lines have 4; rescore the table again"),
         ({"added": []}, "is not metadata of `smt-bridge rescore-table`"),
@@ -108,7 +109,8 @@ def test_weights_are_taken_from_the_option(folder: Path, capfd: pytest.CaptureFi
         ("--added 2", "-", "--table needs a file, which the ini can name"),
         ("--added 2", "/dev/stdin", "--table needs a file, which the ini can name"),
         ("--added 2", "fifo", "--table needs a file, which the ini can name"),
-        ("--added 2", "new.zst", "new.zst: is packed with zstd, which Moses does not read"),
+        ("--added 2", "new.zst", "new.zst: is packed with zstd, which Moses does not read; pack it with gzip, as *.gz"),
+        ("--added 2", "new.xz", "new.xz: is packed with xz, which Moses does not read; pack it with gzip, as *.gz"),
         ("--added 2", "packed", "packed: is packed with gzip, which Moses tells by a name"),
         ("--added 2", "made", "--table made: is a folder; give the text"),
     ],
@@ -121,6 +123,7 @@ def test_what_cannot_be_wired_in_is_refused_and_nothing_is_written(
     Path("single").write_text("a ||| b ||| 0.5 ||| 0-0\n")
     Path("empty").touch()
     Path("new.zst").write_bytes(pack(content, ".zst"))
+    Path("new.xz").write_bytes(pack(content, ".xz"))
     Path("packed").write_bytes(gzip.compress(content))
     Path("made").mkdir()
     for name in ("Misc.dat", "Source.dat", "TargetColl.dat", "TargetInd.dat", "Vocab.dat"):
@@ -137,8 +140,10 @@ def test_what_cannot_be_wired_in_is_refused_and_nothing_is_written(
 def test_binary_table_is_to_be_made_again(
     folder: Path, capsys: pytest.CaptureFixture[str], kind: str, path: str
 ) -> None:
-    (folder / "moses.ini").write_text(INI.format(kind=kind))
     (folder / "new.gz").write_bytes((folder / "new").read_bytes())
+    assert f"num-features=4 path={folder}/new.gz input" in wired("--added", "2", table="new.gz")  # a table of text
+    capsys.readouterr()
+    (folder / "moses.ini").write_text(INI.format(kind=kind))
     assert f"num-features=4 path={folder / path} input" in wired("--added", "2", table="new.gz")
     command = binarising_command(kind, "new.gz", scores=4, factors=(2, 1))
     line = f"wire: {kind} reads a binarised table, so make it again: {command}"
@@ -206,7 +211,8 @@ def test_relative_paths_are_found_from_any_folder(
     (folder / "system").mkdir()
     for name in ("lm.arpa", "sparse"):
         (folder / "system" / name).write_text("x 1\n")
-    more = "[feature]\nKENLM name=LM0 path=lm.arpa\nGeneration name=G path=nowhere\n[weight-file]\nsparse # tuned\n"
+    unfound = "Generation name=G path=nowhere\nGeneration name=H path=/no/where\n"
+    more = f"[feature]\nKENLM name=LM0 path=lm.arpa\n{unfound}[weight-file]\nsparse # tuned\n"
     ini = (MEMORY + more).replace("\n", "\r\n")
     (folder / "moses.ini").unlink()
     (folder / "system" / "moses.ini").write_bytes(ini.encode())
@@ -215,7 +221,11 @@ def test_relative_paths_are_found_from_any_folder(
     assert f"LM0 path={folder}/system/lm.arpa\r\n" in found
     assert f"[weight-file]\r\n{folder}/system/sparse # tuned\r\n" in found
     assert "G path=nowhere\r\n" in found
-    assert "nowhere of G is not found and stays as it is" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "nowhere of G is not found and stays as it is" in said and said.count("is not found") == 1
+    (folder / "system" / "sparse").unlink()
+    assert main(["wire", "system/moses.ini", "--table", "new", "--added", "2", "--output", "new.ini"]) == 0
+    assert "wire: sparse of [weight-file] is not found and stays as it is; correct it" in capsys.readouterr().err
 
 
 CHART = """[search-algorithm]

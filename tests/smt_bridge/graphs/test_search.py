@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.reading import read_graphs
-from smt_bridge.graphs.search import GraphGuide
+from smt_bridge.graphs.search import GraphGuide, GraphLists
 from tests.small_graphs import random_graph, write_ini
 
 
@@ -30,3 +32,17 @@ def test_a_beginning_counts_as_the_best_derivation_that_starts_with_it(tmp_path:
                 check(step.reached, text)
 
     check(guide.beginning, ())
+
+
+def test_many_graphs_are_searched_16_at_a_time(tmp_path: Path) -> None:
+    features, together = GraphFeatures(write_ini(tmp_path)), list[int]()
+    (tmp_path / "graph").write_text(random_graph(1).text())
+    (graph,) = read_graphs(str(tmp_path / "graph"), features)
+
+    def translate(sources: Sequence[str], guides: Sequence[Any]) -> list[SimpleNamespace]:
+        together.append(len(sources))
+        return [SimpleNamespace(hypotheses=[]) for _ in guides]
+
+    graphs = [None if number == 3 else graph for number in range(19)]
+    assert GraphLists(features, SimpleNamespace(translate=translate)).lists(["a"] * 19, graphs) == [[]] * 19
+    assert together == [16, 2]

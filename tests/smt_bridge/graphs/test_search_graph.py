@@ -65,10 +65,10 @@ def test_sparse_features_and_other_forms_of_numbers(tmp_path: Path, features: Gr
     (plain,) = read(tmp_path, features, GRAPH)
     found = re.search(r"transition=(\S+) .*?\) ", GRAPH)
     assert found is not None
-    added = found[0].replace(found[1], f"{float(found[1]) + 1.0:.3f}") + "PP_a~b=2.000 PP_c=4.000"
+    added = found[0].replace(found[1], f"{float(found[1]) + 1.0:.3f}") + "PP_a~b=2.000 PP_c=d=4.000"
     (graph,) = read(tmp_path, sparse, GRAPH.replace(found[0], added, 1))
     np.testing.assert_allclose(graph.features_ED, plain.features_ED)
-    assert list(graph.sparse.values()) == [{"PP_a~b": 2.0, "PP_c": 4.0}]
+    assert list(graph.sparse.values()) == [{"PP_a~b": 2.0, "PP_c=d": 4.0}]
     (arc,) = graph.sparse
     assert sparse.scores(graph)[arc] == pytest.approx(features.scores(plain)[arc] + 1.0)
 
@@ -111,6 +111,8 @@ def test_a_graph_without_a_complete_hypothesis_has_no_way_to_the_end(tmp_path: P
         (GRAPH.replace(') " out', ') x" out', 1),
          r'graphs:2: expected `ID hyp=1 .* out="source\|target"`, and sparse features as name=value$'),
         (GRAPH.replace(') " out', ') x=1e39" out', 1), "graphs:2: '1e39' is not a score; expected a number$"),
+        (GRAPH.replace(') " out', ') x=-1e39" out', 1), "graphs:2: '-1e39' is not a score; expected a number$"),
+        (GRAPH.replace(') " out', ') x=nan" out', 1), "graphs:2: 'nan' is not a score; expected a number$"),
         (re.sub(r' scores=".*?" out="(.*?)"', r" out=\1", GRAPH), "graphs:2: .*-output-search-graph-extended"),
         ("0 hyp=0 stack=0\n0 hyp=1 stack=1 back=0 score=-1 ",
          "graphs:1: has no scores; .*-output-search-graph-extended"),
@@ -208,3 +210,8 @@ def test_other_weights_rank_and_what_is_not_tuneable_keeps_its_own(tmp_path: Pat
     assert chosen.weights_D.tolist() == [1.0, 3.0, 4.0, 5.0, 2.0]
     (tmp_path / "moses.ini").write_text(INI.replace("LM0= 0.5\n", ""))  # for which Moses takes 1
     assert GraphFeatures(str(tmp_path / "moses.ini")).weights_D.tolist()[-1] == 1.0
+    (tmp_path / "moses.ini").write_text(INI.replace("num-features=2", "num-features=2 tuneable-components=false,true"))
+    for given, expected in (("4 5", [4.0, 5.0]), ("5", [0.2, 5.0])):  # of all components, and of those that lists show
+        (tmp_path / "weights").write_text(f"LM0= 2\nWordPenalty0= 3\nTranslationModel0= {given}\n")
+        chosen = GraphFeatures(str(tmp_path / "moses.ini"), str(tmp_path / "weights"))
+        assert chosen.weights_D.tolist() == [1.0, 3.0, *expected, 2.0]

@@ -57,8 +57,10 @@ def test_missing_weight_line_is_added_with_ones() -> None:
 
 def test_missing_weight_section_is_added() -> None:
     assert edited(ini(text=b"[feature]\n" + TABLE)).endswith(b"\n\n[weight]\nTM0= 1 1 0.2 -0.5\n")
-    before = edited(ini(text=b"[weight]\nA= 1\n[feature]\n" + TABLE))  # lines of features keep their numbers
-    assert before.startswith(b"[weight]\nA= 1\n[feature]\n") and before.endswith(b"\n\n[weight]\nTM0= 1 1 0.2 -0.5\n")
+    before = edited(ini(text=b"[weight]\nA= 1\n[feature]\n" + TABLE + b"\n"))  # lines of features keep their numbers
+    assert before.startswith(b"[weight]\nA= 1\n[feature]\n") and before.endswith(b"=9\n\n[weight]\nTM0= 1 1 0.2 -0.5\n")
+    empty = edited(ini(text=b"[feature]\n" + TABLE + b"\n[weight]\n[x]\n"))
+    assert empty.endswith(b"=9\n[weight]\nTM0= 1 1 0.2 -0.5\n[x]\n")
 
 
 def test_tuneable_components_grow() -> None:
@@ -89,6 +91,10 @@ def test_several_tables_must_be_named() -> None:
     assert ini(TABLE + group).phrase_table().name == "TM1"  # the others cannot grow
     with pytest.raises(WiringError, match=r"^moses.ini:4: TM0 \(RuleTable\) has no file of scores: no column can be"):
         ini(b"RuleTable name=TM0 num-features=2").phrase_table()
+    with pytest.raises(
+        WiringError, match=r"TM0 \(PhraseDictionaryGroup\) combines no table and has no file of its own"
+    ):
+        ini(b"PhraseDictionaryGroup name=TM0 num-features=2").phrase_table()
 
 
 def test_no_table_is_said() -> None:
@@ -154,12 +160,24 @@ def test_new_weights_go_into_the_line_that_counts(tmp_path: Path) -> None:
     (tmp_path / "moses.ini").write_text(REPEATED)
     written = with_weights(read_ini(str(tmp_path / "moses.ini")), {"TM0": [0.3, 0.4]}).content
     assert written.decode() == REPEATED.replace("0.1 0.2", "0.3 0.4")
+    assert edited(ini(text=REPEATED.encode())).endswith(b"TM0= 9 9\nTM0= 0.1 0.2 0.2 -0.5\n")
+
+
+def test_a_path_is_found_from_here_before_beside_the_ini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("b").mkdir()
+    for place in ("b/lm", "lm"):
+        Path(place).touch()
+        (option,) = MosesIni("b/moses.ini", (b"[feature]", b"KENLM path=lm")).paths
+        assert (option.found, option.beside, option.file) == (place, place == "b/lm", place)
 
 
 def test_components_that_lists_do_not_show_keep_their_weights() -> None:
     text = REPEATED.replace("path=table", "path=table tuneable-components=false,true").encode()
     written = with_weights(ini(text=text), {"TM0": [0.123456789012]}).content
     assert written == text.replace(b"0.1 0.2", b"0.1 0.123456789")
+    other = ini(text=text.replace(b"=false,true", b"=false"))  # of another number than there are scores
+    assert with_weights(other, {"TM0": [0.3, 0.4]}).content.endswith(b"TM0= 0.3 0.4\n")
     missing = ini(text=text.replace(b"TM0= 9 9\nTM0= 0.1 0.2\n", b""))
     assert with_weights(missing, {"TM0": [0.3]}).content.endswith(b"[weight]\nTM0= 1 0.3\n")
 
@@ -178,3 +196,5 @@ def test_weights_of_another_system_are_refused(section: str, weights: dict[str, 
     with pytest.raises(WiringError) as caught:
         with_weights(ini(text=f"{REPEATED}[{section}]\nTM0= 1 2\n".encode()), weights)
     assert str(caught.value) == f"moses.ini: {problem}"
+    with pytest.raises(WiringError, match=r"has no feature LM0, which the n-best lists show; it has none$"):
+        with_weights(ini(text=b"[weight]\nLM0= 1\n"), {"LM0": [1.0]})

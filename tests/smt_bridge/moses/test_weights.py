@@ -28,7 +28,7 @@ def test_ini_gives_its_weight_section_only(tmp_path: Path) -> None:
 
 
 def test_header_may_be_missing(tmp_path: Path) -> None:
-    assert read_weights(written(tmp_path / "w", "B= 1\nA= 2 3\n")) == ({"A": (2, 3), "B": (1,)})
+    assert read_weights(written(tmp_path / "w", "B= 1 # one\nA= 2 3\n")) == ({"A": (2, 3), "B": (1,)})
 
 
 FORM = "expected `Name= 0.1 0.2` (blank after the =, none before it) but found"
@@ -52,6 +52,7 @@ NAMELESS = (
         (f"LM0= x{'5' * 90}\n", 1, f"a weight of LM0 {NUMBER} 'x{'5' * 29}'"),
         ("LM0= 0\nWordPenalty0= 1e308\n", 2, f"a weight of WordPenalty0 {NUMBER} '1e308'"),
         ("LM0= 0\nWordPenalty0= 1 -3.41e38\n", 2, f"a weight of WordPenalty0 {NUMBER} '-3.41e38'"),
+        ("[weight]\nA= 1\n[weight-overwrite]\nA= x x\n", 4, f"a weight of A {NUMBER} 'x'"),
         ("F0 2.1182\nF1 0.98\n", 1, NAMELESS),
         ("0.09814 0.0391693\n", 1, NAMELESS),
         ("# made\n-.09814\n", 2, NAMELESS),
@@ -77,6 +78,9 @@ def test_weights_that_moses_cannot_hold_are_refused() -> None:
         ("a#", (1.0, 2.0), "'a#' is no name of a feature; expected one word, such as LM0"),
         ("#a", (1.0,), "'#a' is no name of a feature; expected one word, such as LM0"),
         ("LM0", "12", "the weights of LM0: expected a list of numbers, found '12'"),
+        ("a b", (1.0,), "'a b' is no name of a feature; expected one word, such as LM0"),
+        ("LM0", 0.5, "the weights of LM0: expected a list of numbers, found 0.5"),
+        ("LM0", (-3.41e38,), "a weight of LM0 must be a plain number up to 3.4e38 but is -3.41e+38"),
         ("LM0", (1.0, 3.41e38), "a weight of LM0 must be a plain number up to 3.4e38 but is 3.41e+38"),
         ("LM0", (float("nan"),), "a weight of LM0 must be a plain number up to 3.4e38 but is nan"),
     ):
@@ -131,7 +135,7 @@ def test_weights_of_moses_tuners_are_read(tmp_path: Path) -> None:
 
 def test_of_repeated_weights_the_last_counts_as_in_moses(tmp_path: Path) -> None:
     assert dict(read_weights(written(tmp_path / "w", "[weight]\nA= 1\nB= 2\nA= 3 4\n"))) == {"A": (3, 4), "B": (2,)}
-    text = "[weight]\nA= 1\n[weight-add]\nA= 7\nC= 5 6\n[weight-overwrite]\nA= 8 C= 4 x\n"
+    text = "[weight]\nA= 1\n[weight-add]\nA= 7\nC= 5 6\n[weight-overwrite]\n7 A= 8 C= 4 x\n"
     assert dict(read_weights(written(tmp_path / "w", text))) == {"A": (8,), "C": (4, 6)}
     before = "B= 3\n[feature]\n[weight]\nA= 1\n"  # what stands before the first section counts
     assert dict(read_weights(written(tmp_path / "w", before))) == {"B": (3,), "A": (1,)}
@@ -146,6 +150,11 @@ def test_sparse_weights_of_the_ini_are_read_and_its_own_come_first(
     assert dict(read_weights(ini)) == expected  # found beside the ini
     monkeypatch.chdir(tmp_path)
     assert dict(read_weights("moses.ini")) == expected
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    Path("sparse").write_text("pp_y 1\n")
+    assert dict(read_weights(ini)) == {"LM0": (0.5,), "pp_x": (4,), "pp_y": (1,)}  # found from here first
+    Path("sparse").unlink()
     (tmp_path / "sparse").unlink()
     with pytest.raises(InputError, match="sparse"):
         read_weights(ini)

@@ -41,7 +41,9 @@ def test_moses_is_started_anew_only_where_its_ini_has_changed(models: HybridMode
     second = models._moses("h", recipe(ini))
     assert second is not first and models._moses("h", recipe(ini)) is second
     os.utime(ini, ns=(0, 0))  # for a new table
-    assert models._moses("h", recipe(ini)) is not second
+    third = models._moses("h", recipe(ini))
+    assert third is not second
+    assert models._moses("h", dataclasses.replace(recipe(ini), moses_threads=2)) is not third
     for queue in (first, second):  # what has begun with the old one is finished with it
         assert queue.ask("a", b"ab").answer.result()
 
@@ -59,7 +61,9 @@ def test_of_earlier_ones_no_thread_stays(models: HybridModels, tmp_path: Path, m
     raise AssertionError([thread.name for thread in threading.enumerate()])
 
 
-def test_one_that_cannot_be_used_leaves_the_other_in_its_place(models: HybridModels, tmp_path: Path) -> None:
+def test_one_that_cannot_be_used_leaves_the_other_in_its_place(
+    models: HybridModels, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     ini = tmp_path / "moses.ini"
     ini.write_text("one")
     first = models._moses("h", recipe(ini))
@@ -67,8 +71,12 @@ def test_one_that_cannot_be_used_leaves_the_other_in_its_place(models: HybridMod
     ini.write_text("two!")
     with pytest.raises(MosesFailed, match="no memory"):
         models._moses("h", recipe(ini))
+    assert caplog.messages == []  # the error says it
     ini.write_text("one")
     assert first.ask("a", b"ab").answer.result()
+    ini.write_text("three")
+    alone = models._moses("h", dataclasses.replace(recipe(ini), degrade=True))
+    assert alone is not first and len(caplog.messages) == 1 and "no memory" in caplog.messages[0]
 
 
 @pytest.mark.parametrize(
@@ -93,6 +101,9 @@ def test_what_is_counted_is_named(models: HybridModels, tmp_path: Path) -> None:
     found = {metric.name: metric for metric in models.collect()}
     assert [*found] == ["moses_restarts", "moses_given_up_sentences", "moses_failures", "moses_waiting_sentences",
                         "hybrid_degraded_sentences", "hybrid_sentences_without_graph"]  # fmt: skip
+    (tmp_path / "moses.ini").touch()
+    models._moses("h", recipe(tmp_path / "moses.ini")).counts.update(restarts=10)
+    assert [one.value for one in next(iter(models.collect())).samples] == [11]  # with earlier ones
     samples = [(one.labels.get("reason"), one.value) for metric in found.values() for one in metric.samples]
     reasons = [("failed", 4), ("given_up", 5), ("untranslated", 6), ("unreadable", 7)]
     assert samples == [(None, 1), (None, 2), (None, 3), (None, 0), *reasons, (None, 8)]

@@ -75,9 +75,14 @@ def test_sentences_that_are_cancelled_are_forgotten_by_both_systems() -> None:
     moses.done = False
     assert work.iterate(entries) == []
     assert (search.waits, search.tokens) == (0.003, 12 * 3 * 2)  # a word and the end of each, for a beam of 12
+    search._live[0].neural = None  # it is searched for: the others wait for Moses
+    search._search.waits = 0.5  # type: ignore[misc]
+    assert (search.waits, search.tokens) == (0.5, 12 * 2 * 2)
+    search._live[0].neural = []
     work.cancel([1, 2])
     assert moses.forgotten == [b"b", b"c"]
     moses.done = True
+    assert search.waits == 0.0
     ((key, value),) = work.iterate([])
     assert key == 0
     assert isinstance(value, Unfinished)
@@ -156,3 +161,13 @@ def test_a_sentence_that_cannot_be_completed_takes_no_other_with_it() -> None:
     search.admit([(number, SearchItem(text, parts.config)) for number, text in enumerate(["a", "b"])])
     unfinished = [value.value for _, value in search.step()]
     assert [str(one) for one in HybridFinish(parts, None)(unfinished)] == ["a", "b"]
+
+
+def test_a_search_that_is_guided_begins_with_moses_answer() -> None:
+    parts, moses = hybrid()
+    search = HybridSearch(parts._replace(guide=lambda lines: None))
+    moses.done = False
+    search.admit([(0, SearchItem("a", parts.config))])
+    assert search.step() == [] and (search._live[0].entered, search.waits) == (False, 0.003)
+    moses.done = True
+    assert search.waits == 0.0 and [key for key, _ in search.step()] == [0]

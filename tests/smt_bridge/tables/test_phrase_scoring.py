@@ -27,7 +27,7 @@ def window(*lines: bytes, first: int = 1) -> Window:
 
 def test_columns_stand_in_the_order_they_are_named() -> None:
     direct = TablePairScorer({("das Haus", "the house"): PairScore(math.log(0.25), 0, 2)})
-    reverse = TablePairScorer({("the house", "das Haus"): math.log(0.5)})
+    reverse = TablePairScorer({("the house", "das Haus"): PairScore(math.log(0.5), 2, 1)})
     scorers = Scorers(direct, reverse, unknown_count=True)
     rescored = rescore_window(window(b"das Haus ||| the house ||| 0.1 ||| 0-0"), scorers)
     assert added_columns(reverse=True, unknown_count=True) == ("p(target|source)", "p(source|target)", "exp(unknown)")
@@ -69,6 +69,9 @@ def test_small_probabilities_are_floored_and_counted() -> None:
     rescored = rescore_window(window(*[b"a ||| %b ||| 1" % word for word in (b"x", b"y", b"z")]), Scorers(scorer))
     assert rescored.content.splitlines()[1:] == [b"a ||| y ||| 1 1e-43", b"a ||| z ||| 1 1e-43"]
     assert rescored.counts.floored == 2
+    reverse = TablePairScorer({("x", "a"): -99.5, ("y", "a"): -1.0, ("z", "a"): -1e6})
+    both = rescore_window(window(*[b"a ||| %b ||| 1" % word for word in (b"x", b"y", b"z")]), Scorers(scorer, reverse))
+    assert both.counts.floored == 4
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])

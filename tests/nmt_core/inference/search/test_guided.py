@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from nmt_core.inference.search.guided import GuideInIds
 from nmt_core.inference.search.predictor import make_predictor
 from nmt_core.inference.search.requests import Request
 from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.text.copying import CopyScheme
 from nmt_core.text.sentence import TargetOrder
 from tests.nmt_core.inference.conftest import loaded
 from tests.searching import found_by
@@ -127,8 +129,9 @@ def test_numbers_that_are_none_are_reported() -> None:
         GuidedTranslator([dataclasses.replace(one, model=model)]).translate(["a"], [random_guide(0)])
 
 
-def test_models_that_a_guide_cannot_lead_are_refused() -> None:
+def test_models_that_a_guide_cannot_lead_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     one = loaded("rnnsearch")
+    copying = dataclasses.replace(one, config=one.config.model_copy(update={"copying": CopyScheme.POSUNK}))
     backwards = dataclasses.replace(
         one, config=one.config.model_copy(update={"target_order": TargetOrder.RIGHT_TO_LEFT})
     )
@@ -137,6 +140,7 @@ def test_models_that_a_guide_cannot_lead_are_refused() -> None:
         ([backwards], "folder-3 writes right-to-left"),
         ([coarse, coarse], "folder-3, folder-3 is not in float32"),
         ([spelling_model()], "hybrid1 spells unknown words"),
+        ([copying], "folder-3 writes annotated text"),
     ):
         with pytest.raises(ConfigError, match=f"^{problem}: {cannot} strings; score n-best lists with it$"):
             GuidedTranslator(models)
@@ -144,3 +148,7 @@ def test_models_that_a_guide_cannot_lead_are_refused() -> None:
         GuidedTranslator([one], beam=2, nbest=3)
     with pytest.raises(ConfigError, match="beam"):
         GuidedTranslator([one], beam=0)
+    untokenised = SimpleNamespace(record=SimpleNamespace(settings=SimpleNamespace(tokenization=None)))
+    monkeypatch.setattr("nmt_core.inference.guided_search.shared_preparation", lambda _: untokenised)
+    with pytest.raises(ConfigError, match="^folder-3 reads running text, whose words are not the words of a graph: it"):
+        GuidedTranslator([one])
