@@ -372,6 +372,7 @@ def test_words_are_counted_by_kind_of_work() -> None:
 
 
 HYBRID, TRANSFORMER = {"description": pb.Model(kind=pb.MODEL_KIND_HYBRID)}, {"speed": BatchSpeed()}
+COPIES: dict[str, Any] = {"loaded": [SimpleNamespace(copying=True)]}
 
 
 @pytest.mark.parametrize(
@@ -379,6 +380,8 @@ HYBRID, TRANSFORMER = {"description": pb.Model(kind=pb.MODEL_KIND_HYBRID)}, {"sp
     [
         ({"replace_unknown": True}, {}, "replace_unknown needs a model with attention; 'm' has none"),
         ({"raw": True}, {}, "the model takes tokenised text only"),
+        *((asked, COPIES | has, "forbid_unknown: 'm' writes unknown words as places of the source")
+          for asked, has in (({"forbid_unknown": True}, {}), ({}, {"defaults": DecodingConfig(forbid_unknown=True)}))),
         ({"max_length_ratio": 1.0, "beam": 3, "forbid_unknown": True}, HYBRID,
          "a hybrid searches as it was tuned to; leave out max_length_ratio, beam, forbid_unknown"),
         ({"length_normalization": 0.5}, TRANSFORMER,

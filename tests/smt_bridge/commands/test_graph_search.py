@@ -186,10 +186,7 @@ def test_real_graphs(
         (["--source", "long"], "long:2: has 1,001 words; up to 1,000 are taken"),
         (["--max-words", "2"], "source:2: has 3 words; up to 2 are taken"),
         (["--weights", "weights"], "weights: NMT0 must be a number above 0"),
-        (
-            ["--weights", "zero"],
-            "zero: NMT0 must be a number above 0; without a neural model take `smt-bridge graph nbest`",
-        ),
+        (["--weights", "zero"], "zero: NMT0 must be a number above 0; without a neural model take `smt-bridge graph"),
     ],
 )
 def test_bad_input_is_one_line(folder: Path, options: list[str], problem: str, error_line: Callable[..., str]) -> None:

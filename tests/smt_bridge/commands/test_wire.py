@@ -224,7 +224,7 @@ def test_relative_paths_are_found_from_any_folder(
     said = capsys.readouterr().err
     assert "nowhere of G is not found and stays as it is" in said and said.count("is not found") == 1
     (folder / "system" / "sparse").unlink()
-    assert main(["wire", "system/moses.ini", "--table", "new", "--added", "2", "--output", "new.ini"]) == 0
+    assert main(["wire", "system/moses.ini", "--table", "new", "--added", "2"]) == 0
     assert "wire: sparse of [weight-file] is not found and stays as it is; correct it" in capsys.readouterr().err
 
 

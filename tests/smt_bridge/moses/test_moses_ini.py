@@ -91,9 +91,7 @@ def test_several_tables_must_be_named() -> None:
     assert ini(TABLE + group).phrase_table().name == "TM1"  # the others cannot grow
     with pytest.raises(WiringError, match=r"^moses.ini:4: TM0 \(RuleTable\) has no file of scores: no column can be"):
         ini(b"RuleTable name=TM0 num-features=2").phrase_table()
-    with pytest.raises(
-        WiringError, match=r"TM0 \(PhraseDictionaryGroup\) combines no table and has no file of its own"
-    ):
+    with pytest.raises(WiringError, match=r"TM0 \(PhraseDictionaryGroup\) combines no table and has no file of its"):
         ini(b"PhraseDictionaryGroup name=TM0 num-features=2").phrase_table()
 
 

@@ -41,8 +41,7 @@ def test_moses_is_started_anew_only_where_its_ini_has_changed(models: HybridMode
     second = models._moses("h", recipe(ini))
     assert second is not first and models._moses("h", recipe(ini)) is second
     os.utime(ini, ns=(0, 0))  # for a new table
-    third = models._moses("h", recipe(ini))
-    assert third is not second
+    assert (third := models._moses("h", recipe(ini))) is not second
     assert models._moses("h", dataclasses.replace(recipe(ini), moses_threads=2)) is not third
     for queue in (first, second):  # what has begun with the old one is finished with it
         assert queue.ask("a", b"ab").answer.result()

@@ -150,5 +150,5 @@ def test_models_that_a_guide_cannot_lead_are_refused(monkeypatch: pytest.MonkeyP
         GuidedTranslator([one], beam=0)
     untokenised = SimpleNamespace(record=SimpleNamespace(settings=SimpleNamespace(tokenization=None)))
     monkeypatch.setattr("nmt_core.inference.guided_search.shared_preparation", lambda _: untokenised)
-    with pytest.raises(ConfigError, match="^folder-3 reads running text, whose words are not the words of a graph: it"):
+    with pytest.raises(ConfigError, match=r"^folder-3 reads running text, whose words are not the words of a graph: "):
         GuidedTranslator([one])
