@@ -165,11 +165,6 @@ def test_settings_that_do_not_go_together_are_one_clear_line(
     assert problem in error.replace("model.type", "model.deep-lstm") or problem.replace(".deep-lstm", "") in error
 
 
-def test_local_m_is_for_models_that_write_from_the_left(tmp_path: Path, error_line: Callable[..., str]) -> None:
-    model = {"type": "deep-lstm", "attention": "dot", "window": "local-m", **SMALL}
-    assert "model.window: local-m" in error_line(train, tmp_path, "m", "--set=target_order=right-to-left", model=model)
-
-
 def _train(folder: Path, model: dict, lines: int = 30, **training: object) -> int:
     """Train to write source words backwards."""
     generator = torch.Generator().manual_seed(1)

@@ -34,7 +34,9 @@ def settings(request: pytest.FixtureRequest, runs) -> dict[str, object]:
     return {"others": {"copying": request.param}, "data": data}
 
 
-def test_a_run_resumes_exactly_and_measures_plain_text(runs, settings: dict[str, object]) -> None:
+def test_a_run_resumes_exactly_and_measures_plain_text(
+    runs, error_line: Callable[..., str], settings: dict[str, object]
+) -> None:
     runs.assert_resumes_exactly(updates=18, **settings)
     loaded = load_model(runs.file("whole"))
     assert loaded.copying is not None
@@ -50,6 +52,11 @@ def test_a_run_resumes_exactly_and_measures_plain_text(runs, settings: dict[str,
     assert -sum(score.log_prob for score in scores) / words == pytest.approx(kept["nats_per_word"], abs=1e-5)
     (found, *_) = open_translator([runs.file("whole")]).translate([lines[0][0]])
     assert not any("<" in word for word in found[0].words)
+    for name, content, what in (("lex", "w1 w1 0.5\n", "lexicon"), ("dev.align", "0-0\n" * 12, "development set")):
+        before = Path(runs.file(name)).read_text()
+        Path(runs.file(name)).write_text(content)
+        assert f"the {what} is another, since the content of a file changed" in error_line(runs.go_on, "whole")
+        Path(runs.file(name)).write_text(before)
 
 
 def _points(line: str) -> list[tuple[int, int]]:

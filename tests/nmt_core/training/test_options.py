@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from nmt_core.training.data.stored import store_pairs
 from nmt_core.training.data.texts import _hold_out, _name, _not_empty, read_phrase_pairs
 from nmt_core.training.gradient import backpropagate
 from nmt_core.training.optimizer import build_optimizer, rate_factor, rescale_gradient
-from nmt_core.training.start import prepare
+from nmt_core.training.start import _difference, prepare
 from nmt_core.training.tasks import task_of_update
 
 LUONG = {"optimizer": "sgd", "gradient": "sentence", "clip": 5.0, "schedule": "halving", "decay_after": 0.5}
@@ -195,6 +196,9 @@ def test_minibatches_that_processes_share_are_divided_evenly(processes: int, lea
         assert sorted(np.concatenate(before).tolist()) == sorted(np.concatenate(after).tolist())
         assert 1 <= len(after) <= processes
     assert longest(corpus, neighbours) > least * longest(corpus, evenly)
+    config = TrainingConfig(microbatches=processes, update_every=3)
+    assert config.plan == BatchPlan(80, 20, seed=1, group=3 * processes, even=True)
+    assert not config.model_copy(update={"batch_tokens": 9}).plan.even and not TrainingConfig().plan.even
 
 
 @pytest.mark.parametrize(("pairs", "group", "parts"), [(4, 4, 4), (6, 4, 3), (9, 8, 5)])
@@ -270,6 +274,9 @@ DEV = "dev_text goes with text, dev_source and dev_target go with the others"
 TEXT = "data.text=x data.source=null data.target=null"
 PLAIN = "data.dev_source=a data.dev_target=b"
 PLACES = "make them equal, or data.max_length smaller"
+TASK = '{"name":"x","kind":"autoencoder","share":"both","ratio":1,"source":"a"}'
+TASKS = f"tasks=[{TASK}] model.type=deep-lstm"
+LEFT = "target_order=right-to-left model.type=deep-lstm model.attention=dot model.window="
 
 
 @pytest.mark.parametrize(
@@ -319,6 +326,21 @@ PLACES = "make them equal, or data.max_length smaller"
         ("model.type=deep-lstm model.attention=location model.places=2 data.max_length=2", None),
         ("model.type=deep-fusion",
          "training.start_from is missing; a model of type deep-fusion starts from what nmt-core fuse made"),
+        (f"tasks=[{TASK},{TASK}] model.type=deep-lstm",
+         "f.yaml: tasks: two have one name; their folders are called by it"),
+        (f"{TASKS} model.source_factors=[3]",
+         "f.yaml: tasks share parts of models of type deep-lstm, without source_factors"),
+        *((f"{TASKS} data.source=[a,b] data.target=[c,d] {key}={value}",
+           f"f.yaml: tasks do not go with {key}; leave one of them out") for key, value in
+          (("training.freeze_embeddings_after", 0), ("data.weights", "[1,2]"), ("copying", "posunk"))),
+        (f"{LEFT}local-m", "model.window: local-m attends to the word in the same place, from the left; with "
+         "target_order: right-to-left use window: local-p or global"),
+        *((changes, None) for changes in (
+            TASKS, f"{LEFT}local-p", f"{LEFT}local-m target_order=left-to-right",
+            f"{TEXT} model.type=cslm training.select_by=nll", "model.type=deep-fusion training.start_from=m",
+            f"{PLAIN} copying=posunk", f"{PLAIN} copying=posall data.dev_alignment=c",
+            "model.source_factors=[3] data.preparation=auto", "model.source_factors=[3] data.preparation=null",
+            "model.source_factors=[3] data.source_factor_vocabularies=[v] training.partition_words=9")),
     ],
 )  # fmt: skip
 def test_settings_that_contradict_one_another_are_named(changes: str, problem: str | None) -> None:
@@ -329,6 +351,41 @@ def test_settings_that_contradict_one_another_are_named(changes: str, problem: s
     except ConfigError as error:
         said = str(error)
     assert said == problem
+
+
+LEAST = {"warmup": 0, "decay_after": 0.0, "update_every": 1, "microbatches": 1, "label_smoothing": 0.0,
+         "self_normalization": 0.0, "partition_words": 3, "freeze_embeddings_after": 0, "batch_sentences": 1,
+         "batch_tokens": 1, "window": 1, "max_epochs": 1, "max_updates": 1, "validate_every": 1, "dev_beam": 1,
+         "patience": 1, "decay_patience": 1, "average": 1, "keep_best": 0, "keep_every": 1, "seed": 0}  # fmt: skip
+TOO_MUCH = {"microbatches": 4097, "label_smoothing": 1.0, "decay": 1.0, "seed": 2**63, "self_normalization": math.inf}
+NEVER_0 = ("learning_rate", "decay_every", "clip", "max_minutes", "decay", "save_every")
+
+
+def test_numbers_have_limits() -> None:
+    assert TrainingConfig(**LEAST).to_mapping().items() >= LEAST.items()
+    assert TrainingConfig(microbatches=4096, seed=2**63 - 1, clip=math.inf).microbatches == 4096
+    below = {key: value - 1 for key, value in LEAST.items()} | dict.fromkeys(NEVER_0, 0)
+    for key, value in (*below.items(), *TOO_MUCH.items()):
+        with pytest.raises(ConfigError, match=f"^x: '{key}'"):
+            TrainingConfig.from_mapping({key: value, "schedule": "halving"}, origin="x")
+
+
+def test_what_two_models_do_not_have_in_common() -> None:
+    settings = {"folder": "f", "model": {"type": "rnnsearch"}, "data": {"source": "s", "target": "t"}}
+    a, b, c = (Vocabulary([*SPECIAL_WORDS, word]) for word in "abc")
+    run = RunConfig.from_mapping(settings, origin="x")
+    for changes, words, said in (
+        ("model.dropout=0.5 model.initialisation=glorot model.init_range=3", (a, b, c), None),
+        ("model.order=conditional", (a, b, c), "model.order (conditional, not look-generate-update)"),
+        ('model={"type":"rnnlm"}', (a, b, c), "model.type (rnnlm, not rnnsearch)"),
+        ("", (c, b, c), "source vocabulary"),
+        ("", (a, c, c), "target vocabulary"),
+        ("", (a, b, b), "vocabulary of a source factor"),
+        ("copying=posunk data.dev_source=a data.dev_target=b", (a, b, c), "copying"),
+    ):
+        config = RunConfig.from_mapping(with_overrides(settings, changes.split()), origin="x")
+        other: Any = SimpleNamespace(config=config, factors=[c], vocabularies=words)
+        assert _difference(run, (a, b, c), other) == said
 
 
 # --- what there is too little of

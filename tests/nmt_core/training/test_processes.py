@@ -198,8 +198,25 @@ def test_processes_of_torchrun_or_of_a_gpu_are_not_asked_for(monkeypatch: pytest
     for name in ("RANK", "TORCHELASTIC_RESTART_COUNT"):
         monkeypatch.delenv(name, raising=False)
     assert (ranks_of_torchrun(), is_restarted()) == (None, False)
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
-    assert is_restarted()
+    for count in "01":
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", count)
+        assert is_restarted() == (count == "1")
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
+        monkeypatch.setenv(name, "x" if name == "RANK" else "0")
+    assert ranks_of_torchrun() is None
+
+
+def test_why_a_process_ended_is_in_its_own_words_or_its_signal() -> None:
+    def follower(code: int | None, *words: str) -> Any:
+        ours, theirs = multiprocessing.Pipe()
+        for word in words:
+            theirs.send(word)
+        return processes._Follower(SimpleNamespace(exitcode=code), ours)  # type: ignore[arg-type]
+
+    killed = "process 3 of 3 was ended by signal 9 (out of memory?); --resume goes on from the last saved state"
+    assert processes._cause([follower(0, ""), follower(-9, "")]) == killed
+    assert processes._cause([follower(1, "", "no space"), follower(-9)]) == "process 2 of 3: no space"
+    assert processes._cause([follower(1, "")]) == ""
 
 
 @pytest.mark.parametrize(("microbatches", "named", "threads"), [(2, None, 1), (2, "3", 3), (1, None, 3)])

@@ -15,7 +15,7 @@ from nmt_core.models.deep_lstm import LuongConfig
 from nmt_core.models.presets import PRESETS, preset
 from nmt_core.training.config import RunConfig, TrainingConfig
 from nmt_core.training.optimizer import rate_factor
-from nmt_core.training.run import RECIPES, with_recipe
+from nmt_core.training.run import RECIPES, with_language_model, with_recipe
 
 DATA = {"source": "a", "target": "b"}
 
@@ -45,6 +45,19 @@ def test_what_the_file_says_stays() -> None:
     run = _run(model={"preset": "rnnencdec-cho2014", "hidden": 8}, training={"batch_sentences": 5, "seed": 7})
     assert (run.training.batch_sentences, run.training.window, run.training.seed) == (5, 1, 7)
     assert run.model.hidden == 8
+
+
+def test_a_file_with_text_is_of_a_language_model_unless_it_says_more() -> None:
+    data = {"text": "a"}
+    nll = {"data": data, "training": {"select_by": "nll"}}
+    assert with_language_model({"data": data}) == {**nll, "model": {"type": "rnnlm"}}
+    assert with_language_model({"data": data, "model": {"preset": "p"}}) == {**nll, "model": {"preset": "p"}}
+    said = {"data": data, "model": {"type": "cslm"}, "training": {"select_by": "bleu"}}
+    for settings in (said, {"data": {"text": None}}, {"data": DATA}, {"data": None}, {}):
+        assert with_language_model(settings) == settings
+    for settings in ({"model": None}, {}):
+        assert with_recipe(settings) == settings
+    assert "data" not in with_recipe({"model": {"preset": "luong2015-copy4"}})
 
 
 @pytest.mark.parametrize(

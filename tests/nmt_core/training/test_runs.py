@@ -72,6 +72,15 @@ def test_a_first_validation_that_is_no_number_is_never_the_best(runs, monkeypatc
     assert runs.progress("run")["best"]["update"] == 12
 
 
+def test_a_run_without_a_number_says_that_there_is_no_model(
+    runs, error_line: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(runs, monkeypatch, {"run": [math.nan]})
+    runs.write("run", select_by="nll", max_updates=1)
+    problem = "run: no validation gave a number, so that there is no model; lower training.learning_rate"
+    assert error_line(runs.go_on, "run").endswith(problem)
+
+
 @pytest.mark.parametrize("by", ["bleu", "nll"])
 def test_models_whose_probabilities_are_no_numbers_lose(by: str) -> None:
     bad, good = Validation(1, math.nan, 50.0), Validation(2, 9.0, 0.0)
@@ -264,6 +273,7 @@ def test_two_runs_into_one_folder_are_told_at_once(runs, error_line: Callable[..
         fcntl.flock(other, fcntl.LOCK_EX)
         assert "run: another program is writing it" in error_line(runs.go_on, "run")
     assert "/nowhere" in error_line(runs.go_on, "run")  # a lock that nobody holds, as kill -9 leaves it
+    assert os.listdir(runs.file("run")) == []  # it was there before
 
 
 def test_a_full_disk_is_reported_before_training(runs, error_line: Callable[..., str]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,8 +25,8 @@ from nmt_core.training.data.corpus import ParallelCorpus
 from nmt_core.training.optimizer import build_optimizer, rescale_gradient
 from nmt_core.training.report import Reporter
 from nmt_core.training.state import Progress
-from nmt_core.training.trainer import Trainer
-from nmt_core.training.validation import Measured, Validation
+from nmt_core.training.trainer import StopSignals, Trainer
+from nmt_core.training.validation import Measured, Snapshots, Validation
 
 
 def test_a_run_stopped_before_its_first_validation_goes_on_too(runs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,3 +167,33 @@ def test_adadelta_is_the_recurrence_of_the_paper() -> None:
         steps = 0.95 * steps + 0.05 * step**2
         value = value + step
         np.testing.assert_allclose(parameter.detach().numpy(), value, rtol=1e-5)
+
+
+def test_a_second_signal_interrupts_and_one_that_is_ignored_stays_so(capfd: pytest.CaptureFixture[str]) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        for announced in (True, False):
+            with StopSignals(announced=announced) as stop:
+                for number, asked in ((signal.SIGINT, 0), (signal.SIGTERM, 15)):
+                    os.kill(os.getpid(), number)
+                    assert stop.asked == asked
+                with pytest.raises(KeyboardInterrupt):
+                    os.kill(os.getpid(), signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        assert capfd.readouterr().err == "stopping after this update; --resume will go on from it\n"
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(lambda: StopSignals(announced=True).__enter__().asked).result() == 0
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_snapshots_are_the_best_of_equal_ones_the_first_and_what_is_no_number_is_none_of_them(tmp_path: Path) -> None:
+    history = [Validation(n, nats, None) for n, nats in enumerate([math.nan, 2.0, 2.0, 3.0])]
+    snapshots = Snapshots(str(tmp_path), TrainingConfig(select_by="nll", keep_best=1))
+    os.makedirs(tmp_path / "snapshots" / "notes")
+    for place in range(4):
+        snapshots.keep(place, (history[: place + 1],), os.mkdir)
+    assert sorted(os.listdir(tmp_path / "snapshots")) == ["000000001", "notes"]
+    every = Snapshots(str(tmp_path), TrainingConfig(keep_every=4, average=2))
+    assert (snapshots.last(history), every.last(history)) == ([], [2, 3])
+    assert [number for number in range(1, 9) if every.is_due(number)] == [4, 8]
