@@ -86,15 +86,18 @@ def test_rows_without_a_word_of_a_text_get_a_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "size", "problem"),
+    ("words", "end", "unknown", "problem"),
     [
-        ({}, 1, "the model has 1 words; its end is 0 and its unknown word 1"),
-        ({"a": 2, "b": 2}, 3, "the number 2 is that of 'a' and of 'b'"),
+        *(({}, end, unknown, f"the model has 3 words; its end is {end} and its unknown word {unknown}")
+          for end, unknown in ((0, 3), (3, 0), (1, 1))),
+        ({"a": 2, "b": 2}, 0, 1, "the number 2 is that of 'a' and of 'b'"),
     ],
-)
-def test_rows_that_are_not_those_of_the_words_are_refused(words: dict[str, int], size: int, problem: str) -> None:
+)  # fmt: skip
+def test_rows_that_are_not_those_of_the_words_are_refused(
+    words: dict[str, int], end: int, unknown: int, problem: str
+) -> None:
     with pytest.raises(InputError) as raised:
-        ordered(words, size, end=0, unknown=1, path="v")
+        ordered(words, 3, end=end, unknown=unknown, path="v")
     assert str(raised.value) == f"v: {problem}"
 
 

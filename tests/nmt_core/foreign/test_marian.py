@@ -164,6 +164,7 @@ def test_a_bias_that_the_settings_do_not_omit_is_missed(tmp_path: Path, error_li
             "models: [model.npz]\nbeam-size: 12\n",
             "decoder.yml: has no type; expected the settings of the model (model.npz.yml), not of the decoder",
         ),
+        ("model.npz.yml", "type: x\n", "model.npz.yml: type is 'x'; only models with"),
         ("model.npz.yml", "type: s2s\nenc-depth: [1\n", "model.npz.yml:3: not valid YAML"),
         ("model.npz.yml", "- s2s\n", "model.npz.yml: expected 'key: value' lines"),
         ("settings", "type: s2s\n", "expected settings: JSON, or YAML under a name in .yml"),
@@ -184,7 +185,10 @@ def test_settings_may_be_a_yaml_file_of_their_own(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"type": "transformer"}, "type is 'transformer'; only models with 's2s' or 'amun' or 'nematus' can be read"),
+        (
+            {"type": "transformer"},
+            "model.npz: type is 'transformer'; only models with 's2s' or 'amun' or 'nematus' can be read",
+        ),
         ({"enc-cell": "lstm"}, "enc-cell is 'lstm'; only models with 'gru' or 'gru-nematus' can be read"),
         ({"dec-cell": "lstm"}, "dec-cell is 'lstm'; only models with 'gru' or 'gru-nematus' can be read"),
         ({"enc-depth": 2}, "enc-depth is 2; only models with 1 can be read"),

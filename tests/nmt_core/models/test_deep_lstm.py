@@ -151,8 +151,6 @@ def test_sizes_of_the_thesis() -> None:
         ({"feeding": True}, "no attentional vector; give attention: dot, or another"),
         ({"window": "local-p"}, "window: local-p goes with attention by content; give attention: general, or dot"),
         ({"window": "local-m", "attention": "location"}, "window: local-m goes with attention by content; give"),
-        ({"attention": "location", "places": 20}, "model.places: attention by location has 20 places"),
-        ({"attention": "dot", "window": "local-m", "radius": 0}, "model.deep-lstm.radius"),
         ({"attention": "multiply"}, "model.deep-lstm.attention"),
         ({"aligns": "read"}, "aligns: read goes with attention by content; give attention: general, dot or concat"),
         ({"attention": "location", "aligns": "read"}, "aligns: read goes with attention by content"),

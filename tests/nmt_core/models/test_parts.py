@@ -187,6 +187,17 @@ def test_a_module_that_does_not_say_its_first_values_is_an_error() -> None:
             initialise(nn.Sequential(kind()), "paper", seed=1)
 
 
+def test_uniform_first_values_are_of_a_range() -> None:
+    initialiser = Initialiser("uniform", seed=1, spread=0.3)
+    matrix, recurrent, energy = torch.empty(100, 300), torch.empty(200, 100), torch.empty(400)
+    for draw, one in ((initialiser.matrix, matrix), (initialiser.recurrent, recurrent), (initialiser.energy, energy)):
+        draw(one)
+        assert 0.29 < one.abs().max() <= 0.3 and abs(one.std() - 0.3 / 3**0.5) < 0.02
+    search = RNNsearchConfig(initialisation="uniform", init_range=0.3, source_factors=(2,))
+    fused = DeepFusionConfig(translation=search, language=RNNLMConfig(initialisation="glorot", init_range=0.5))
+    assert (fused.initialisation, fused.init_range, fused.source_factors) == ("uniform", 0.3, (2,))
+
+
 def test_glorot_is_by_the_sizes_of_a_matrix_and_a_value_is_drawn_once() -> None:
     """Of those with over eight times as many rows as columns, such as embeddings, by the width alone."""
     initialiser, matrices = Initialiser("glorot", seed=1), [torch.empty(800, 100), torch.empty(801, 100)]
@@ -238,7 +249,6 @@ def test_shared_embeddings_are_trained_on_a_joint_vocabulary(tmp_path: Path) -> 
             {"partition_words": 20},
             "model.shared_embeddings do not go with training.partition_words",
         ),
-        ({"type": "deep-lstm", "depth": 0}, {}, {}, "model.depth"),
         (
             {"type": "rnnsearch", "cell": "grue"},
             {},

@@ -316,9 +316,6 @@ def test_a_new_model_has_the_zeros_of_another(pruned: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("training", "problem"),
     [
-        ({"keep_zeros": True}, "keep_zeros keeps the zeros of start_from, which is missing"),
-        ({"mask_of": "{first}", "start_from": "{first}"}, "mask_of is for a new model"),
-        ({"keep_zeros": True, "start_from": "{first}", "partition_words": 50}, "partition_words does not go with"),
         ({"keep_zeros": True, "start_from": "{first}"}, "training.keep_zeros: {first} has no weights that are 0"),
         ({"mask_of": "{first}", "data": {"source_vocabulary": 4}}, "has another source vocabulary"),
     ],

@@ -67,10 +67,6 @@ def _points(line: str) -> list[tuple[int, int]]:
     ("options", "message"),
     [
         (["copying=null"], "data.dev_alignment is for annotated text"),
-        (
-            ["data.dev_source=null", "data.dev_target=null", "data.dev_alignment=null"],
-            "copying: give a development set",
-        ),
         (["data.target_vocabulary={words}"], "the target vocabulary lacks <"),
         (["copying=unkpos"], "'copying': "),
     ],
@@ -80,9 +76,3 @@ def test_what_a_run_cannot_do_is_one_line(
 ) -> None:
     runs.write("run", **settings, max_updates=2)
     assert message in error_line(runs.go_on, "run", *(option.format(words=runs.file("words")) for option in options))
-
-
-def test_posall_wants_the_alignment_of_its_development_set(runs, error_line: Callable[..., str], settings) -> None:
-    runs.write("run", **settings, max_updates=2)
-    if settings["others"] == {"copying": "posall"}:
-        assert "posall: give data.dev_alignment" in error_line(runs.go_on, "run", "data.dev_alignment=null")

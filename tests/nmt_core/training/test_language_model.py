@@ -141,10 +141,6 @@ def test_what_is_no_utf8_is_told_with_its_line(corpus: Path, error_line: Callabl
 @pytest.mark.parametrize(
     ("command", "changes", "problem"),
     [
-        ("train", ["model.type=rnnencdec"], "data.text is for models of type rnnlm"),
-        ("train", ["training.select_by=bleu"], "select_by: nll"),
-        ("train", ["data.source=x", "data.target=y"], "for a language model text"),
-        ("train", ["data.dev_text=null", "data.dev_source=x", "data.dev_target=y"], "dev_text goes with text"),
         ("train", ["data.text=nowhere"], "nowhere: cannot be read"),
         ("train", ["data.max_length=1"], "no sentence is left"),
     ],

@@ -207,11 +207,9 @@ def test_processes_of_torchrun_or_of_a_gpu_are_not_asked_for(monkeypatch: pytest
 
 
 def test_why_a_process_ended_is_in_its_own_words_or_its_signal() -> None:
-    def follower(code: int | None, *words: str) -> Any:
-        ours, theirs = multiprocessing.Pipe()
-        for word in words:
-            theirs.send(word)
-        return processes._Follower(SimpleNamespace(exitcode=code), ours)  # type: ignore[arg-type]
+    def follower(code: int, *words: str) -> Any:
+        left, ours = [*words], SimpleNamespace(poll=lambda: bool(left), recv=lambda: left.pop(0))
+        return SimpleNamespace(process=SimpleNamespace(exitcode=code), words=ours)
 
     killed = "process 3 of 3 was ended by signal 9 (out of memory?); --resume goes on from the last saved state"
     assert processes._cause([follower(0, ""), follower(-9, "")]) == killed

@@ -64,21 +64,17 @@ def test_stopping_between_validations_counts_for_nothing(runs) -> None:
         assert whole[key] == parts[key], key
 
 
-def test_a_first_validation_that_is_no_number_is_never_the_best(runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    scripted(runs, monkeypatch, {"run": [math.nan, 5.0, math.nan]})
+def test_a_first_validation_that_is_no_number_is_never_the_best(
+    runs, error_line: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(runs, monkeypatch, {"run": [math.nan, math.nan, 5.0, math.nan]})
+    runs.write("none", select_by="nll", max_updates=1)
+    problem = "no validation gave a number, so that there is no model; lower training.learning_rate"
+    assert error_line(runs.go_on, "none").endswith(f"none: {problem}")
     runs.write("run", select_by="nll", max_updates=18)
     assert runs.go_on("run", "training.max_updates=12") == 0
     assert runs.go_on("run") == 0
     assert runs.progress("run")["best"]["update"] == 12
-
-
-def test_a_run_without_a_number_says_that_there_is_no_model(
-    runs, error_line: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scripted(runs, monkeypatch, {"run": [math.nan]})
-    runs.write("run", select_by="nll", max_updates=1)
-    problem = "run: no validation gave a number, so that there is no model; lower training.learning_rate"
-    assert error_line(runs.go_on, "run").endswith(problem)
 
 
 @pytest.mark.parametrize("by", ["bleu", "nll"])

@@ -168,7 +168,6 @@ def test_halves() -> None:
     ("change", "message"),
     [
         ({"ratio": 0}, "'tasks.0.ratio': Input should be greater than 0 (found 0)"),
-        ({"ratio": -1.0}, "'tasks.0.ratio'"),
         ({"source_vocabulary": 9}, "source_vocabulary: the encoder is shared with its words"),
         ({"target": None}, "kind: pairs has source and target"),
         ({"dev_target": None}, "dev_source and dev_target"),
@@ -200,18 +199,6 @@ def test_a_task_that_nothing_would_measure_is_one_line(
     write(runs, "run", [{**task, "source": runs.file("other.s"), "dev_source": runs.file("few")}], max_updates=2)
     line = error_line(runs.go_on, "run")
     assert "tasks.x.dev_source: " in line and message in line
-
-
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ("training.partition_words=6", "tasks do not go with training.partition_words"),
-        ("model={type: rnnsearch, hidden: 8, embedding: 6, alignment: 5, maxout: 4}", "models of type deep-lstm"),
-    ],
-)
-def test_what_tasks_do_not_go_with_is_one_line(runs, error_line: Callable[..., str], option: str, message: str) -> None:
-    write(runs, "run", several(runs), max_updates=2)
-    assert message in error_line(runs.go_on, "run", option)
 
 
 def test_another_share_is_another_run(runs, error_line: Callable[..., str]) -> None:

@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.text.sentence import TargetOrder
-from nmt_core.training.config import RunConfig, check_compatible
 from nmt_core.training.validation import DevelopmentSet
 
 ADAM = {"optimizer": "adam", "learning_rate": 0.02, "gradient": "word"}
@@ -90,11 +88,3 @@ def test_a_language_model_of_monolingual_text(runs: Any) -> None:
         )
         assert main(["train", str(settings), "--quiet", "--device", "cpu"]) == 0
     runs.assert_equal(runs.model("r2l"), runs.model("l2r"))
-
-
-@pytest.mark.parametrize("kind", ["deep-lstm", "hybrid"])
-def test_a_window_that_counts_from_the_left_is_rejected(kind: str) -> None:
-    model = {"type": kind, "attention": "general", "window": "local-m"}
-    settings = {"folder": "f", "target_order": "right-to-left", "model": model, "data": {"source": "s", "target": "t"}}
-    with pytest.raises(ConfigError, match="attends to the word in the same place, from the left"):
-        check_compatible(RunConfig.from_mapping(settings, origin="f.yaml"))

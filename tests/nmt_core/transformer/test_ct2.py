@@ -236,12 +236,15 @@ def test_running_text_is_detokenised_for_the_model_and_tokenised_for_moses(tmp_p
     assert side.join(pieces) == "l&apos; homme dort ."
 
 
-def test_languages_that_the_settings_name_go_before_those_of_the_directory(tmp_path: Path) -> None:
+def test_what_the_settings_name_goes_before_what_follows_from_the_directory(tmp_path: Path) -> None:
     folder = tmp_path / "opus-mt-en-fr"
     folder.mkdir()
-    (folder / "hybridmt.yaml").write_text("source_language: de\n")
+    for name, written in (("hybridmt.yaml", "source_language: de\nsource_subwords: codes\n"), ("source.spm", "")):
+        (folder / name).write_text(written)
+        (folder / name.replace("source", "target")).write_text(written)
     text = TextOfModel.read(str(folder))
     assert (text.source_language, text.target_language) == ("de", "fr")
+    assert (text.source_subwords, text.target_subwords) == ("codes", "target.spm")
 
 
 def test_words_are_cut_by_merge_operations_that_the_settings_name(tmp_path: Path) -> None:

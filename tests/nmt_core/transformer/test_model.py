@@ -11,7 +11,7 @@ from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.transformer.hf import _batches
 from nmt_core.transformer.model import Transformer, open_transformer
-from nmt_core.transformer.text import PiecesOfSide, TextOfModel
+from nmt_core.transformer.text import PiecesOfSide, TextOfModel, WordsOfSide
 
 LIKELY = {"best": -1.0, "good": -2.0, "as good": -2.0, "bad": -3.0}
 
@@ -109,6 +109,12 @@ def test_a_model_with_sentence_pieces_reads_running_text(tmp_path: Path, setting
     assert TextOfModel.read(str(tmp_path)).is_running == running
 
 
+def test_words_stay_as_they_are_unless_the_model_reads_running_text() -> None:
+    tokenised, running = (WordsOfSide("m", "fr", is_running=is_running) for is_running in (False, True))
+    for side, text, words in ((tokenised, "l&apos; a .", "l'a. b"), (running, "l'a.", "l&apos; a. b")):
+        assert (side.text_of("l&apos; a ."), side.words_of("l'a.\nb")) == (text, words)
+
+
 def test_what_is_missing_is_one_line(tmp_path: Path) -> None:
     place, settings = str(tmp_path), tmp_path / "hybridmt.yaml"
     remedy = f"name the directory …-en-fr, or write source_language and target_language into {settings}"
@@ -124,5 +130,6 @@ def test_what_is_missing_is_one_line(tmp_path: Path) -> None:
         TextOfModel.read(place)
     with pytest.raises(InputError, match=r"codes: cannot be read"):
         PiecesOfSide(place, "codes", None, is_running=False)
-    with pytest.raises(ConfigError, match=r"^hf:a,ct2:b: Transformers make no ensembles; give one hf:DIR$"):
-        open_transformer("hf:a,ct2:b")
+    for spec, start in (("hf:a,ct2:b", "hf:"), ("ct2:a,hf:b", "ct2:")):
+        with pytest.raises(ConfigError, match=f"^{spec}: Transformers make no ensembles; give one {start}DIR$"):
+            open_transformer(spec)
