@@ -91,7 +91,7 @@ def test_weights_of_a_consensus_are_no_file(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_what_may_be_read_and_written_is_allowed(file: Path, tmp_path: Path) -> None:
-    check([str(file), "-"], ["-", str(tmp_path / "new")])
+    check([str(file), str(file), "-"], ["-", str(tmp_path / "new")])
     check(["/dev/null"], ["/dev/null", "/dev/null"])
     assert overwritten(["/dev/null", str(file)], ["/dev/null"]) is None
 
@@ -183,9 +183,9 @@ def test_a_preparation_spares_its_settings(
     Path("text").write_text("a b c\n" * 3)
     Path("d").mkdir()
     Path("settings").write_text("source_language: en\ntarget_language: fr\n")
-    for name in ("d/train.en", "d/preparation.json"):
+    for name in ("d/train.en", "d/preparation.json", "d/truecasing.fr"):
         os.link("settings", name)
-        files = "--source text --target text --config settings --output d/train"
+        files = "--source text --target text --config settings --truecase --output d/train"
         line = error_line(nmt_core, ["prepare", "corpus", *files.split()])
         assert "settings would be overwritten; choose another --output" in line
         os.unlink(name)

@@ -231,6 +231,9 @@ def test_all_compressions_are_read_by_content_and_written_by_name(tmp_path: Path
     for content in (written.read_bytes(), pack(b"one\n", suffix)):
         assert suffix != ".gz" or content[3:8] == bytes(5)  # neither name nor time (RFC 1952)
         assert suffix != ".zst" or content[4] & 4  # a checksum (RFC 8878)
+    with open_output(str(written), as_it_is=True) as stream:
+        stream.write(b"plain")
+    assert written.read_bytes() == b"plain"
     written.write_bytes(pack(b"one\n", suffix) + pack(b"two\n", suffix))
     assert list(read_lines(str(written))) == [b"one", b"two"]
 

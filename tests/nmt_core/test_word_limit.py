@@ -49,6 +49,7 @@ def test_the_usual_limit_is_a_thousand() -> None:
 def test_words_are_divided_by_spaces_and_tabs_alone_and_a_number_has_18_digits() -> None:
     assert split_words(" a\u00a0b\u2003c\x0b\t d ") == ["a\u00a0b\u2003c\x0b", "d"]
     assert [whole_number(text) for text in ("007", "9" * 18, "9" * 19, "+1", "")] == [7, 10**18 - 1, None, None, None]
+    assert [count_words(text) for text in ("", " ", " a", "a ", "a\tb", "a  b", "a b")] == [0, 0, 1, 1, 2, 2, 2]
     assert utf8("\u00e9 \udcff") == "\u00e9 \ufffd\ufffd\ufffd"
 
 

@@ -140,6 +140,7 @@ def test_lost_actors_change_no_byte(
     [
         (("--jobs", "2", "--search=distinct"), "--search distinct is for --nbest or --search samples"),
         (("--shards", "1", "--output", "-"), "--shards and --restart need a file as input and another as --output"),
+        (("--restart", "--output", "-"), "--shards and --restart need a file as input and another as --output"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(

@@ -61,7 +61,9 @@ def test_the_account(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (made["truecasing"], made["compounds"]["sides"], made["subwords"]) == ({"sides": None}, None, None)
     files = "--source raw.en --target raw.de --source-language en --target-language de --output new/train --quiet"
     steps = "--gzip --split-compounds source --bpe 3"
+    capsys.readouterr()
     assert main(["prepare", "corpus", *files.split(), *steps.split()]) == 0
+    assert capsys.readouterr() == ("", "")
     names = {"compounds.en", "preparation.json", "subwords", "train.de.gz", "train.en.gz"}
     assert {path.name for path in (folder / "new").iterdir()} == names
     made = json.loads((folder / "new/preparation.json").read_text())["settings"]
@@ -71,9 +73,11 @@ def test_the_account(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_name_that_the_record_cannot_have_is_refused(folder: Path, error_line: Callable[..., str]) -> None:
     name = "raw\udcff.en"  # a byte that is not UTF-8
     (folder / name).write_text(ENGLISH)
-    files = ["--source", name, "--target", "raw.de", "--output", "out/train"]
-    message = error_line(main, ["prepare", "corpus", *files, "--source-language", "en", "--target-language", "de"])
-    assert message.endswith("raw\\xff.en: this name is not UTF-8, and preparation.json cannot have it; rename it")
+    for source, output, wrong in ((name, "out/train", "raw\\xff.en"), ("raw.en", "out/a\udcff", "a\\xff.en")):
+        files = ["--source", source, "--target", "raw.de", "--output", output]
+        message = error_line(main, ["prepare", "corpus", *files, "--source-language", "en", "--target-language", "de"])
+        problem = "this name is not UTF-8, and preparation.json cannot have it; rename it"
+        assert message == f"nmt-core prepare: {wrong}: {problem}"
 
 
 def test_swapped_sides_are_noticed(folder: Path, error_line: Callable[..., str]) -> None:
@@ -107,19 +111,27 @@ def test_settings_from_a_file_and_the_command_line(folder: Path) -> None:
     assert (folder / "out/train.en").read_text() == ENGLISH.replace("\u2019", "'")
 
 
-def test_like_an_earlier_one(folder: Path, error_line: Callable[..., str]) -> None:
+def test_like_an_earlier_one(folder: Path, monkeypatch: pytest.MonkeyPatch, error_line: Callable[..., str]) -> None:
     assert prepare("--truecase --quiet") == 0
     record = json.loads((folder / "out/preparation.json").read_text())
     record["settings"]["shuffle"] = True  # as versions wrote it that shuffled
     (folder / "out/preparation.json").write_text(json.dumps(record))
+    monkeypatch.setattr("nmt_core.preparation.pipeline.are_swapped", lambda *_: False)  # which takes a second
+    again = "--source raw.en --target raw.de --like out/preparation.json --output again/train --quiet"
+    assert main(["prepare", "corpus", *again.split()]) == 0  # in both languages, on the same sides
+    for name in ("train.en", "train.de", "truecasing.en"):
+        assert (folder / "again" / name).read_bytes() == (folder / "out" / name).read_bytes()
     mono = "--target raw.de --target-language de --output mono/mono --like out/preparation.json --quiet --deduplicate"
-    assert main(["prepare", "corpus", *mono.split()]) == 0
+    assert main(["prepare", "corpus", *mono.split(), "--check-language"]) == 0
+    filters = json.loads((folder / "mono/preparation.json").read_text())["settings"]["filters"]
+    assert filters["language"] == {"certainty": 0.9, "minimum_letters": 20, "candidates": None}
     assert (folder / "mono/truecasing.de").read_bytes() == (folder / "out/truecasing.de").read_bytes()
     assert len((folder / "mono/mono.de").read_text().splitlines()) == 3
-    for more, problem in (
-        ("--bpe=3", "--like takes subwords from the earlier preparation; only filters can be changed"),
-        ("--config=steps.yaml", "--like and --config exclude one another; --set changes single settings"),
-    ):
+    exclusive = "--like and --config exclude one another; --set changes single settings"
+    cases = [("--config=steps.yaml", exclusive)]
+    for more, key in (("--bpe=3", "subwords"), ("--truecase", "truecasing"), ("--set=compounds={}", "compounds")):
+        cases.append((more, f"--like takes {key} from the earlier preparation; only filters can be changed"))
+    for more, problem in cases:
         assert error_line(main, ["prepare", "corpus", *mono.split(), more]) == f"nmt-core prepare: {problem}"
 
 

@@ -57,6 +57,8 @@ def test_json_is_read_as_it_was_written_and_anything_else_is_one_line(tmp_path: 
         with pytest.raises(InputError) as caught:
             read_json(str(path), remedy="mend it")
         assert str(caught.value) == f"{path}{line}: is not JSON ({problem}); mend it"
+        with pytest.raises(InputError, match=r"\)$"):
+            read_json(str(path))
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -82,6 +84,8 @@ def test_a_lexicon_has_two_words_and_a_probability_in_each_line(tmp_path: Path) 
     for content, problem in (
         ("", ": is empty; expected a lexicon: 'word word probability' in each line"),
         ("a b 1\n" + "x" * 99, f":2: expected 'word word probability' as in Moses' lex.e2f, not '{'x' * 80}'"),
+        ("a b 0\na b -0.5\n", ":2: -0.5 is not a probability; is the lexicon in logarithms?"),
+        ("a b nan\n", ":1: nan is not a probability; is the lexicon in logarithms?"),
         ("a b 1.0011\n", ":1: 1.0011 is not a probability; is the lexicon in logarithms?"),
     ):
         path.write_text(content)

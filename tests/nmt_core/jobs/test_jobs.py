@@ -25,6 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ from nmt_core.commands.program import Command, Program, run_command
 from nmt_core.files import partial_output, read_lines
 from nmt_core.jobs.journal import Shard
 from nmt_core.jobs.outputs import Outputs, Result
-from nmt_core.jobs.run import Job, open_workers, run_job
+from nmt_core.jobs.run import Job, open_workers, run_job, run_with_options
 from nmt_core.jobs.workers import awaited
 
 Lines = tuple[int, list[bytes]]
@@ -126,6 +127,9 @@ def test_more_processes_than_files_can_be_open_are_refused(monkeypatch: pytest.M
     workers = open_workers(abs, 500)  # type: ignore[arg-type]  # which is not called
     problem = "--jobs 500: at most 256 processes with 1,024 open files; give fewer, or raise 'ulimit -n'"
     with pytest.raises(ConfigError, match=problem), workers:
+        pass
+    monkeypatch.setattr("nmt_core.jobs.workers._start", divmod)  # where the first process would begin
+    with pytest.raises(TypeError), open_workers(abs, 256):  # type: ignore[arg-type]
         pass
 
 
@@ -326,6 +330,22 @@ def test_a_journal_counts_up_to_where_it_is_damaged(
     assert journal.read_bytes() != content
     assert finish(job) == {"lines": 10}
     assert (tmp_path / "out").read_bytes() == EXPECTED
+    journal.write_bytes(content.splitlines(keepends=True)[0])  # of a job without a finished shard
+    assert finish(job, version="2") == {"lines": 10}
+
+
+def test_a_bar_knows_what_was_done_before(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps, bars = list[int](), list[Any]()
+    bar = SimpleNamespace(update=steps.append)
+    begun = lambda *names, path, quiet: bars.append((*names, path, quiet)) or contextlib.nullcontext(bar)  # noqa: E731
+    monkeypatch.setattr("nmt_core.jobs.run.progress_bar", begun)
+    stopped_after_two(job)
+    common: dict[str, Any] = {"name": "do", "unit": "line", "jobs": 1, "quiet": True, "on_complete": lambda *_: None}
+    for shards, counts in ((range(3, 4), None), (None, {"lines": 10})):
+        args = argparse.Namespace(shards=shards, restart=False, engine=None)
+        assert run_with_options(args, job, opened, **common) == counts
+    assert bars == [("do", "line", None, True), ("do", "line", job.input, True)]
+    assert (steps, bar.initial) == ([1, 3, 3, 3, 1], 7)
 
 
 def test_a_damaged_range_is_done_again(job: Job, tmp_path: Path) -> None:
@@ -406,7 +426,7 @@ def test_a_file_that_changes_while_workers_begin_is_rejected(job: Job, tmp_path:
 
     with pytest.raises(InputError, match=r"source: changed since the job was begun; .*--restart"):
         run_job(job, changing, shards=shards and shard_range(shards))
-    assert not (tmp_path / "out").exists()
+    assert sorted(os.listdir(tmp_path)) == ["in", "source"]
 
 
 @pytest.mark.parametrize("shards", [None, "1-4"])
@@ -498,6 +518,7 @@ def test_another_model_option_or_input_is_rejected_with_the_difference(
             finish(other, shards=shards)
         with pytest.raises(ConfigError, match="begun with models shouting='1', not '2'"):
             finish(job, version="2", shards=shards)
+    assert finish(other, shards="2", restart=True) is None
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 2", b"line x"))
     with pytest.raises(InputError, match=r"in: changed since the job was begun"):
         finish(job)
@@ -741,9 +762,10 @@ def test_two_names_of_one_output_are_one_job(job: Job, tmp_path: Path) -> None:
         held.is_kept = True
         with pytest.raises(NmtError, match="another program"):
             finish(linked)
+    assert finish(linked, shards="4") is None
     progress: list[tuple[str, int]] = []
     assert finish(linked, seen=noted_by(progress)) is not None
-    assert sum(lines for what, lines in progress if what == "resumed") == 6
+    assert sum(lines for what, lines in progress if what == "resumed") == 7
     assert (tmp_path / "link").is_symlink() and (tmp_path / "out").read_bytes() == EXPECTED
 
 

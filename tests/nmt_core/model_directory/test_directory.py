@@ -26,6 +26,9 @@ from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.model_directory.tensors import read_tensors, save_tensors
 from nmt_core.models.build import new_model
 from nmt_core.models.rnnencdec import RNNencdecConfig
+from nmt_core.preparation.bundled import BundledPreprocessor
+from nmt_core.preparation.settings import PreparationConfig
+from nmt_core.preparation.truecasing import TruecasingConfig
 from nmt_core.text.lexicon import Candidate, Lexicon
 from nmt_core.text.vocabulary import Vocabulary
 from tests.annotated_models import make_annotated
@@ -176,6 +179,11 @@ def test_an_error_while_saving_is_one_line_and_leaves_the_old_model(
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
+    problem = r"cannot be written \(Directory not empty\); what it held before is unchanged$"
+    with monkeypatch.context() as patch:
+        patch.setattr(Vocabulary, "save", lambda *_: os.rmdir(folder))
+        with pytest.raises(NmtError, match=f"m: {problem}"):
+            _save(folder, words=2)
     monkeypatch.setattr(os, "fsync", full)
     problem = r"cannot be written \(No space left on device\); what it held before is unchanged$"
     with pytest.raises(
@@ -240,11 +248,15 @@ def test_what_did_not_change_keeps_its_name_and_a_killed_saving_leaves_nothing_f
     assert load_model(str(shutil.copytree(folder, tmp_path / "n"))).fingerprint == load_model(str(folder)).fingerprint
 
 
-def test_another_lexicon_has_a_name_of_its_own(tmp_path: Path) -> None:
+def test_another_lexicon_or_preparation_has_a_name_of_its_own(tmp_path: Path) -> None:
     folder = make_annotated(tmp_path, "m", "posunk")[0]
     changed = CarriedLexicon.of(Lexicon({"a": (Candidate("b", 0.5),)}))
-    dataclasses.replace(load_model(folder), lexicon=changed).save(folder)
-    loaded = load_model(folder)
+    for count in (1, 2):
+        settings = PreparationConfig(target_language="de", truecasing=TruecasingConfig())
+        made = BundledPreprocessor.of_corpus(settings, {"truecasing.de": b"der\t%d\n" % count}, ["a"])
+        dataclasses.replace(load_model(folder), lexicon=changed, preparation=made).save(folder)
+        loaded = load_model(folder)
+        assert loaded.preparation == made and len(os.listdir(f"{folder}/preparation")) == 2
     assert loaded.lexicon is not None and loaded.lexicon.content == changed.content
     assert re.fullmatch(r"lexicon-[0-9a-f]{16}\.gz", loaded.config.files["lexicon.gz"])
 

@@ -22,7 +22,7 @@ from nmt_core.layers.cells import CELLS
 from nmt_core.model_directory.average import _alike
 from nmt_core.model_directory.ensembles import signature_of, with_field
 from nmt_core.model_directory.loaded_model import load_model, read_model, save_model
-from nmt_core.model_directory.settings import FolderConfig, read_settings
+from nmt_core.model_directory.settings import FolderConfig, _without_gone, read_settings
 from nmt_core.models.build import AnyConfig, build_model, new_model, settings_beside_parameters, source_factors
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.presets import PRESETS
@@ -201,6 +201,11 @@ def test_averaging_takes_the_mean_and_wants_equal_models(
     sizes = ["--set", "model.hidden=4", "--set", "model.embedding=3", "--set", "model.maxout=2"]
     other = str(tmp_path / "other")
     assert main(["init", other, "--preset", "rnnencdec-cho2014", "--seed", "2", *vocabularies, *sizes]) == 0
+    saved = read_model(other)
+    with torch.no_grad():
+        next(saved.model.parameters()).mul_(2)
+    saved.save(other)  # whose parameters have another name now
+    assert read_settings(other).files.keys() == {"model.safetensors"}
     capfd.readouterr()
     assert main(["average", str(folder), other, "--output", str(tmp_path / "mean")]) == 0
     assert capfd.readouterr().err == f"{tmp_path / 'mean'}: mean of 2 models\n"
@@ -275,6 +280,11 @@ def test_options_that_are_gone_are_read_where_they_said_nothing(folder: Path) ->
             load_model(str(folder))
     path.write_text(yaml.safe_dump({"format_version": 1, "model": {"type": "rnnlm", "depth": 1, "residual": False}}))
     assert read_settings(str(folder)).model.type == "rnnlm"
+    parts = {"translation": {"hidden": 4, "residual": False}, "language": {"type": "rnnlm", "depth": 1}}
+    assert _without_gone(parts) == {"translation": {"hidden": 4}, "language": {"type": "rnnlm"}}
+    for name, problem in (("config.yaml", "Not a directory"), ("a\0b", "embedded null byte")):
+        with pytest.raises(ModelError, match=f"{name}: {problem}$"):
+            read_settings(str(folder / name))
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,15 @@ def test_parts_are_written_in_their_usual_form() -> None:
     long, longer, short = "kind" + "k" * 96, "kind" + "k" * 97, "kinki"  # more than 100 letters, fewer than two parts
     assert Compounds(CompoundsConfig(), forms).apply(f"{long} {longer} {short}") == f"Kind {'K' * 96} {longer} {short}"
 
+    words = "Planaktion Aktionnplan Eiplan"
+    for option, found in (
+        ({}, "Plan Aktion Aktionnplan Eiplan"),
+        ({"fillers": ("n",)}, "Plan Aktion Aktion Plan Eiplan"),
+        ({"minimum_length": 2}, "Plan Aktion Aktionnplan Ei Plan"),
+        ({"minimum_count": 711}, words),
+    ):
+        assert Compounds(CompoundsConfig.model_validate(option), FORMS | {"ei": ("Ei", 900)}).apply(words) == found
+
 
 @pytest.mark.parametrize(
     "word", ["Aktionsplan", "aktionsplan", "Kleinkind", "AktionsPlan", "KLEINKIND", "Planaktionkind"]

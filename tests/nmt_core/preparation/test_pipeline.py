@@ -7,7 +7,6 @@ import gzip
 import json
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,8 @@ from hypothesis import strategies as st
 from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.preparation.bundled import BundledPreprocessor, PreparedText, Preprocessor
 from nmt_core.preparation.corpus import read_chunks
-from nmt_core.preparation.pipeline import Preparation
-from nmt_core.preparation.record import Record, read_record
+from nmt_core.preparation.pipeline import Preparation, _publish
+from nmt_core.preparation.record import Record, parse_record, read_record
 from nmt_core.preparation.settings import PLAIN, PreparationConfig, model_names, models_in, open_steps
 from nmt_core.preparation.steps import Side
 
@@ -111,6 +110,20 @@ def test_a_model_that_was_changed_is_rejected(tmp_path: Path) -> None:
         match=r"compounds\.de: not the model that preparation\.json speaks of; copy the whole directory again$",
     ):
         BundledPreprocessor.read(str(tmp_path / "out/preparation.json"))
+    path = tmp_path / "out/preparation.json"
+    path.write_text(path.read_text().replace('"compounds.de":', '"../raw.de":'))
+    problem = "speaks of other files than its steps have; was it edited? Prepare the text again"
+    with pytest.raises(InputError, match=re.escape(f"{path}: {problem}")):
+        BundledPreprocessor.read(str(path))
+
+
+def test_an_end_while_files_get_their_names_leaves_no_record(tmp_path: Path) -> None:
+    for name in ("new/train.en", "new/preparation.json", "train.en", "preparation.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    with pytest.raises(FileNotFoundError):
+        _publish(str(tmp_path / "new"), str(tmp_path), ["train.en", "absent"])
+    assert sorted(os.listdir(tmp_path)) == ["new", "train.en"] and os.listdir(tmp_path / "new") == ["preparation.json"]
 
 
 def test_gzip_in_and_out(tmp_path: Path) -> None:
@@ -147,6 +160,7 @@ def test_what_a_preparation_says_of_itself() -> None:
     assert plain.to_mapping() == one.text.to_mapping() | {
         "normalize_punctuation": False, "escape": False, "aggressive_hyphens": True
     }  # fmt: skip
+    assert of(tokenization=None).text == one.text  # whose defaults are those of the step
     kinds = [{}, {"compounds": {}}, {"subwords": {"type": "bpe"}}, {"subwords": {"type": "sentencepiece"}}]
     kinds += [{"compounds": {}, "subwords": {"type": "morfessor"}}, {"subwords": {"type": "bpe", "sides": ["target"]}}]
     sides: list[Side] = ["source", "target"]
@@ -286,22 +300,15 @@ def test_settings_that_do_not_fit(tmp_path: Path, settings: dict[str, Any], prob
         prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN), **settings)
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        (lambda _: "{}", "preparation.json: "),
-        (lambda _: "[1", "preparation.json: "),
-        (
-            lambda text: json.dumps(json.loads(text) | {"version": 2}),
-            r"by a newer version of this program \(format 2\); update",
-        ),
-    ],
-)
-def test_a_damaged_or_newer_record_is_named(tmp_path: Path, change: Callable[[str], str], problem: str) -> None:
+def test_a_damaged_or_newer_record_is_named(tmp_path: Path) -> None:
+    problem = "x: not a preparation.json that this version understands; expected what 'nmt-core prepare' wrote$"
+    for content in (b"{}", b"[1", b"[]", b'{"settings": 1}', b"[" * 100_000, b"\xff"):
+        with pytest.raises(InputError, match=problem):
+            parse_record(content, "x")
     prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN))
     path = tmp_path / "out/preparation.json"
-    path.write_text(change(path.read_text()))
-    with pytest.raises(InputError, match=problem):
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 2}))
+    with pytest.raises(InputError, match=r"by a newer version of this program \(format 2\); update"):
         read_record(str(path))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.commands.main import main
 from nmt_core.kenlm import NgramModel
 from nmt_core.preparation import selection
@@ -130,6 +130,8 @@ def test_what_cannot_be_selected_is_one_line_and_leaves_nothing(folder: Path, er
         "--keep 1.5: expected a share such as 0.3, a number of lines, or Nwords": ["text.fr", *models, "1.5"],
         "nothing is kept of 300 lines of text.fr; keep more": ["text.fr", *models, "0.001"],
         "--general names 1 file for 2 inputs; give one for each": [*two, "--keep", "9"],
+        "--in-domain names 1 file for 2 inputs; give one for each": [*two[:-3], "--general", "x", "y", "--keep", "9"],
+        "--output names 1 file for 2 inputs; give one for each": [*two[:4], *two[5:], "--keep", "9"],
         "there is no such n-gram model": ["text.fr", *models[:5], "x", "--keep", "9"],
         "pipe: is a pipe; expected an ordinary file": ["pipe", *models, "9"],
         "latin:2: not UTF-8": ["latin", *models, "1"],
@@ -155,6 +157,18 @@ def test_a_folder_is_made_and_an_early_end_of_the_reader_is_no_full_disk(folder:
 
 def test_a_file_that_changes_between_the_passes_is_an_error(folder: Path) -> None:
     models = [SideModels(NgramModel("in.fr"), NgramModel("general.fr"))]
-    with pytest.raises(InputError, match="was changed while it was read"):
-        select(["text.fr"], ["out"], models, Keep(0.3, "share"), lambda _: os.truncate("text.fr", 0))
-    assert not Path("out").exists()
+    content, write = Path("text.fr").read_text(), Path("text.fr").write_text
+    for other in ("", content + "a\n", content + "a\n" * 8):
+        with pytest.raises(InputError, match=r"^text\.fr: was changed while it was read$"):
+            select(["text.fr"], ["out"], models, Keep(0.3, "share"), lambda n, to=other: n < 7 and write(to))
+        assert not Path("out").exists()
+        write(content)
+
+
+def test_scores_that_do_not_fit_are_said_of_their_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    models = [SideModels(NgramModel("in.fr"), NgramModel("general.fr"))]
+    monkeypatch.setattr("tempfile.gettempdir", lambda: "/temporary")
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda dir: os.stat(f"{dir}/absent"))
+    for output, place in (("new/out", f"{folder}/new"), ("/dev/null", "/temporary")):
+        with pytest.raises(NmtError, match=rf"^{place}: cannot be written \(No such file or directory\)$"):
+            select(["text.fr"], [output], models, Keep(3, "lines"))

@@ -128,6 +128,23 @@ def test_too_little_text_teaches_no_subwords(tmp_path: Path) -> None:
             learn_subwords(config, [str(tmp_path / "text")], str(tmp_path / "model"))
     learn_subwords(MorfessorConfig(minimum_count=2), [str(tmp_path / "text")], str(tmp_path / "model"))
     assert (tmp_path / "model").read_text().replace(" ", "") == "1low\n"
+    (tmp_path / "more").write_text("low low low\n")
+    both = [str(tmp_path / name) for name in ("text", "more")]  # five times together
+    for dampening, count in (("ones", 1), ("log", 3), ("none", 5)):
+        learn_subwords(MorfessorConfig(minimum_count=5, dampening=dampening), both, str(tmp_path / "model"))  # type: ignore[arg-type]
+        assert (tmp_path / "model").read_text().replace(" ", "") == f"{count}low\n"
+    for merges in (1, 2):
+        learn_subwords(BpeConfig(merges=merges, minimum_frequency=5), both, str(tmp_path / "model"))
+        assert len((tmp_path / "model").read_text().splitlines()) == 1 + merges
+
+
+def test_sentencepiece_is_given_all_settings(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library, given = pytest.importorskip("sentencepiece"), dict[str, object]()
+    monkeypatch.setattr(library.SentencePieceTrainer, "Train", lambda **settings: given.update(settings))
+    config = SentencePieceConfig(size=30, model="bpe", character_coverage=0.5, sample=7)
+    learn_subwords(config, [str(text)], str(tmp_path / "model"))
+    names = ("vocab_size", "model_type", "character_coverage", "input_sentence_size")
+    assert [given[name] for name in names] == [30, "bpe", 0.5, 7]
 
 
 def test_settings_are_by_default_as_documented() -> None:

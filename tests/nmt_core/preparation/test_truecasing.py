@@ -29,7 +29,7 @@ def learned(tmp_path: Path) -> Truecasing:
 
 def test_first_words_take_their_usual_form(tmp_path: Path) -> None:
     step = learned(tmp_path)
-    assert step.apply("The dog . The end") == "the dog . the end"
+    assert step.apply("The dog . The end ? The dog ! The , The") == "the dog . the end ? the dog ! the , The"
     assert step.apply("&quot; ( The dog") == "&quot; ( the dog"
     assert step.apply("MCDONALD saw THE dog") == "McDonald saw THE dog"
     assert step.apply("Nato is") == "NATO is"
@@ -110,3 +110,6 @@ def test_a_line_of_no_model_is_named() -> None:
     for line in (b"the\tx", b"the", b"\t3"):
         with pytest.raises(InputError, match=r"^truecasing.en:2: expected a word, a tab and a count$"):
             open_truecasing(ModelFile("truecasing.en", b"the\t1\n" + line))
+    with pytest.raises(InputError, match=r"^truecasing.en:2: not UTF-8 at byte 1; "):
+        open_truecasing(ModelFile("truecasing.en", b"the\t1\n\xff\t1\n"))
+    assert isinstance(open_truecasing(ModelFile("of no words", b"")), Truecasing)
