@@ -73,6 +73,8 @@ def test_what_is_like_nothing_is_told_alone(error_line: Callable[..., str]) -> N
         ),
         ("decode --model a --engine ray,gpus=inf", "found 'ray,gpus=inf'"),
         ("decode --model a --engine ray,address=", "found 'ray,address='"),
+        ("prune --model a --fraction x", "'x' is not a share from 0 to 1, such as 0.8"),
+        ("prune --model a --fraction nan", "'nan' is not a share from 0 to 1, such as 0.8"),
         ("prune --model a --fraction 1.01", "'1.01' is not a share from 0 to 1, such as 0.8"),
         ("client translate --feature-name a|b", "expected a name without spaces, '|' or '=', found 'a|b'"),
         ("client translate --feature-name a=", "expected a name without spaces, '|' or '=', found 'a='"),

@@ -141,6 +141,8 @@ def test_like_an_earlier_one(folder: Path, monkeypatch: pytest.MonkeyPatch, erro
         ("--set filters.maximum_word=3", "did you mean 'maximum_words'?"),
         ("--like absent.json", "absent.json: cannot be read"),
         ("--set filters.maximum_ratio=0.5", "filters.maximum_ratio"),
+        ("--target-language DE", "prepare: 'target_language': String should match pattern"),
+        ("--source-language engl", "prepare: 'source_language': String should match pattern"),
         ("--set filters.junk.maximum_share=1.1", "filters.junk.maximum_share"),
     ],
 )
