@@ -43,9 +43,10 @@ def test_a_run_resumes_exactly_and_measures_plain_text(
     assert loaded.lexicon is not None
     kept = json.loads(Path(runs.file("whole/training.json")).read_text())["kept"]
     lines = [Path(runs.file(f"dev.{side}")).read_text().splitlines() for side in ("s", "t", "align")]
+    points = [[(int(one), int(other)) for one, other in (p.split("-") for p in line.split())] for line in lines[2]]
     pairs = [
-        SentencePair(source, " ".join(loaded.copying.read_target(source.split(), target.split(), _points(links))))
-        for source, target, links in zip(*lines, strict=True)
+        SentencePair(source, " ".join(loaded.copying.read_target(source.split(), target.split(), links)))
+        for source, target, links in zip(*lines[:2], points, strict=True)
     ]
     scores = open_pair_scorer([runs.file("whole")]).score(pairs, annotated=True)
     words = sum(len(pair.target.split()) + 1 for pair in pairs)
@@ -57,10 +58,6 @@ def test_a_run_resumes_exactly_and_measures_plain_text(
         Path(runs.file(name)).write_text(content)
         assert f"the {what} is another, since the content of a file changed" in error_line(runs.go_on, "whole")
         Path(runs.file(name)).write_text(before)
-
-
-def _points(line: str) -> list[tuple[int, int]]:
-    return [tuple(map(int, point.split("-"))) for point in line.split()]
 
 
 @pytest.mark.parametrize(

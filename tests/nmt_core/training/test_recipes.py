@@ -55,8 +55,7 @@ def test_a_file_with_text_is_of_a_language_model_unless_it_says_more() -> None:
     said = {"data": data, "model": {"type": "cslm"}, "training": {"select_by": "bleu"}}
     for settings in (said, {"data": {"text": None}}, {"data": DATA}, {"data": None}, {}):
         assert with_language_model(settings) == settings
-    for settings in ({"model": None}, {}):
-        assert with_recipe(settings) == settings
+    assert [with_recipe({"model": None}), with_recipe({})] == [{"model": None}, {}]
     assert "data" not in with_recipe({"model": {"preset": "luong2015-copy4"}})
 
 

@@ -25,7 +25,7 @@ from nmt_core.training.config import RunConfig
 from nmt_core.training.fingerprint import RunIdentity
 from nmt_core.training.report import Reporter
 from nmt_core.training.start import prepare
-from nmt_core.training.state import Progress, check_disk_space, restore_state, save_state
+from nmt_core.training.state import Progress, check_disk_space, restore_state, save_state, size_of_state
 from nmt_core.training.trainer import Trainer
 from nmt_core.training.validation import Validation
 from tests.model_files import parameters_file
@@ -133,17 +133,21 @@ def test_what_is_another_is_said_in_words() -> None:
 def test_a_damaged_state_is_one_line(tmp_path: Path) -> None:
     parameter, run = torch.nn.Parameter(torch.zeros(3)), RunIdentity({}, {}, {}, {})
     optimizer, path = torch.optim.Adam([parameter]), tmp_path / "training.safetensors"
+    parameter.grad = torch.ones(3)
+    optimizer.step()
     save_state(str(tmp_path), {"w": parameter}, optimizer, Progress(update=7), run)
     assert restore_state(str(tmp_path), {"w": parameter}, optimizer, run) == Progress(update=7)
     tensors, metadata = read_tensors(str(path))
-    for harm, problem in (
-        ({"metadata": {**metadata, "progress": "{"}}, "its counters are damaged; train again, or resume another run"),
-        (
-            {"tensors": {**tensors, "random": tensors["random"] * 0}},
-            "its random state is damaged; train again, or resume another run",
-        ),
-    ):
-        save_file(harm.get("tensors", tensors), path, harm.get("metadata", metadata))
+    again, two = "train again, or resume another run", torch.zeros(2)
+    size = "is 2 but the run and the vocabularies ask for 3; were a vocabulary or the settings changed after training?"
+    for counters, harm, problem in (
+        ({"progress": "{"}, {}, f"its counters are damaged; {again}"),
+        ({}, {"random": tensors["random"] * 0}, f"its random state is damaged; {again}"),
+        *(({}, {name: two}, f"{name} {size}") for name in ("parameter.w", "optimizer.exp_avg.w")),
+        *(({}, {name: two}, f"the parameter {name} is not expected; the run describes another model")
+          for name in ("parameter.x", "optimizer.exp_avg.x")),
+    ):  # fmt: skip
+        save_file({**tensors, **harm}, path, {**metadata, **counters})
         with pytest.raises(ModelError) as caught:
             restore_state(str(tmp_path), {"w": parameter}, optimizer, run)
         assert str(caught.value) == f"{path}: {problem}"
@@ -302,6 +306,7 @@ def test_space_is_tried_out_without_a_name_and_beside_what_a_run_has(
         check_disk_space(str(tmp_path), 2_500_000_500)
     problem = "cannot hold the 2.5 GB that a run writes (No space left on device)"
     assert str(caught.value) == f"{tmp_path}: {problem}; free some space or choose another directory"
+    assert size_of_state({"w": torch.nn.Parameter(torch.zeros(3))}) == 96  # twice parameters, two moments and the model
     assert seen == [([], 1000), (["model-0123456789abcdef.safetensors", "training.safetensors"], 500)]
 
 

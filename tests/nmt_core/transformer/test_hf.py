@@ -175,7 +175,7 @@ def test_a_language_of_the_target_stands_before_each_source(folder: Path, tmp_pa
 
 
 def test_a_task_stands_before_each_source(tmp_path: Path) -> None:
-    tasks = {"translation_en_to_fr": {"prefix": "c: "}}
+    tasks = {"translation_en_to_fr": {"prefix": "c: "}, "bare": {"prefix": ""}, "other": {}}
     bare = write_words(tmp_path, "t5", **T5, decoder_start_token_id=1, task_specific_params=tasks)
     with pytest.raises(NmtError, match=r"such as 'c:'; write source_prefix into .*hybridmt.yaml$"):
         open_transformer(f"hf:{tmp_path}")
