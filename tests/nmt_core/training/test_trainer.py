@@ -195,5 +195,5 @@ def test_snapshots_are_the_best_of_equal_ones_the_first_and_what_is_no_number_is
         snapshots.keep(place, (history[: place + 1],), os.mkdir)
     assert sorted(os.listdir(tmp_path / "snapshots")) == ["000000001", "notes"]
     every = Snapshots(str(tmp_path), TrainingConfig(keep_every=4, average=2))
-    assert (snapshots.last(history), every.last(history)) == ([], [2, 3])
+    assert (snapshots._best(history[:1]), snapshots.last(history), every.last(history)) == ([], [], [2, 3])
     assert [number for number in range(1, 9) if every.is_due(number)] == [4, 8]
