@@ -89,11 +89,12 @@ def test_summary_goes_to_stderr_and_lines_to_stdout(
     unknown = "unknown to the model: 0 of 3 source words, 1 of 4 target words"  # 25 %: not more
     lines = ["3 lines, 3 distinct pairs scored, N pairs/s", means, unknown]
     assert summary(err) == [f"rescore-table: {line}" for line in lines]
-    table.write_bytes(TABLE.replace(b"z", b"y"))
-    assert run_with(monkeypatch, str(table), "--scorer", "200", "--output", "-") == 0
-    problem = "warning: 50 % of the words of a side are unknown"
-    remedy = "is the table tokenised, cased and escaped like the model's corpus?"
-    assert summary(capfdbinary.readouterr().err)[-1] == f"rescore-table: {problem}: {remedy}"
+    for word, share in ((b"z", 50), (b"b", 33)):  # of the target, and of the source
+        table.write_bytes(TABLE.replace(word, b"y"))
+        assert run_with(monkeypatch, str(table), "--scorer", "200", "--output", "-") == 0
+        problem = f"warning: {share} % of the words of a side are unknown"
+        remedy = "is the table tokenised, cased and escaped like the model's corpus?"
+        assert summary(capfdbinary.readouterr().err)[-1] == f"rescore-table: {problem}: {remedy}"
 
 
 def test_the_summary_has_the_mean_of_each_column(
@@ -277,7 +278,8 @@ def test_rules_are_scored_in_parts_and_as_a_stream(
     said = (
         f"rescore-table: {table}: a table of rules, which are scored by their words, without labels and non-terminals"
     )
-    assert summary(capfdbinary.readouterr().err)[0] == said
+    scored = "rescore-table: 3 lines, 2 distinct pairs scored, N pairs/s"
+    assert summary(capfdbinary.readouterr().err)[:2] == [said, scored]
     assert b"".join(line + b"\n" for line in read_lines(str(output))) == RULES.replace(b"1 2", b"1 2 %s") % (
         b"0.367144", b"0.366411", b"1",
     )  # fmt: skip

@@ -100,7 +100,8 @@ def test_what_was_not_announced_is_asked_again() -> None:
     shared = SharedScorer(scorer)
     PairFeature(shared).compute(GROUP)
     assert PairFeature(shared, COVERAGE).compute(GROUP)[0][0][0] < 0
-    assert scorer.calls == [(1, False, False), (1, False, True)]
+    assert PairFeature(shared, WEAKEST_WORD).compute(GROUP)[0][0][0] < 0
+    assert scorer.calls == [(1, False, False), (1, False, True), (1, True, True)]
 
 
 def test_signature_says_what_was_done() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -38,10 +37,7 @@ def test_many_graphs_are_searched_16_at_a_time(tmp_path: Path) -> None:
     features, together = GraphFeatures(write_ini(tmp_path)), list[int]()
     (tmp_path / "graph").write_text(random_graph(1).text())
     (graph,) = read_graphs(str(tmp_path / "graph"), features)
-
-    def translate(sources: Sequence[str], guides: Sequence[Any]) -> list[SimpleNamespace]:
-        together.append(len(sources))
-        return [SimpleNamespace(hypotheses=[]) for _ in guides]
-
-    assert GraphLists(features, SimpleNamespace(translate=translate)).lists(["a"] * 18, [graph] * 18) == [[]] * 18
+    found: Any = SimpleNamespace(hypotheses=[])
+    searcher: Any = SimpleNamespace(translate=lambda texts, _: together.append(len(texts)) or [found] * len(texts))
+    assert GraphLists(features, searcher).lists(["a"] * 18, [graph] * 18) == [[]] * 18
     assert together == [16, 2]

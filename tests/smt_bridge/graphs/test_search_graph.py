@@ -208,6 +208,7 @@ def test_other_weights_rank_and_what_is_not_tuneable_keeps_its_own(tmp_path: Pat
     (tmp_path / "weights").write_text("LM0= 2\nWordPenalty0= 3\nTranslationModel0= 4 5\nNMT0= 0\nPP_a= 7\n")
     chosen = GraphFeatures(write_ini(tmp_path), str(tmp_path / "weights"))
     assert chosen.weights_D.tolist() == [1.0, 3.0, 4.0, 5.0, 2.0]
+    assert chosen._sparse["PP_a"] == 7.0
     (tmp_path / "moses.ini").write_text(INI.replace("LM0= 0.5\n", ""))  # for which Moses takes 1
     assert GraphFeatures(str(tmp_path / "moses.ini")).weights_D.tolist()[-1] == 1.0
     (tmp_path / "moses.ini").write_text(INI.replace("num-features=2", "num-features=2 tuneable-components=false,true"))

@@ -47,7 +47,7 @@ def test_deletion_is_scored_and_empty_source_is_neutral() -> None:
     scorer = TablePairScorer({("a", ""): math.log(0.125)})
     rescored = rescore_window(window(b"a |||  ||| 1", b" ||| b ||| 1"), Scorers(scorer, unknown_count=True))
     assert rescored.content == joined(b"a |||  ||| 1 0.125 1", b" ||| b ||| 1 1 1")
-    assert rescored.counts.pairs == 1
+    assert (rescored.counts.pairs, rescored.counts.target_words) == (1, 0)
 
 
 def test_model_reads_words_with_single_blanks_and_replaced_bytes() -> None:
@@ -157,3 +157,10 @@ def test_a_phrase_of_too_many_words_is_named() -> None:
     assert rescore_window(table, Scorers(LengthPairScorer(1.0), most_words=3)).counts.lines == 2
     with pytest.raises(NmtError, match=r"table.gz:8: has 3 words; up to 2 are taken"):
         rescore_window(table, Scorers(LengthPairScorer(1.0), most_words=2))
+
+
+def test_a_language_model_does_not_score_the_reverse() -> None:
+    model = LengthPairScorer(1.0)
+    model.signature = "nmt:rnnlm|model:0a"
+    with pytest.raises(NmtError, match=r"^p\(source\|target\) needs a model that reads the source"):
+        Scorers(LengthPairScorer(1.0), model)

@@ -97,7 +97,7 @@ FACTORS = (
         (b"a [X] ||| x [X] ||| 1\n" * 100 + b"a ||| x [X] ||| 1\n", ":101: has no label such as [X] at"),
         (b"a [X][X] [X] ||| x [X] ||| 1\na ||| x ||| 1\n", ":2: has no labels such as [X] at the end of both sides"),
         (b"[X] ||| a [X,1] ||| b [X,1] ||| p=1\n", ":1: this is a Hiero grammar (`[X] ||| ...`)"),
-        (b"[NP [DT a] [NN]] ||| x [X][NN] [X] ||| 1\n", ":1: these are rules of tree fragments"),
+        (b"x [X][NN] [X] ||| [NP [DT a] [NN]] ||| 1\n", ":1: these are rules of tree fragments"),
         (b"a|A b|B ||| x ||| 1\nc|C ||| x ||| 1\n", FACTORS),
         (b"<s> [X] ||| <s> [S] ||| 1\na|A b|B c|C [X] ||| x [X] ||| 1\n", FACTORS),
         (b"a [X] ||| x [X] ||| 1\n[the] [X] ||| x [X] ||| 1\n", ":2: `[the]` has one label"),
@@ -126,3 +126,5 @@ def test_how_the_table_comes_makes_no_difference(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize("table", [b"a|A ||| x ||| 1\n", b"<s> [X] ||| <s> [S] ||| 1\n"])
 def test_tables_of_few_words_are_taken_with_any_text(tmp_path: Path, table: bytes) -> None:
     assert filtered(table, tmp_path / "table", [b"a|A b|B c|C"]) == table
+    with pytest.raises(FormatError, match="the sources have 1 factor and the words of the text 2; give the text with"):
+        filtered(b"a b c ||| x ||| 1\n", tmp_path / "table", [b"a|A b|B c|C"])
