@@ -10,6 +10,7 @@ from smt_bridge.hybrid import translate
 from smt_bridge.lists import add
 from smt_bridge.nbest import checks
 from smt_bridge.serving import moses_queue
+from smt_bridge.tables import table
 from smt_bridge.tuning import held_out, loop_folder, pro
 from smt_bridge.tuning.options import TuningOptions
 
@@ -24,6 +25,7 @@ DOCS = Path(__file__).parents[2] / "docs"
         ("lists", "of the first 2,000 lists", checks.MOST_LOOKED_AT, 2000),
         ("lists", "complete rounds and each 100 decoded sentences stay", loop_folder._PART, 100),
         ("hybrid", "up to 100; where lists are made, always 100", (translate.WINDOW, add.WINDOW), (100, 100)),
+        ("long-jobs", "of a table are about 20,000 lines", table.WINDOW, 20_000),
         ("hybrid", "after ten seconds", moses_queue.REST, 10.0),
         ("hybrid", "the old one ends after a minute without requests", moses_queue._LINGER, 60.0),
         ("hybrid", "Moses has two sentences a thread", moses_queue._AHEAD, 2),

@@ -97,6 +97,21 @@ def test_clients_whose_messages_wait_leave_room_for_others() -> None:
             stack.enter_context(Account(memory, "new")).charge_message(amount)
 
 
+async def test_the_message_of_a_call_is_held_until_its_end() -> None:
+    """Three times, beside what its pairs cost, which a field that nobody knows does not change."""
+    held, request = [], one_pair().SerializeToString()
+    for unknown in (b"", b"\xa2\x06\x64" + bytes(100)):
+        async with serving() as (server, gate, _, channel, _):
+            gate.close()
+            call = channel.unary_unary("/nmt_core.v1.NmtService/Score")(request + unknown)
+            await gate.is_entered()
+            held.append(server.servicer.memory.held.total)
+            gate.open.set()
+            await call
+            await until(lambda memory=server.servicer.memory: memory.held.total == 0)
+    assert held[1] - held[0] == 3 * 103
+
+
 async def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else as many requests as it may have under way would be parsed, and held beside all that is accounted for."""
     count, refused, parsed = 8, [], []

@@ -218,6 +218,7 @@ def test_it_leads_to_a_word_from_its_first_part_on() -> None:
     """A word is found of whose parts none is listed."""
     text = ("<s>", "abab", "</s>")
     every = {text[begin:end]: 1.0 for end in (2, 3) for begin in range(end)}
+    assert not NgramGuidance(every, 50.0, FACTORS).joined  # n-grams are of what the model writes, where nothing is said
     asked = NgramGuidance(every, 50.0, FACTORS, joined=True)
     translator = Translator([of_parts()], config=DecodingConfig(beam=4))
     ((best,),) = translator.translate([SourceLine("a", guidance=asked)])
