@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.preparation.steps import ModelFile
-from nmt_core.preparation.words import Compounds, CompoundsConfig, best_split, learn_compounds
+from nmt_core.preparation.words import LONGEST, Compounds, CompoundsConfig, best_split, learn_compounds, remembered
 
 # Koehn and Knight (2003), section 3.2
 PAPER = {"aktionsplan": 852, "aktion": 960, "aktions": 5, "akt": 224, "ion": 1, "plan": 710}
@@ -118,3 +118,13 @@ def test_learning_counts_all_forms_of_a_word(tmp_path: Path) -> None:
     assert (tmp_path / "model").read_text() == "Aktion\t3\nPlan\t3\n"
     step = Compounds.open(ModelFile.read(str(tmp_path / "model")), CompoundsConfig())
     assert step.apply("aktionsplan") == "Aktion Plan"
+
+
+def test_of_all_words_the_last_are_remembered_but_no_endless_one() -> None:
+    asked: list[str] = []
+    known = remembered(lambda word: asked.append(word))
+    for number in range((1 << 18) + 1):
+        known(f"{number}")
+    for word in ("1", "0", "x" * (LONGEST + 1), "x" * (LONGEST + 1)):
+        known(word)
+    assert len(asked) == (1 << 18) + 4
