@@ -89,6 +89,7 @@ def with_own_model(runs, folder: str, updates: int) -> Trainer:
     run = RunConfig.from_mapping(settings, origin="test")
     prepared = prepare(run)
     reference = prepared.tasks[0]
+    assert (len(reference.corpus), reference.groups_per_epoch) == (240, 24)  # of ten pairs
     model = new_model(run.model, len(reference.loaded.source), len(reference.loaded.target), seed=5)
     other = dataclasses.replace(reference.loaded, model=model)
     second = Task("other", other, reference.corpus, run.training.plan, weight=0.5)
