@@ -276,7 +276,8 @@ def test_bounds_hold_for_overrides_too(folder: Path, error_line: Callable[..., s
     vocabulary = str(folder / "source.vocab")
     arguments = ["--preset", "rnnencdec", "--source-vocab", vocabulary, "--target-vocab", vocabulary]
     for value in ("[" * 1000, "&a [*a]", "9" * 5000, f"{1 << 70}", "{a: 1, a: 2}"):
-        error_line(main, ["init", str(folder / "new"), *arguments, "--set", f"model.hidden={value}"])
+        line = error_line(main, ["init", str(folder / "new"), *arguments, "--set", f"model.hidden={value}"])
+        assert line.startswith("nmt-core init: --set") and "model.hidden" in line
 
 
 def test_an_alias_is_rejected_with_its_line(tmp_path: Path) -> None:

@@ -55,12 +55,10 @@ async def test_a_client_that_has_nothing_running_enters_a_full_batch(open_engine
     engine = open_engine(lambda key: StepWork("test", decoder, most=10))
     first = asked(engine, "x", [2000] * 10, client="a")
     await until(lambda: len(decoder.live) == 10)
-    begin = time.monotonic()
     assert await submit(engine, "x", [5], client="b") == ["done"]
-    taken = time.monotonic() - begin
+    assert len(decoder.live) == 10  # those of the first client go on
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
-    assert taken < 2.0  # the first client's take 4 s
 
 
 class Waiting:

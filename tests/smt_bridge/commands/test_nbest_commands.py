@@ -224,7 +224,11 @@ def test_sparse_weights_of_an_ini_decide_and_tuned_ones_come_back(
         assert read_weights("weights")["pp_good"][0] > 0
         assert main(["rerank", "--nbest", "list", "--weights", "weights", "--output", "best"]) == 0
         assert Path("best").read_text() == Path("reference").read_text()
-    error_line(main, ["tune", "--nbest", "list", "--reference", "reference", "--output", "weights"])
+    line = error_line(main, ["tune", "--nbest", "list", "--reference", "reference", "--output", "weights"])
+    assert line == (
+        "smt-bridge tune: MERT tunes up to 500 values, and there are 602: use --tuner mira or --tuner pro, or name the"
+        " features to tune with --features"
+    )
     options = ["--features", "LM0", "--start", "moses.ini", "--tuner", "runs=1", "--output", "weights"]
     assert main(["tune", "--nbest", "list", "--reference", "reference", *options]) == 0
     assert read_weights("weights")["pp_good"][0] > 0

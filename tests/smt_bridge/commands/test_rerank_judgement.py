@@ -270,7 +270,7 @@ def test_memory_does_not_grow_with_the_list(files: Path) -> None:
     assert peaks[1] < peaks[0] + 4_000_000
 
 
-def test_real_list_gets_better_and_quickly(shared: Path, tmp_path: Path) -> None:
+def test_the_weights_of_its_own_system_choose_the_first_of_a_real_list(shared: Path, tmp_path: Path) -> None:
     moses, data = shared / "moses/en-fr", shared / "data/multi30k"
     call(
         "--nbest", moses / "val.first20.nbest10.with-alignment.gz", "--weights", moses / "moses.ini",
@@ -278,7 +278,7 @@ def test_real_list_gets_better_and_quickly(shared: Path, tmp_path: Path) -> None
     )  # fmt: skip
     report = json.loads((tmp_path / "r.json").read_text())
     bleu = report["metrics"][0]
-    assert bleu["systems"][0]["score"] <= bleu["systems"][-1]["score"] < report["oracle"]["BLEU"]
+    assert bleu["systems"][0]["score"] == bleu["systems"][-1]["score"] < report["oracle"]["BLEU"]
     assert len(report["sentences"]) == 20
 
 

@@ -72,7 +72,7 @@ def test_unknown_name_among_features_is_refused() -> None:
 
 
 def test_without_start_weights_the_tuned_columns_begin_equal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every run has a seed of its own, and of equal runs the first is taken."""
+    """Every run has a seed of its own."""
     begun = []
 
     def tuner(pool: NbestPool, start: Floats, options: TuningOptions, searched: object) -> Tuned:
@@ -82,6 +82,18 @@ def test_without_start_weights_the_tuned_columns_begin_equal(monkeypatch: pytest
     monkeypatch.setitem(TUNERS, "mert", tuner)
     assert search(pool_of(GOOD), None, TuningOptions(features=("A",), seed=7)).best.weights.tolist() == [3.5, 3.5, 0]
     assert begun == [([0.5, 0.5, 0.0], seed) for seed in (7, 8, 9)]
+
+
+@pytest.mark.parametrize(("scores", "best"), [((3.0, 5.0, 4.0), 8), ((5.0, 5.0, 4.0), 7)])
+def test_the_run_that_scores_best_is_taken_and_of_equal_ones_the_first(
+    monkeypatch: pytest.MonkeyPatch, scores: tuple[float, ...], best: int
+) -> None:
+    def tuner(pool: NbestPool, start: Floats, options: TuningOptions, searched: object) -> Tuned:
+        return Tuned(start * options.seed, scores[options.seed - 7])
+
+    monkeypatch.setitem(TUNERS, "mert", tuner)
+    found = search(pool_of(GOOD), None, TuningOptions(features=("A",), seed=7)).best
+    assert (found.weights.tolist(), found.score) == ([best / 2, best / 2, 0.0], 5.0)
 
 
 @pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
