@@ -102,12 +102,12 @@ async def test_half_sent_messages_of_one_client_do_not_hold_up_another() -> None
 
 
 async def test_a_message_that_is_late_is_refused_and_one_that_is_slow_is_read() -> None:
-    reader, slow = MessageReader(Limits(body=0.5)), Context()
-    late = asyncio.create_task(reader.first(Context(), "a"))
+    reader, slow = MessageReader(Limits(body=60.0)), Context()
     reading = asyncio.create_task(reader.first(slow, "a"))
     await asyncio.sleep(0.2)
     slow.send(b"slow")
     assert await reading == b"slow"
+    late = MessageReader(Limits(body=0.5)).first(Context(), "a")
     with pytest.raises(RpcError) as caught:
         await late
     assert (caught.value.code, caught.value.reason) == (code_pb2.DEADLINE_EXCEEDED, "SLOW_MESSAGE")
