@@ -160,7 +160,7 @@ def test_what_a_preparation_says_of_itself() -> None:
     assert plain.to_mapping() == one.text.to_mapping() | {
         "normalize_punctuation": False, "escape": False, "aggressive_hyphens": True
     }  # fmt: skip
-    assert of(tokenization=None).text == one.text  # whose defaults are those of the step
+    assert of(tokenization=None).text == one.text  # the step has the same defaults
     kinds = [{}, {"compounds": {}}, {"subwords": {"type": "bpe"}}, {"subwords": {"type": "sentencepiece"}}]
     kinds += [{"compounds": {}, "subwords": {"type": "morfessor"}}, {"subwords": {"type": "bpe", "sides": ["target"]}}]
     sides: list[Side] = ["source", "target"]

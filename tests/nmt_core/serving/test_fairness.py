@@ -56,7 +56,7 @@ async def test_a_client_that_has_nothing_running_enters_a_full_batch(open_engine
     first = asked(engine, "x", [2000] * 10, client="a")
     await until(lambda: len(decoder.live) == 10)
     assert await submit(engine, "x", [5], client="b") == ["done"]
-    assert len(decoder.live) == 10  # those of the first client go on
+    assert len(decoder.live) == 10  # of the first client, which goes on
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
 

@@ -359,7 +359,7 @@ def served(**facts: Any) -> Route:
 
 
 def test_words_are_counted_by_kind_of_work() -> None:
-    """Read are all of the sources, written those of the best translations, replaced those of all."""
+    """Words read are of all sources, words written of the best translations, words replaced of all translations."""
     unknowns = UnknownReplacement("lexicon", Lexicon({"s": (Candidate("S", 1.0),)}))
     looks = np.array([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0], [0.0, 0.0, 1.0]], dtype=np.float32)
     one = replace(translation(2, looks), words=("<unk>", "<unk>"))

@@ -37,7 +37,7 @@ def test_the_file_of_a_feature() -> None:
 
 
 def test_help_names_the_defaults_of_each_use() -> None:
-    """Which are not those of the parser."""
+    """They are not the parser's."""
     parser = argparse.ArgumentParser()
     graph.add_arguments(parser)
     said = {action.dest: re.findall(r"\((.*?)\)", action.help or "") for action in parser._actions}

@@ -38,7 +38,7 @@ def test_lists_come_complete_and_in_order(options: MosesOptions) -> None:
 
 
 def test_lists_have_the_names_of_features_whatever_the_ini_says(options: MosesOptions) -> None:
-    """And everything else that Moses is told, with the defaults of docs/hybrid.md."""
+    """And every other option of Moses, with the defaults of docs/hybrid.md."""
     more = "-n-best-list /dev/fd/3 100 distinct -n-best-factor 100 -labeled-n-best-list true -output-unknowns /dev/fd/4"
     command = f"moses -f moses.ini -v 0 -threads 1 {more}".split()
     assert MosesOptions().command(3, 4) == command
